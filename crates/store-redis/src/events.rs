@@ -21,7 +21,7 @@ const WITH_TAGS: u8 = 2;
 
 impl RedisStore {
     pub async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
-        self.ask(&script::WATCH, shard, millis_up(lasts)).await.map(Timestamp::from_millis)
+        self.call(&script::WATCH, shard).arg(millis_up(lasts)).run().await.map(Timestamp::from_millis)
     }
 
     pub fn events(self: &Arc<Self>, rng: StdRng) -> Events {

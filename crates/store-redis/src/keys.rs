@@ -14,6 +14,12 @@ pub(crate) enum Place {
     Installation,
 }
 
+impl From<Shard> for Place {
+    fn from(shard: Shard) -> Self {
+        Self::Shard(shard)
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

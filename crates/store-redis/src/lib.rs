@@ -3,6 +3,7 @@
 //! `lua/prelude` knows their keys, and `topology` knows the servers.
 
 mod accepted_counts;
+mod call;
 mod channel;
 mod check;
 mod clock_watch;

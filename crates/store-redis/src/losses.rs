@@ -38,7 +38,7 @@ impl RedisStore {
 
     pub async fn accept_loss(&self, run_id: &str) -> Result<AcceptLoss, StoreError> {
         let (is_accepted, run_id, jobs): (bool, String, u64) =
-            self.ask_installation_confirmed(&script::ACCEPT_LOSS, run_id).await?;
+            self.call(&script::ACCEPT_LOSS, Place::Installation).confirmed().arg(run_id).run().await?;
         let loss = (!run_id.is_empty()).then_some(Loss { run_id, jobs });
         match loss {
             Some(loss) if is_accepted => {
@@ -135,7 +135,7 @@ impl RedisStore {
     pub(crate) async fn has_next_shard_lost(&self) -> Result<bool, StoreError> {
         let Some(shard) = self.accepted_counts.next() else { return Ok(false) };
         let known = self.accepted_counts.known(shard);
-        let asked = self.ask_confirmed(&script::ACCEPTED, shard, None::<u8>).await;
+        let asked = self.call(&script::ACCEPTED, shard).confirmed().run().await;
         let (accepted, _run_id): (u64, String) = match no_replica(asked) {
             Err(StoreError::Moving(_)) => return Ok(false),
             answer => answer?,
@@ -154,7 +154,7 @@ impl RedisStore {
                 continue;
             }
             let (accepted, run_id): (u64, String) =
-                match self.run_at(&script::ACCEPTED, Place::Shard(shard), |_| {}).await {
+                match self.call(&script::ACCEPTED, shard).early().run().await {
                     // It is looked at when its turn comes.
                     Err(StoreError::Moving(_)) => continue,
                     answer => answer?,
@@ -175,9 +175,7 @@ impl RedisStore {
     async fn take_back(&self) -> Result<(), StoreError> {
         let is_same = self.lives().0 == self.lives().1;
         if let Some(loss) = self.loss().filter(|_| is_same) {
-            let row = self.run_at(&script::TAKE_BACK, Place::Installation, |cmd| {
-                cmd.arg(&loss.run_id);
-            });
+            let row = self.call(&script::TAKE_BACK, Place::Installation).early().arg(&loss.run_id).run();
             self.take_row(row.await?)?;
         }
         Ok(())
@@ -198,9 +196,8 @@ impl RedisStore {
         if has_to_be_accepted {
             let jobs = self.accepted_counts.miss(shard, accepted);
             let generation = self.accepted_counts.installation().generation.clone();
-            let row = self.run_at(&script::LOSE, Place::Installation, |cmd| {
-                cmd.arg(&run_id).arg(jobs).arg(&generation);
-            });
+            let row =
+                self.call(&script::LOSE, Place::Installation).early().arg((&run_id, jobs, &generation)).run();
             if self.take_row(row.await?)?.is_another {
                 return Err(another_server());
             }
@@ -212,7 +209,7 @@ impl RedisStore {
             return Ok(());
         }
         // First, so that it is done again if it fails.
-        let row = self.run_at(&script::NOTE_FORGOTTEN, Place::Installation, |_| {});
+        let row = self.call(&script::NOTE_FORGOTTEN, Place::Installation).early().run();
         self.take_row(row.await?)?;
         if self.accepted_counts.forget(shard, known, accepted) {
             let jobs = known.accepted - accepted;

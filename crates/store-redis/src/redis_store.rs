@@ -1,15 +1,12 @@
-//! The store itself: opening it, and running scripts on it.
+//! The store itself: opening it, and what it knows of its servers and its installation.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
-use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{ClockGap, Options, Profile, Shard, StoreError};
-use ringback_core::{crash_point, is_cut};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -18,14 +15,11 @@ use super::clock_watch::ClockWatch;
 use super::keys::{Keys, Place};
 use super::lane_ids::LaneKey;
 use super::moving::Moving;
-use super::script::{self, Returns, Script};
+use super::script;
 use super::server_checks::Risk;
 use super::server_checks::{self, Eviction};
-use super::topology::{Confirmation, Topology, is_not_loaded};
-use super::{reply, transition_log};
+use super::topology::{Confirmation, Topology};
 
-/// How often a call loads the function library.
-const MAX_LOADS: u32 = 3;
 /// The memory that a tombstone with a token takes, with its share of the hash that it is in. One without takes 8
 /// bytes less.
 const TOMBSTONE_BYTES: u64 = 112;
@@ -108,8 +102,7 @@ impl RedisStore {
     /// Whether the clock of a shard's server is within a minute of this machine's.
     pub async fn agrees_on_time(&self, shard: Shard) -> Result<bool, StoreError> {
         let asked = Instant::now();
-        let (seconds, micros): (u64, u64) =
-            self.command(&redis::cmd("TIME"), Place::Shard(shard), "TIME").await?;
+        let (seconds, micros): (u64, u64) = self.command("TIME", shard, "TIME").run().await?;
         self.clock.saw(seconds.saturating_mul(1_000_000).saturating_add(micros), asked.elapsed());
         Ok(!self.clock_gap().is_wide())
     }
@@ -138,7 +131,7 @@ impl RedisStore {
         let shards = self.options.shards;
         let args = (Self::LAYOUT, shards, life, has_to_be_accepted, key, sound_life, keep_done);
         let asked = Instant::now();
-        let row: Row = self.ask_unprepared(&script::INSTALL, args).await?;
+        let row: Row = self.call(&script::INSTALL, Place::Installation).early().arg(args).run().await?;
         self.clock.saw(row.8, asked.elapsed());
         self.shortest_keep_done.store(row.9, Ordering::Relaxed);
         let (layout, stored_shards) = (&row.0, &row.1);
@@ -161,182 +154,8 @@ impl RedisStore {
         Ok(share)
     }
 
-    /// Runs a script on a shard, and reads its answer.
-    pub(crate) async fn run<T: FromRedisValue>(
-        &self,
-        script: &Script,
-        shard: Shard,
-        args: impl FnOnce(&mut Cmd),
-    ) -> Result<T, StoreError> {
-        self.check_prepared()?;
-        self.run_at(script, Place::Shard(shard), args).await
-    }
-
-    /// Runs a script on a shard with few arguments, and reads its answer.
-    pub(crate) async fn ask<T: FromRedisValue>(
-        &self,
-        script: &Script,
-        shard: Shard,
-        args: impl ToRedisArgs,
-    ) -> Result<T, StoreError> {
-        self.run(script, shard, all(&args)).await
-    }
-
-    /// Runs a script on the installation's keys, and reads its answer.
-    pub(crate) async fn ask_installation<T: FromRedisValue>(
-        &self,
-        script: &Script,
-        args: impl ToRedisArgs,
-    ) -> Result<T, StoreError> {
-        self.check_prepared()?;
-        self.ask_unprepared(script, args).await
-    }
-
-    /// Like [`Self::run`], and waits until a replica has what the script changed, if that is asked.
-    pub(crate) async fn run_confirmed<T: FromRedisValue>(
-        &self,
-        script: &Script,
-        shard: Shard,
-        args: impl FnOnce(&mut Cmd),
-    ) -> Result<T, StoreError> {
-        self.check_prepared()?;
-        self.run_on(script, Place::Shard(shard), Confirmation::ByReplicas, args).await
-    }
-
-    /// Like [`Self::ask`], and waits until a replica has what the script changed, if that is asked.
-    pub(crate) async fn ask_confirmed<T: FromRedisValue>(
-        &self,
-        script: &Script,
-        shard: Shard,
-        args: impl ToRedisArgs,
-    ) -> Result<T, StoreError> {
-        self.run_confirmed(script, shard, all(&args)).await
-    }
-
-    /// Like [`Self::ask_installation`], and waits until a replica has what the script changed, if that is asked.
-    pub(crate) async fn ask_installation_confirmed<T: FromRedisValue>(
-        &self,
-        script: &Script,
-        args: impl ToRedisArgs,
-    ) -> Result<T, StoreError> {
-        self.check_prepared()?;
-        self.run_on(script, Place::Installation, Confirmation::ByReplicas, all(&args)).await
-    }
-
-    /// Runs a script on the installation's keys before the store was found fit.
-    pub(crate) async fn ask_unprepared<T: FromRedisValue>(
-        &self,
-        script: &Script,
-        args: impl ToRedisArgs,
-    ) -> Result<T, StoreError> {
-        self.run_at(script, Place::Installation, all(&args)).await
-    }
-
-    /// Sends one command that names a key of a place, and reads its answer. `what` names the answer in an error.
-    pub(crate) async fn command<T: FromRedisValue>(
-        &self,
-        cmd: &Cmd,
-        place: Place,
-        what: &'static str,
-    ) -> Result<T, StoreError> {
-        self.check_prepared()?;
-        reply::read(self.topology.call(cmd, place).await?, what)
-    }
-
     /// How long tombstones are kept and how many, as the scripts that end jobs take it.
     pub(crate) fn keep(&self) -> (u64, u64) {
         (millis_up(self.options.keep_done), self.options.tombstones(TOMBSTONE_BYTES))
     }
-
-    /// Adds [`Self::keep`] to a call.
-    pub(crate) fn push_keep(&self, cmd: &mut Cmd) {
-        cmd.arg(self.keep());
-    }
-
-    fn check_prepared(&self) -> Result<(), StoreError> {
-        self.profile().map(drop).ok_or(StoreError::Unprepared)
-    }
-
-    pub(crate) async fn run_at<T: FromRedisValue>(
-        &self,
-        script: &Script,
-        place: Place,
-        args: impl FnOnce(&mut Cmd),
-    ) -> Result<T, StoreError> {
-        self.run_on(script, place, Confirmation::None, args).await
-    }
-
-    async fn run_on<T: FromRedisValue>(
-        &self,
-        script: &Script,
-        place: Place,
-        confirmation: Confirmation,
-        args: impl FnOnce(&mut Cmd),
-    ) -> Result<T, StoreError> {
-        let returns = transition_log::wanted(script);
-        let mut call = if self.topology.has_several_servers() {
-            script.as_function(&self.keys.absent(place), returns)
-        } else {
-            script.as_function(&[self.keys.base(place)], returns)
-        };
-        args(&mut call);
-        let answer = self.call(script, returns, place, confirmation, &call).await;
-        self.moving.take(&self.keys, place, &answer);
-        reply::read(transition_log::answer(answer?, returns)?, script.name())
-    }
-
-    async fn send(&self, cmd: &Cmd, place: Place, confirmation: Confirmation) -> Result<Value, StoreError> {
-        match confirmation {
-            Confirmation::None => self.topology.call(cmd, place).await,
-            Confirmation::ByReplicas => self.topology.call_confirmed(cmd, place).await,
-        }
-    }
-
-    /// Calls a script as a function. The library is loaded when the server does not have it: at the first
-    /// start, after a flush, and in a new version. A flush may come between the load and the call.
-    async fn call(
-        &self,
-        script: &Script,
-        returns: Returns,
-        place: Place,
-        confirmation: Confirmation,
-        call: &Cmd,
-    ) -> Result<Value, StoreError> {
-        if is_cut!(script.name(), "before") {
-            return Err(cut());
-        }
-        let mut answer = self.send(call, place, confirmation).await;
-        let mut loads = 0;
-        while answer.as_ref().is_err_and(is_not_loaded) && loads < MAX_LOADS {
-            loads += 1;
-            tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
-            crash_point!("store.before_load");
-            let loaded = self.topology.call(&script::load(), place).await;
-            crash_point!("store.after_load");
-            answer = match loaded {
-                Ok(_) => self.send(call, place, confirmation).await,
-                Err(error) => {
-                    // Memory may be full, and scripts that make room must run all the same.
-                    tracing::debug!(%error, "the function library cannot be loaded; running the script's text");
-                    self.send(&script.as_text(call, returns), place, confirmation).await
-                }
-            };
-        }
-        if is_cut!(script.name(), "after") {
-            return Err(cut());
-        }
-        answer
-    }
-}
-
-/// Adds arguments to a call.
-fn all(args: &impl ToRedisArgs) -> impl FnOnce(&mut Cmd) {
-    move |cmd| {
-        cmd.arg(args);
-    }
-}
-
-/// The error of a call whose connection a test has cut.
-fn cut() -> StoreError {
-    StoreError::Away(Arc::new(io::Error::from(io::ErrorKind::ConnectionReset)))
 }

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 
 use ringback_core::contract::StoreError;
 
+use super::keys::Place;
 use super::redis_store::RedisStore;
 use super::script;
 use super::server_checks::AofServer;
@@ -24,7 +25,13 @@ impl RedisStore {
             return;
         }
         let run_ids: Vec<_> = servers.iter().map(|server| &server.run_id).collect();
-        let new: BTreeSet<String> = match self.ask_unprepared(&script::NOTE_SERVERS, run_ids).await {
+        let new: BTreeSet<String> = match self
+            .call(&script::NOTE_SERVERS, Place::Installation)
+            .early()
+            .arg(run_ids)
+            .run()
+            .await
+        {
             Ok(new) => new,
             Err(error) => {
                 tracing::warn!(%error, "cannot note the servers of the store; their files are not rewritten");
@@ -51,7 +58,9 @@ impl RedisStore {
             %error,
             "the store has started, and its append-only file cannot be rewritten; if it was killed in the middle of a write, its next start can replay half of a change: allow BGREWRITEAOF, or call it after each start"
         );
-        if let Err(error) = self.ask_unprepared::<u8>(&script::DROP_SERVER, &server.run_id).await {
+        if let Err(error) =
+            self.call(&script::DROP_SERVER, Place::Installation).early().arg(&server.run_id).run::<u8>().await
+        {
             tracing::debug!(%error, "a server stays noted although its file is not rewritten");
         }
     }

@@ -24,7 +24,7 @@ impl RedisStore {
             if slots.contains(&self.keys.slot(place)) {
                 self.moving.set(&self.keys, place, true);
             } else if self.moving.is_set(&self.keys, place) {
-                let asked: Result<(u64, String), _> = self.run_at(&script::ACCEPTED, place, |_| {}).await;
+                let asked: Result<(u64, String), _> = self.call(&script::ACCEPTED, place).early().run().await;
                 match asked {
                     Ok(_) | Err(StoreError::Moving(_)) => {}
                     Err(error) => return Err(error),

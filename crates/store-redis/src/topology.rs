@@ -178,31 +178,31 @@ impl Topology {
         !matches!(self.servers, Servers::Single(_))
     }
 
-    /// Sends one command to the server of a place. Answers or fails within the time given to a call.
+    /// Sends one command to the server of a place. Answers or fails within the time given to a call. Waits until replicas
+    /// have what it changed, if they are to confirm it and the store is asked to be that durable:
+    /// [`StoreError::Unreplicated`] if they do not in time.
     ///
     /// Boxed, as [`Self::call_each`] is, so that the client of Redis is compiled into this crate only, and not into
     /// each one that waits for a call.
-    pub(crate) fn call<'a>(&'a self, cmd: &'a Cmd, place: Place) -> BoxFuture<'a, Result<Value, StoreError>> {
+    pub(crate) fn call<'a>(
+        &'a self,
+        cmd: &'a Cmd,
+        place: Place,
+        confirmation: Confirmation,
+    ) -> BoxFuture<'a, Result<Value, StoreError>> {
+        match (&self.confirmed, confirmation) {
+            (Some(ConfirmedServers::Single(server, keys)), Confirmation::ByReplicas) => {
+                return Box::pin(async move { server.call(cmd, &keys.mark(place)).await });
+            }
+            (Some(ConfirmedServers::Cluster(nodes)), Confirmation::ByReplicas) => {
+                return Box::pin(nodes.call(cmd, place));
+            }
+            (None, _) | (_, Confirmation::None) => {}
+        }
         match &self.servers {
             Servers::Single(single) => Box::pin(single.call(cmd)),
             Servers::Sentinel(sentinel) => Box::pin(sentinel.call(cmd)),
             Servers::Cluster(cluster) => Box::pin(cluster.call(cmd, place)),
-        }
-    }
-
-    /// Sends one command to the server of a place, and waits until a replica has what it changed, if that is to be
-    /// waited for. [`StoreError::Unreplicated`] if none has it in time.
-    pub(crate) fn call_confirmed<'a>(
-        &'a self,
-        cmd: &'a Cmd,
-        place: Place,
-    ) -> BoxFuture<'a, Result<Value, StoreError>> {
-        match &self.confirmed {
-            None => self.call(cmd, place),
-            Some(ConfirmedServers::Single(server, keys)) => {
-                Box::pin(async move { server.call(cmd, &keys.mark(place)).await })
-            }
-            Some(ConfirmedServers::Cluster(nodes)) => Box::pin(nodes.call(cmd, place)),
         }
     }
 

@@ -63,7 +63,7 @@ impl Calls<'_> {
         args: impl ToRedisArgs,
     ) -> Result<T, StoreError> {
         let asked = Instant::now();
-        let answer = self.store.ask(script, self.shard, args).await?;
+        let answer = self.store.call(script, self.shard).arg(args).run().await?;
         sleep(asked.elapsed().min(LONGEST_PAUSE)).await;
         Ok(answer)
     }

@@ -7,6 +7,7 @@ use ringback_core::schedule::ScheduleKey;
 use super::Walk;
 use super::answers::Repaired;
 use super::calls::Scan;
+use crate::keys::Place;
 use crate::script;
 
 impl Walk<'_> {
@@ -32,7 +33,8 @@ impl Walk<'_> {
     /// Reports schedules that the index of the installation does not have.
     async fn unlisted_schedules(&mut self, page: &[(String, String, u8)]) -> Result<(), StoreError> {
         let names: Vec<_> = page.iter().flat_map(|(name, topic, _)| [name, topic]).collect();
-        let unlisted: Vec<u8> = self.calls.store.ask_installation(&script::UNLISTED_SCHEDULES, names).await?;
+        let unlisted: Vec<u8> =
+            self.calls.store.call(&script::UNLISTED_SCHEDULES, Place::Installation).arg(names).run().await?;
         for ((name, topic, _), _) in page.iter().zip(unlisted).filter(|(_, is_unlisted)| *is_unlisted == 1) {
             let repaired = self.list(name, topic).await?;
             self.report(name, "no list shows it", repaired);

@@ -15,7 +15,6 @@ use ringback_core::job::Delivery;
 use ringback_core::state::State;
 
 use super::outbox::part;
-use crate::keys::Place;
 use crate::record::{FixedFields, OptionalFields};
 use crate::redis_store::RedisStore;
 use crate::reply::read;
@@ -40,12 +39,12 @@ impl RedisStore {
         settings: Option<ArchiveSettings>,
     ) -> Result<(), StoreError> {
         let (bits, bound) = settings.map_or((0, 0), |settings| (pack(&settings), settings.bound));
-        self.ask::<u64>(&script::ATTACH_ARCHIVE, shard, (bits, bound)).await.map(drop)
+        self.call(&script::ATTACH_ARCHIVE, shard).arg((bits, bound)).run::<u64>().await.map(drop)
     }
 
     pub async fn archive_status(&self, shard: Shard) -> Result<ArchiveStatus, StoreError> {
         let [bits, pending, bytes, bound, dropped, oldest]: [u64; 6] =
-            self.run(&script::ARCHIVE_STATUS, shard, |_| {}).await?;
+            self.call(&script::ARCHIVE_STATUS, shard).run().await?;
         let settings = unpack(bits, bound);
         Ok(ArchiveStatus {
             settings,
@@ -66,7 +65,7 @@ impl RedisStore {
         limit: usize,
     ) -> Result<TakeEntries, StoreError> {
         let args = (archiver, millis_up(lasts), limit, MAX_ARCHIVE_BYTES);
-        let mut answer: Vec<Value> = self.ask(&script::TAKE_ENDED, shard, args).await?;
+        let mut answer: Vec<Value> = self.call(&script::TAKE_ENDED, shard).arg(args).run().await?;
         let name = script::TAKE_ENDED.name();
         if let [wait] = answer.as_slice() {
             return Ok(TakeEntries::Busy(Duration::from_millis(read(wait.clone(), name)?)));
@@ -88,12 +87,12 @@ impl RedisStore {
         part: &OutboxPart,
     ) -> Result<u64, StoreError> {
         let args = (archiver, part.first, part.count, &part.last[..]);
-        self.ask(&script::REMOVE_ENDED, shard, args).await
+        self.call(&script::REMOVE_ENDED, shard).arg(args).run().await
     }
 
     /// Drops the first `n` entries, which is counted. Returns how many are left.
     pub async fn drop_ended(&self, shard: Shard, n: u64) -> Result<u64, StoreError> {
-        self.ask(&script::REMOVE_ENDED, shard, ("", "", n, "")).await
+        self.call(&script::REMOVE_ENDED, shard).arg(("", "", n, "")).run().await
     }
 
     /// Reads an entry. `None` if it is damaged.
@@ -114,10 +113,8 @@ impl RedisStore {
         };
         let (mut packed, mut is_kept) = (Some(tail.payload.clone()), has_body);
         if has_body && head.is_external() {
-            let mut get = redis::cmd("GET");
-            get.arg(self.keys.archived(shard, &name));
-            let stored: Option<Bytes> =
-                self.command(&get, Place::Shard(shard), "an archived payload").await?;
+            let get = self.command("GET", shard, "an archived payload").arg(self.keys.archived(shard, &name));
+            let stored: Option<Bytes> = get.run().await?;
             packed = stored.and_then(|stored| tail.external(stored));
             is_kept = packed.is_some();
         }

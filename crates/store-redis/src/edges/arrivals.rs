@@ -115,13 +115,17 @@ impl RedisStore {
         for _ in 0..ATTEMPTS {
             self.check_takes_jobs(shard)?;
             let known = self.accepted_counts.known(shard);
-            let answer = self.run_confirmed(script, shard, |cmd| {
-                cmd.arg(known.accepted).arg(lanes.len());
-                for ArrivingLane { id, lane, limits } in &lanes {
-                    cmd.arg(&id.0).arg(lane.name()).arg(pack_limits(*limits));
-                }
-                push(cmd, &arrivals);
-            });
+            let answer = self
+                .call(script, shard)
+                .confirmed()
+                .with(|cmd| {
+                    cmd.arg(known.accepted).arg(lanes.len());
+                    for ArrivingLane { id, lane, limits } in &lanes {
+                        cmd.arg(&id.0).arg(lane.name()).arg(pack_limits(*limits));
+                    }
+                    push(cmd, &arrivals);
+                })
+                .run();
             answered = take::list(answer.await?)?;
             let accepted = answered.pop().ok_or(UNREADABLE)?;
             let accepted = u64::try_from(take::int(&accepted)?).map_err(|_| UNREADABLE)?;

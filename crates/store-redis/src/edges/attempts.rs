@@ -18,7 +18,7 @@ impl RedisStore {
                 (note.locator.0.to_vec(), pack_proof(&note.proof), pack(&note.attempt))
             };
             let packed: Vec<_> = notes.iter().map(packed).collect();
-            self.ask::<u64>(&script::NOTE, shard, (keep.time, keep.bytes, packed)).await?;
+            self.call(&script::NOTE, shard).arg((keep.time, keep.bytes, packed)).run::<u64>().await?;
         }
         Ok(LogResult::Kept)
     }

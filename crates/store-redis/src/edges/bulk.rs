@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
-use redis::{Cmd, Value};
+use redis::Value;
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
     Bulk, BulkAction, BulkId, BulkState, BulkStep, BulkTarget, DeadCursor, ENDED_BULK_RETENTION, Filter,
@@ -14,6 +14,7 @@ use ringback_core::job::{Job, JobKey};
 use ringback_core::limits::MAX_LOCK_TTL;
 
 use super::arrivals::pack_due;
+use crate::keys::Place;
 use crate::record::{FixedFields, OptionalFields, six};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
@@ -40,12 +41,12 @@ impl RedisStore {
     ) -> Result<Option<StoredBulk>, StoreError> {
         let work = postcard::to_stdvec(&(target, rate)).expect("plain data always serialises");
         let args = (&id.0, work, MAX_BULKS, millis_up(ENDED_BULK_RETENTION), MAX_ENDED_BULKS);
-        unpack(id, self.ask_installation_confirmed(&script::BEGIN_BULK, args).await?)
+        unpack(id, self.call(&script::BEGIN_BULK, Place::Installation).confirmed().arg(args).run().await?)
     }
 
     pub async fn bulks(&self, id: Option<BulkId>) -> Result<Vec<StoredBulk>, StoreError> {
         let id = id.as_ref().map_or(&[][..], |id| &id.0);
-        let found: Vec<(Bytes, Bytes)> = self.ask_installation(&script::BULKS, id).await?;
+        let found: Vec<(Bytes, Bytes)> = self.call(&script::BULKS, Place::Installation).arg(id).run().await?;
         let mut all = Vec::with_capacity(found.len());
         for (id, raw) in found {
             match id_of(&id).and_then(|id| unpack(id, raw)) {
@@ -58,7 +59,7 @@ impl RedisStore {
 
     pub async fn take_bulk(&self, holder: WorkerId, ttl: Duration) -> Result<TakenBulk, StoreError> {
         let args = (&holder.0, millis_up(ttl), millis_up(ttl.max(MAX_LOCK_TTL)));
-        let answer = self.ask_installation(&script::TAKE_BULK, args);
+        let answer = self.call(&script::TAKE_BULK, Place::Installation).arg(args).run();
         let (wait, id, raw): (i64, Bytes, Bytes) = answer.await?;
         if id.is_empty() {
             let wait = u64::try_from(wait).ok().map(Duration::from_millis);
@@ -69,7 +70,7 @@ impl RedisStore {
     }
 
     pub async fn keep_bulk(&self, id: BulkId, holder: WorkerId, ttl: Duration) -> Result<bool, StoreError> {
-        self.ask_installation(&script::KEEP_BULK, (&id.0, &holder.0, millis_up(ttl))).await
+        self.call(&script::KEEP_BULK, Place::Installation).arg((&id.0, &holder.0, millis_up(ttl))).run().await
     }
 
     pub async fn end_bulk(
@@ -82,7 +83,10 @@ impl RedisStore {
         let holder = holder.as_ref().map_or(&[][..], |holder| &holder.0);
         let total = total.map_or(String::new(), |total| total.to_string());
         let code = STATES.iter().position(|known| *known == state).map_or(0, |index| index + 1);
-        unpack(id, self.ask_installation(&script::END_BULK, (&id.0, holder, code, total)).await?)
+        unpack(
+            id,
+            self.call(&script::END_BULK, Place::Installation).arg((&id.0, holder, code, total)).run().await?,
+        )
     }
 
     pub async fn changed_by(&self, shard: Shard, id: BulkId) -> Result<u64, StoreError> {
@@ -95,7 +99,10 @@ impl RedisStore {
     }
 
     async fn progress(&self, shard: Shard, id: BulkId, what: &str) -> Result<u64, StoreError> {
-        self.ask(&script::BULK_PROGRESS, shard, (&id.0, what, millis_up(ENDED_BULK_RETENTION))).await
+        self.call(&script::BULK_PROGRESS, shard)
+            .arg((&id.0, what, millis_up(ENDED_BULK_RETENTION)))
+            .run()
+            .await
     }
 
     pub async fn revive_many(
@@ -105,7 +112,7 @@ impl RedisStore {
         places: &[DeadCursor],
     ) -> Result<BulkStep, StoreError> {
         let args = (&id.0, millis_up(KEEP_COUNT), pack_places(places));
-        let revived: i64 = self.ask(&script::REVIVE_MANY, shard, args).await?;
+        let revived: i64 = self.call(&script::REVIVE_MANY, shard).arg(args).run().await?;
         Ok(u64::try_from(revived).map_or(BulkStep::Over, BulkStep::Jobs))
     }
 
@@ -122,7 +129,7 @@ impl RedisStore {
         let (mut locators, mut changed) = (locators(keys), 0);
         for _ in 0..MAX_LOOKS {
             let found: Vec<Value> =
-                self.run(&script::VERSIONS, shard, |cmd| push_all(cmd, &locators)).await?;
+                self.call(&script::VERSIONS, shard).arg(locators.iter().collect::<Vec<_>>()).run().await?;
             let found = found.into_iter().map(Version::parse).collect::<Result<Vec<_>, _>>()?;
             let found: Vec<_> = found.into_iter().filter_map(|version| version.of(filter)).collect();
             if found.is_empty() {
@@ -156,24 +163,20 @@ impl RedisStore {
             BulkAction::Reschedule(_) => &script::BULK_RESCHEDULE,
             BulkAction::Purge => &script::BULK_PURGE,
         };
-        self.run_confirmed(script, shard, |cmd| {
-            cmd.arg(&id.0).arg(millis_up(KEEP_COUNT));
-            match action {
-                BulkAction::Cancel => self.push_keep(cmd),
-                BulkAction::Reschedule(due) => {
-                    cmd.arg(pack_due(due));
-                }
-                BulkAction::Run | BulkAction::Revive | BulkAction::Purge => {}
-            }
-            for Version { locator, code, state, head, .. } in found {
-                cmd.arg(locator).arg(*code).arg(&state[..]).arg(&head[..]);
-            }
-        })
-        .await
+        let mut change = self.call(script, shard).confirmed().arg(&id.0).arg(millis_up(KEEP_COUNT));
+        change = match action {
+            BulkAction::Cancel => change.arg(self.keep()),
+            BulkAction::Reschedule(due) => change.arg(pack_due(due)),
+            BulkAction::Run | BulkAction::Revive | BulkAction::Purge => change,
+        };
+        for Version { locator, code, state, head, .. } in found {
+            change = change.arg(locator).arg(*code).arg(&state[..]).arg(&head[..]);
+        }
+        change.run().await
     }
 
     pub async fn purge_many(&self, shard: Shard, places: &[DeadCursor]) -> Result<u64, StoreError> {
-        self.ask_confirmed(&script::PURGE_MANY, shard, pack_places(places)).await
+        self.call(&script::PURGE_MANY, shard).confirmed().arg(pack_places(places)).run().await
     }
 }
 
@@ -205,12 +208,6 @@ impl Version {
 
 fn locators(keys: &[JobKey]) -> Vec<[u8; 12]> {
     keys.iter().map(|key| key.locator().0).collect()
-}
-
-fn push_all(cmd: &mut Cmd, locators: &[[u8; 12]]) {
-    for locator in locators {
-        cmd.arg(locator);
-    }
 }
 
 /// Packs places of dead jobs as the scripts take them: time and locator of each.

@@ -7,6 +7,7 @@ use ringback_core::clock::millis_up;
 use ringback_core::contract::{Epoch, LiveCarriers, Pass, PassLimits, Recovered, Shard, StoreError};
 use ringback_core::limits::{MAX_LEASE, MAX_LOCK_TTL, MAX_LOST};
 
+use crate::keys::Place;
 use crate::redis_store::RedisStore;
 use crate::reply;
 use crate::script::{self, Script};
@@ -14,7 +15,9 @@ use crate::script::{self, Script};
 impl RedisStore {
     pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         let answer = self
-            .ask_installation(&script::MEMBERS, (carrier, millis_up(ttl), millis_up(ttl.max(MAX_LOCK_TTL))));
+            .call(&script::MEMBERS, Place::Installation)
+            .arg((carrier, millis_up(ttl), millis_up(ttl.max(MAX_LOCK_TTL))))
+            .run();
         let (next_change, next_bulk, mut carriers): (i64, i64, Vec<String>) = answer.await?;
         // The script lists carriers by expiry, an order that changes with every heartbeat.
         carriers.sort_unstable();
@@ -23,11 +26,11 @@ impl RedisStore {
     }
 
     pub async fn claim(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
-        self.ask(&script::CLAIM, shard, carrier).await.map(Epoch)
+        self.call(&script::CLAIM, shard).arg(carrier).run().await.map(Epoch)
     }
 
     pub async fn release_shard(&self, shard: Shard, epoch: &Epoch) -> Result<(), StoreError> {
-        self.ask::<Value>(&script::RELEASE_SHARD, shard, &epoch.0).await.map(drop)
+        self.call(&script::RELEASE_SHARD, shard).arg(&epoch.0).run::<Value>().await.map(drop)
     }
 
     pub async fn promote(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
@@ -63,7 +66,7 @@ impl RedisStore {
         more: Option<((u64, u64), u32, u64)>,
     ) -> Result<(Pass, Option<Value>), StoreError> {
         let args = (&epoch.0, limits.jobs, millis_up(limits.floor), millis_up(self.options.keep_dead), more);
-        let mut parts: Vec<Value> = self.ask(script, shard, args).await?;
+        let mut parts: Vec<Value> = self.call(script, shard).arg(args).run().await?;
         if parts.is_empty() {
             return Ok((Pass::Fenced, None));
         }

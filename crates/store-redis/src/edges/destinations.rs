@@ -20,7 +20,7 @@ impl RedisStore {
     ) -> Result<Option<PauseLimit>, StoreError> {
         let prefix = pause.tenant_prefix().unwrap_or_default();
         let args = (pause.name(), prefix, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT);
-        match self.ask_confirmed(&script::PAUSE_DESTINATION, shard, args).await? {
+        match self.call(&script::PAUSE_DESTINATION, shard).confirmed().arg(args).run().await? {
             1 => Ok(None),
             0 => Ok(Some(PauseLimit::Installation)),
             2 => Ok(Some(PauseLimit::Tenant)),
@@ -36,7 +36,13 @@ impl RedisStore {
     ) -> Result<bool, StoreError> {
         let name = pause.name();
         loop {
-            match self.ask_confirmed(&script::RESUME_DESTINATION, shard, (&name, MAX_RESUMED_LANES)).await? {
+            match self
+                .call(&script::RESUME_DESTINATION, shard)
+                .confirmed()
+                .arg((&name, MAX_RESUMED_LANES))
+                .run()
+                .await?
+            {
                 0 => return Ok(false),
                 1 => return Ok(true),
                 _ => {}
@@ -45,7 +51,7 @@ impl RedisStore {
     }
 
     pub async fn paused_destinations(&self, shard: Shard) -> Result<Vec<DestinationPause>, StoreError> {
-        let names: Vec<String> = self.ask(&script::PAUSED_DESTINATIONS, shard, None::<u8>).await?;
+        let names: Vec<String> = self.call(&script::PAUSED_DESTINATIONS, shard).run().await?;
         let unreadable = StoreError::Unreadable("a paused destination");
         names.iter().map(|name| DestinationPause::from_name(name).ok_or(unreadable.clone())).collect()
     }
@@ -67,7 +73,7 @@ impl RedisStore {
         };
         let from = after.map_or(first, behind);
         let (last, parts): (Bytes, Vec<(String, [i64; 4])>) =
-            self.ask(&script::DESTINATIONS, shard, (from, till, DESTINATION_STEP)).await?;
+            self.call(&script::DESTINATIONS, shard).arg((from, till, DESTINATION_STEP)).run().await?;
         let parts = parts.into_iter().map(|(origin, counts)| {
             // A count below zero would be a bug of a script; it shows as zero.
             let [delayed, ready, reserved, dead] = counts.map(|n| u64::try_from(n).unwrap_or(0));

@@ -4,6 +4,7 @@ use ringback_core::clock::millis_up;
 use ringback_core::contract::{QUOTA_SLOT_MS, QUOTA_SLOTS, QuotaGrant, QuotaLimit, QuotaRequest, StoreError};
 use ringback_core::job::Tenant;
 
+use crate::keys::Place;
 use crate::redis_store::RedisStore;
 use crate::script;
 
@@ -13,7 +14,8 @@ impl RedisStore {
         let QuotaRequest { wanted, per_second, room, age } = draw;
         let limits = (wanted, per_second, room, millis_up(age));
         let args = (tenant.as_str(), limits, QUOTA_SLOT_MS, QUOTA_SLOTS);
-        let (granted, is_rate): (u64, bool) = self.ask_installation(&script::DRAW, args).await?;
+        let (granted, is_rate): (u64, bool) =
+            self.call(&script::DRAW, Place::Installation).arg(args).run().await?;
         Ok(QuotaGrant { granted, limit: if is_rate { QuotaLimit::Rate } else { QuotaLimit::Jobs } })
     }
 }

@@ -17,12 +17,13 @@ impl RedisStore {
             Move::Purge => (&script::PURGE, None, None),
         };
         let args = (&key.locator().0, token.as_ref().map(|token| &token.0), due.map(pack_due));
-        reply::moved(self.ask_confirmed(script, shard, args).await?, key)
+        reply::moved(self.call(script, shard).confirmed().arg(args).run().await?, key)
     }
 
     pub async fn cancel(&self, shard: Shard, key: &JobKey) -> Result<Cancelled, StoreError> {
         let args = (&key.locator().0, self.keep());
-        let (code, in_flight_unknown): (i64, bool) = self.ask_confirmed(&script::CANCEL, shard, args).await?;
+        let (code, in_flight_unknown): (i64, bool) =
+            self.call(&script::CANCEL, shard).confirmed().arg(args).run().await?;
         if code == 0 {
             return Ok(Cancelled::Unknown);
         }

@@ -19,7 +19,7 @@ const UNREADABLE: StoreError = StoreError::Unreadable("an entry of the outbox");
 
 impl RedisStore {
     pub async fn outbox(&self, shard: Shard, limit: usize) -> Result<Outbox, StoreError> {
-        let answer = self.ask(&script::OUTBOX, shard, (limit, MAX_OUTBOX_BYTES));
+        let answer = self.call(&script::OUTBOX, shard).arg((limit, MAX_OUTBOX_BYTES)).run();
         let (now, entries): (u64, Vec<Bytes>) = answer.await?;
         let pending = entries.into_iter().map(|entry| pending(shard, entry)).collect();
         Ok(Outbox { pending, now: Timestamp::from_millis(now) })
@@ -34,7 +34,7 @@ impl RedisStore {
         let done: Vec<_> = ack.done.iter().map(|id| &id.0[..]).collect();
         let later: Vec<_> = ack.later.iter().map(|(id, after)| (millis_up(*after), &id.0[..])).collect();
         let args = (&epoch.0, done.len(), done, later);
-        let waits: Vec<i64> = self.ask(&script::ACKNOWLEDGE, shard, args).await?;
+        let waits: Vec<i64> = self.call(&script::ACKNOWLEDGE, shard).arg(args).run().await?;
         let wait = waits.first().map(|us| u64::try_from(*us).ok().map(Duration::from_micros));
         Ok(wait.map_or(AckResult::Fenced, AckResult::Held))
     }

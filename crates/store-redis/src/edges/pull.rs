@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use redis::{Cmd, Value};
+use redis::Value;
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
     ExpiredLease, LeaseCheck, Pull, Pulled, PulledJob, Receipt, RetryContext, SettleResult, Shard,
@@ -15,7 +15,6 @@ use ringback_core::state::State;
 
 use super::reserve::{Grant, Granted, RESERVE_BYTES, all_read};
 use super::settle::pack_outcome;
-use crate::keys::Place;
 use crate::record::{self, FixedFields, OptionalFields};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
@@ -26,12 +25,10 @@ const MAX_META: usize = 64 * 1024 + 2;
 impl RedisStore {
     pub async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
         let lane = self.lane_key()?.id(Lane::pull(ask.topic), 0);
-        let answer = self.run(&script::PULL, shard, |cmd| {
-            cmd.arg(ask.caller).arg(&ask.sequence.to_be_bytes()).arg(&lane.0).arg(ask.limit).arg(&ask.bits);
-            cmd.arg(ask.ttr.map_or(0, millis_up)).arg(millis_up(ask.default_ttr)).arg(RESERVE_BYTES);
-            cmd.arg(ask.topic.as_str());
-        });
-        let Grant { now_us, has_more, jobs, .. } = Grant::parse(answer.await?)?;
+        let pull = self.call(&script::PULL, shard).arg(ask.caller).arg(&ask.sequence.to_be_bytes());
+        let pull = pull.arg(&lane.0).arg(ask.limit).arg(&ask.bits).arg(ask.ttr.map_or(0, millis_up));
+        let pull = pull.arg(millis_up(ask.default_ttr)).arg(RESERVE_BYTES).arg(ask.topic.as_str());
+        let Grant { now_us, has_more, jobs, .. } = Grant::parse(pull.run().await?)?;
         let now = Timestamp::from_millis(now_us / 1000);
         let jobs = all_read(shard, jobs.into_iter().map(|job| self.pulled(shard, job))).await;
         Ok(Pulled { jobs, more: has_more, now })
@@ -57,18 +54,14 @@ impl RedisStore {
         from: usize,
         limit: usize,
     ) -> Result<(Vec<Topic>, usize), StoreError> {
-        let answer = self.run(&script::PULL_LANES, shard, |cmd| {
-            cmd.arg(from).arg(limit);
-        });
-        let (looked_at, topics): (usize, Vec<String>) = answer.await?;
+        let (looked_at, topics): (usize, Vec<String>) =
+            self.call(&script::PULL_LANES, shard).arg((from, limit)).run().await?;
         Ok((topics.iter().filter_map(|topic| Topic::from_stored(topic)).collect(), looked_at))
     }
 
     pub async fn lease_info(&self, receipt: &Receipt) -> Result<Option<RetryContext>, StoreError> {
-        let answer = self.run(&script::LEASE_INFO, receipt.shard, |cmd| {
-            cmd.arg(&receipt.locator.0).arg(&record::pack_lease(receipt.lease));
-        });
-        let parts: Vec<Bytes> = answer.await?;
+        let get = self.call(&script::LEASE_INFO, receipt.shard).arg(&receipt.locator.0);
+        let parts: Vec<Bytes> = get.arg(&record::pack_lease(receipt.lease)).run().await?;
         let Ok([job_state, record, lane]) = <[Bytes; 3]>::try_from(parts) else { return Ok(None) };
         let head = FixedFields::parse(State::Reserved, job_state, &record)?;
         let tries = self.tries(receipt.shard, receipt.locator, &head, record).await?;
@@ -81,22 +74,17 @@ impl RedisStore {
         outcomes: &[(Receipt, Outcome)],
         counting: LeaseCheck,
     ) -> Result<Vec<SettleResult>, StoreError> {
-        let push = |cmd: &mut Cmd| {
-            self.push_keep(cmd);
-            cmd.arg(u8::from(counting == LeaseCheck::Expired));
-            for (receipt, outcome) in outcomes {
-                cmd.arg(&receipt.locator.0).arg(&record::pack_lease(receipt.lease)).arg(pack_outcome(
-                    outcome,
-                    &SettleHint::default(),
-                    None,
-                ));
-            }
-        };
-        let answers: Vec<i64> = match counting {
-            LeaseCheck::Current => self.run_confirmed(&script::SETTLE_RECEIPTS, shard, push).await?,
-            // No client waits for it.
-            LeaseCheck::Expired => self.run(&script::SETTLE_RECEIPTS, shard, push).await?,
-        };
+        let mut settle = self.call(&script::SETTLE_RECEIPTS, shard);
+        if counting == LeaseCheck::Current {
+            // No client waits for the others.
+            settle = settle.confirmed();
+        }
+        settle = settle.arg(self.keep()).arg(u8::from(counting == LeaseCheck::Expired));
+        for (receipt, outcome) in outcomes {
+            settle = settle.arg(&receipt.locator.0).arg(&record::pack_lease(receipt.lease));
+            settle = settle.arg(pack_outcome(outcome, &SettleHint::default(), None));
+        }
+        let answers: Vec<i64> = settle.run().await?;
         answers.into_iter().map(reply::settled).collect()
     }
 
@@ -142,10 +130,9 @@ impl RedisStore {
         record: Bytes,
     ) -> Result<RetryContext, StoreError> {
         let packed = if head.is_external() {
-            let mut cmd = redis::cmd("GETRANGE");
-            cmd.arg(self.keys.external(shard, locator)).arg(0).arg(MAX_META);
-            let stored: Option<Bytes> = self.command(&cmd, Place::Shard(shard), "a job's payload").await?;
-            stored.unwrap_or_default()
+            let key = self.keys.external(shard, locator);
+            let get = self.command("GETRANGE", shard, "a job's payload").arg((key, 0, MAX_META));
+            get.run::<Option<Bytes>>().await?.unwrap_or_default()
         } else {
             OptionalFields::parse("topic ", record).map_or_else(|_| Bytes::new(), |tail| tail.payload)
         };

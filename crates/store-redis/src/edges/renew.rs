@@ -18,14 +18,10 @@ impl RedisStore {
         by: Duration,
         within: Option<Duration>,
     ) -> Result<Option<Timestamp>, StoreError> {
-        let deadline = self.run(&script::RENEW, receipt.shard, |cmd| {
-            cmd.arg(&receipt.locator.0).arg(&pack_lease(receipt.lease)).arg(millis_up(by));
-            match within {
-                Some(within) => cmd.arg(millis_up(within)),
-                None => cmd.arg(b""),
-            };
-        });
-        let deadline: i64 = deadline.await?;
+        let within = within.map_or_else(String::new, |within| millis_up(within).to_string());
+        let renew = self.call(&script::RENEW, receipt.shard).arg(&receipt.locator.0);
+        let renew = renew.arg(&pack_lease(receipt.lease)).arg(millis_up(by)).arg(within);
+        let deadline: i64 = renew.run().await?;
         Ok(u64::try_from(deadline).ok().map(Timestamp::from_millis))
     }
 }

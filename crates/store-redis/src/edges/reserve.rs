@@ -18,7 +18,6 @@ use ringback_core::limits::MAX_LEASE_STRETCH;
 use ringback_core::state::State;
 use tokio::time::Instant;
 
-use crate::keys::Place;
 use crate::lane_ids::LaneKey;
 use crate::record::{self, FixedFields, OptionalFields};
 use crate::redis_store::RedisStore;
@@ -125,7 +124,7 @@ impl Grant {
 impl RedisStore {
     pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
         let (asked, order) = (Instant::now(), Order::of(ask, self.lane_key()?));
-        let answer = self.run(&script::RESERVE, shard, |cmd| order.push(cmd));
+        let answer = self.call(&script::RESERVE, shard).with(|cmd| order.push(cmd)).run();
         self.reserved(shard, answer.await?, asked).await
     }
 
@@ -194,9 +193,8 @@ impl RedisStore {
         tail: OptionalFields,
     ) -> Result<Option<(JobKey, Delivery)>, StoreError> {
         let packed = if head.is_external() {
-            let mut get = redis::cmd("GET");
-            get.arg(self.keys.external(shard, locator));
-            let stored: Option<Bytes> = self.command(&get, Place::Shard(shard), "a job's payload").await?;
+            let get = self.command("GET", shard, "a job's payload").arg(self.keys.external(shard, locator));
+            let stored: Option<Bytes> = get.run().await?;
             match stored.and_then(|stored| tail.external(stored)) {
                 Some(payload) => payload,
                 None => return Ok(None),

@@ -13,6 +13,7 @@ use ringback_core::job::{Locator, NewJob, Tenant, TenantScope, Topic};
 use ringback_core::schedule::{MAX_SCHEDULES, ScheduleKey};
 
 use super::arrivals::{Arrival, Arriving, limit_in, pack_due};
+use crate::keys::Place;
 use crate::record::{self, six};
 use crate::redis_store::RedisStore;
 use crate::reply::take;
@@ -35,7 +36,8 @@ impl RedisStore {
     ) -> Result<ScheduleListed, StoreError> {
         let prefix = most.and(key.tenant.as_ref()).map(Tenant::prefix).unwrap_or_default();
         let args = (key.to_string(), topic.as_str(), MAX_SCHEDULES, prefix, most.unwrap_or(MAX_SCHEDULES));
-        let answer: String = self.ask_installation_confirmed(&script::LIST_SCHEDULE, args).await?;
+        let answer: String =
+            self.call(&script::LIST_SCHEDULE, Place::Installation).confirmed().arg(args).run().await?;
         match answer.as_str() {
             "" => Ok(ScheduleListed::Listed),
             "!" => Ok(ScheduleListed::TooMany),
@@ -46,12 +48,18 @@ impl RedisStore {
     /// Removes a schedule from the index.
     pub async fn unlist_schedule(&self, key: &ScheduleKey, topic: &Topic) -> Result<(), StoreError> {
         let args = (key.to_string(), topic.as_str());
-        self.ask_installation_confirmed::<u64>(&script::UNLIST_SCHEDULE, args).await.map(drop)
+        self.call(&script::UNLIST_SCHEDULE, Place::Installation)
+            .confirmed()
+            .arg(args)
+            .run::<u64>()
+            .await
+            .map(drop)
     }
 
     pub async fn topic_of_schedule(&self, key: &ScheduleKey) -> Result<Option<Topic>, StoreError> {
         let name = format!("{key} ");
-        let members: Vec<String> = self.ask_installation(&script::LIST_SCHEDULES, (&name, "", 1, 0)).await?;
+        let members: Vec<String> =
+            self.call(&script::LIST_SCHEDULES, Place::Installation).arg((&name, "", 1, 0)).run().await?;
         match members.first().and_then(|member| member.strip_prefix(&name)) {
             Some(topic) => Topic::from_stored(topic).map(Some).ok_or(UNREADABLE),
             None => Ok(None),
@@ -72,7 +80,8 @@ impl RedisStore {
         };
         let after = after.map(|(key, topic)| format!("{key} {}", topic.as_str())).unwrap_or_default();
         let args = (prefix, after, limit, has_no_tenant);
-        let members: Vec<String> = self.ask_installation(&script::LIST_SCHEDULES, args).await?;
+        let members: Vec<String> =
+            self.call(&script::LIST_SCHEDULES, Place::Installation).arg(args).run().await?;
         let read = |member: &String| {
             let (key, topic) = member.split_once(' ')?;
             Some((ScheduleKey::from_stored(key)?, Topic::from_stored(topic)?))
@@ -87,7 +96,7 @@ impl RedisStore {
         keys: &[(ScheduleKey, Topic)],
     ) -> Result<Vec<Option<ScheduleRow>>, StoreError> {
         let names: Vec<_> = keys.iter().map(|(key, _)| key.to_string()).collect();
-        let stored: Vec<Bytes> = self.ask(&script::SCHEDULES, shard, names).await?;
+        let stored: Vec<Bytes> = self.call(&script::SCHEDULES, shard).arg(names).run().await?;
         let rows = keys.iter().zip(stored).map(|((key, topic), stored)| match unpack(key.clone(), stored) {
             // One of another topic is there under a key that is not in the index.
             Ok(row) => row.filter(|row| row.topic == *topic),
@@ -101,7 +110,8 @@ impl RedisStore {
 
     /// The first schedules of a shard whose time has come.
     pub async fn due_schedules(&self, shard: Shard, limit: usize) -> Result<DueSchedules, StoreError> {
-        let answer: Vec<Value> = self.ask(&script::DUE_SCHEDULES, shard, (limit, MAX_SCHEDULE_BYTES)).await?;
+        let answer: Vec<Value> =
+            self.call(&script::DUE_SCHEDULES, shard).arg((limit, MAX_SCHEDULE_BYTES)).run().await?;
         let mut parts = answer.into_iter();
         let mut number = || parts.next().map_or(Err(UNREADABLE), |part| take::int(&part));
         let (now, next) = (number()?, number()?);
@@ -126,7 +136,7 @@ impl RedisStore {
         let shown: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
         tracing::error!(shard = shard.0, schedules = ?shown, "schedules that are not there, or cannot be read, do not fire");
         let names: Vec<_> = names.iter().map(|name| &**name).collect();
-        self.ask::<u64>(&script::FORGET_SCHEDULE_TIMES, shard, names).await.map(drop)
+        self.call(&script::FORGET_SCHEDULE_TIMES, shard).arg(names).run::<u64>().await.map(drop)
     }
 
     /// Stores schedules that submit nothing.
@@ -135,12 +145,11 @@ impl RedisStore {
         shard: Shard,
         changes: &[ScheduleChange],
     ) -> Result<Vec<ScheduleChanged>, StoreError> {
-        let answer = self.run_confirmed(&script::CHANGE_SCHEDULES, shard, |cmd| {
-            for ScheduleChange { expected, row, .. } in changes {
-                cmd.arg(row.key.to_string()).arg(pack_version(*expected)).arg(pack(row));
-            }
-        });
-        let answers: Vec<u8> = answer.await?;
+        let mut change = self.call(&script::CHANGE_SCHEDULES, shard).confirmed();
+        for ScheduleChange { expected, row, .. } in changes {
+            change = change.arg(row.key.to_string()).arg(pack_version(*expected)).arg(pack(row));
+        }
+        let answers: Vec<u8> = change.run().await?;
         if answers.len() != changes.len() {
             return Err(UNREADABLE);
         }
@@ -150,7 +159,8 @@ impl RedisStore {
 
     pub async fn remove_schedule(&self, shard: Shard, row: &ScheduleRow) -> Result<bool, StoreError> {
         let args = (row.key.to_string(), pack_version(Some(row.version)), "");
-        let answers: Vec<u8> = self.ask_confirmed(&script::CHANGE_SCHEDULES, shard, args).await?;
+        let answers: Vec<u8> =
+            self.call(&script::CHANGE_SCHEDULES, shard).confirmed().arg(args).run().await?;
         Ok(answers == [1])
     }
 

@@ -74,8 +74,11 @@ impl RedisStore {
         settling: Settling,
         rounds: &mut Rounds<'_>,
     ) -> Result<(), StoreError> {
-        let answer =
-            self.run(&script::SETTLE, shard, |cmd| self.push_settling(cmd, &settling, rounds)).await?;
+        let answer = self
+            .call(&script::SETTLE, shard)
+            .with(|cmd| self.push_settling(cmd, &settling, rounds))
+            .run()
+            .await?;
         rounds.answered(settling, answer)
     }
 
@@ -87,11 +90,14 @@ impl RedisStore {
         ask: &Reserve<'_>,
     ) -> Result<Reserved, StoreError> {
         let (asked, order) = (Instant::now(), Order::of(ask, self.lane_key()?));
-        let answer = self.run(&script::EXCHANGE, shard, |cmd| {
-            order.push(cmd);
-            self.push_settling(cmd, &settling, rounds);
-            cmd.arg(order.len());
-        });
+        let answer = self
+            .call(&script::EXCHANGE, shard)
+            .with(|cmd| {
+                order.push(cmd);
+                self.push_settling(cmd, &settling, rounds);
+                cmd.arg(order.len());
+            })
+            .run();
         let (settled, reserved): (Value, Value) = answer.await?;
         rounds.answered(settling, settled)?;
         self.reserved(shard, reserved, asked).await
@@ -99,8 +105,7 @@ impl RedisStore {
 
     /// Adds the arguments of settle.lua.
     fn push_settling(&self, cmd: &mut Cmd, settling: &Settling, rounds: &Rounds<'_>) {
-        self.push_keep(cmd);
-        cmd.arg(&rounds.lateness).arg(settling.lanes.len());
+        cmd.arg(self.keep()).arg(&rounds.lateness).arg(settling.lanes.len());
         settling.lanes.iter().for_each(|lane| {
             cmd.arg(&lane.0);
         });

@@ -34,7 +34,13 @@ impl RedisStore {
             TopicCapacity::Needed(limits) => (true, pack_limits(limits)),
             TopicCapacity::Given => (false, Vec::new()),
         };
-        match self.ask_confirmed(&script::PAUSE, shard, (topic.as_str(), is_limited, limits)).await? {
+        match self
+            .call(&script::PAUSE, shard)
+            .confirmed()
+            .arg((topic.as_str(), is_limited, limits))
+            .run()
+            .await?
+        {
             1 => Ok(None),
             0 => Ok(Some(Limit::Topics)),
             2 => Ok(Some(Limit::TenantTopics)),
@@ -45,7 +51,13 @@ impl RedisStore {
     /// Resumes a topic in a shard. Returns whether the topic is known there.
     pub async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
         loop {
-            match self.ask_confirmed(&script::RESUME, shard, (topic.as_str(), MAX_RESUMED_LANES)).await? {
+            match self
+                .call(&script::RESUME, shard)
+                .confirmed()
+                .arg((topic.as_str(), MAX_RESUMED_LANES))
+                .run()
+                .await?
+            {
                 0 => return Ok(false),
                 1 => return Ok(true),
                 _ => {}
@@ -63,7 +75,8 @@ impl RedisStore {
         let replaced = replaced.unwrap_or_default();
         let limits = (entry.limit, has_metrics, MAX_TOPICS_WITH_METRICS);
         let args = (entry.name, entry.written, replaced, limits);
-        let parts: Vec<u64> = self.ask_installation_confirmed(&script::PUT_POLICY, args).await?;
+        let parts: Vec<u64> =
+            self.call(&script::PUT_POLICY, Place::Installation).confirmed().arg(args).run().await?;
         match parts.as_slice() {
             [] => Ok(PolicyPut::TooMany),
             [0] => Ok(PolicyPut::Outdated),
@@ -75,37 +88,32 @@ impl RedisStore {
     }
 
     pub async fn delete_entry(&self, name: &str) -> Result<Option<PolicyVersion>, StoreError> {
-        let version = self.ask_installation_confirmed(&script::DELETE_POLICY, name).await?;
+        let version =
+            self.call(&script::DELETE_POLICY, Place::Installation).confirmed().arg(name).run().await?;
         Ok((version > 0).then_some(PolicyVersion(version)))
     }
 
     pub async fn entry(&self, name: &str) -> Result<Option<String>, StoreError> {
-        let mut cmd = redis::cmd("HGET");
-        cmd.arg(self.keys.policies()).arg(name);
-        self.command(&cmd, Place::Installation, "a policy").await
+        let get = self.command("HGET", Place::Installation, "a policy");
+        get.arg((self.keys.policies(), name)).run().await
     }
 
     pub async fn policies(
         &self,
         known: Option<PolicyVersion>,
     ) -> Result<Option<(PolicyVersion, PolicyRows)>, StoreError> {
-        let mut cmd = redis::cmd("GET");
-        cmd.arg(self.keys.policies_version());
-        let version = self.command(&cmd, Place::Installation, "the version of the policies");
-        let version: Option<u64> = version.await?;
+        let get = self.command("GET", Place::Installation, "the version of the policies");
+        let version: Option<u64> = get.arg(self.keys.policies_version()).run().await?;
         let version = PolicyVersion(version.unwrap_or_default());
         if known == Some(version) {
             return Ok(None);
         }
-        let mut cmd = redis::cmd("HKEYS");
-        cmd.arg(self.keys.policies());
-        let topics: Vec<String> = self.command(&cmd, Place::Installation, "the policies' topics").await?;
+        let get = self.command("HKEYS", Place::Installation, "the policies' topics");
+        let topics: Vec<String> = get.arg(self.keys.policies()).run().await?;
         let mut rows = PolicyRows::with_capacity(topics.len());
         for page in topics.chunks(PAGE) {
-            let mut cmd = redis::cmd("HMGET");
-            cmd.arg(self.keys.policies()).arg(page);
-            let values = self.command(&cmd, Place::Installation, "the policies");
-            let values: Vec<Option<String>> = values.await?;
+            let get = self.command("HMGET", Place::Installation, "the policies");
+            let values: Vec<Option<String>> = get.arg((self.keys.policies(), page)).run().await?;
             // A policy that was deleted meanwhile has no value.
             let found =
                 page.iter().zip(values).filter_map(|(topic, written)| Some((topic.clone(), written?)));

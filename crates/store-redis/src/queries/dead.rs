@@ -66,7 +66,8 @@ impl RedisStore {
         let place = from.as_ref().map_or((begin, &[][..]), |from| (from.at, &from.tie));
         let reason = filter.reason.as_deref().unwrap_or_default();
         let args = (filter.topic.as_str(), reason, place, before, limit, WORK, whole);
-        let (now_us, reached, items): (u64, Bytes, Vec<T>) = self.ask(&script::DEAD, shard, args).await?;
+        let (now_us, reached, items): (u64, Bytes, Vec<T>) =
+            self.call(&script::DEAD, shard).arg(args).run().await?;
         let next = if reached.is_empty() { None } else { Some(cursor(&reached)?) };
         Ok(DeadPage { items, next, now: Timestamp::from_millis(now_us / 1000) })
     }

@@ -67,7 +67,7 @@ impl RedisStore {
             let of_slots = (slots.first, slots.length, slots.count);
             let args = (&from, &till, NEAR_STEP, of_slots, most, u8::from(is_of_many));
             let (last, ready, counted, parts): (Bytes, u64, Vec<i64>, Vec<Sampled>) =
-                self.ask(&script::FORECAST_NEAR, shard, args).await?;
+                self.call(&script::FORECAST_NEAR, shard).arg(args).run().await?;
             forecast.ready += ready;
             n_read += add(forecast, &counted, &parts);
             if last.is_empty() {
@@ -100,7 +100,7 @@ impl RedisStore {
         while !from.is_empty() {
             let args = (&from, slots.first, slots.length, slots.count, most, &tenant, &topics);
             let (next, counted, parts, minutes): (String, Vec<i64>, Vec<Sampled>, Vec<u64>) =
-                self.ask(&script::FORECAST_FAR, shard, args).await?;
+                self.call(&script::FORECAST_FAR, shard).arg(args).run().await?;
             add(forecast, &counted, &parts);
             forecast.delivered.extend(minutes.as_chunks().0.iter().map(|&[minute, n]| (minute, n)));
             from = next;

@@ -40,7 +40,7 @@ impl RedisStore {
         let (mut first, mut oldest, mut skipped): (Option<StateCounts>, i64, usize) = (None, -1, 0);
         loop {
             let args = (&epoch.0, skipped, LOOKED_INTO);
-            let counts: Vec<i64> = self.ask(&script::GAUGES, shard, args).await?;
+            let counts: Vec<i64> = self.call(&script::GAUGES, shard).arg(args).run().await?;
             let [states @ .., missing, late, looked, pending, bytes, dropped, ended, full, evicted_early] =
                 counts.as_slice()
             else {
@@ -88,7 +88,7 @@ impl RedisStore {
             looked += LOOKED_INTO;
             let names: Vec<&str> = topics[next..].iter().map(Topic::as_str).collect();
             let args = (&epoch.0, into, most, &from, names);
-            let answer: Vec<Value> = self.ask(&script::TOPIC_GAUGES, shard, args).await?;
+            let answer: Vec<Value> = self.call(&script::TOPIC_GAUGES, shard).arg(args).run().await?;
             if answer.is_empty() {
                 return Ok(None);
             }

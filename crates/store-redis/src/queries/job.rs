@@ -24,7 +24,7 @@ enum Found {
 
 impl RedisStore {
     pub async fn get(&self, shard: Shard, key: &JobKey) -> Result<Option<Job>, StoreError> {
-        let parts: Vec<Value> = self.ask(&script::GET, shard, &key.locator().0).await?;
+        let parts: Vec<Value> = self.call(&script::GET, shard).arg(&key.locator().0).run().await?;
         if parts.is_empty() { Ok(None) } else { reply::job(parts, key, script::GET.name()).map(Some) }
     }
 
@@ -40,7 +40,7 @@ impl RedisStore {
 
     async fn find_stored(&self, shard: Shard, key: &JobKey) -> Result<Found, StoreError> {
         let locator = key.locator();
-        let parts: Vec<Value> = self.ask(&script::GET_STORED, shard, &locator.0).await?;
+        let parts: Vec<Value> = self.call(&script::GET_STORED, shard).arg(&locator.0).run().await?;
         let name = script::GET_STORED.name();
         if parts.is_empty() {
             return Ok(Found::Known(None));
@@ -63,13 +63,14 @@ impl RedisStore {
     }
 
     pub async fn paused_by(&self, shard: Shard, key: &JobKey) -> Result<JobPauses, StoreError> {
-        let (topic, destination): (u8, u8) = self.ask(&script::PAUSED_BY, shard, &key.locator().0).await?;
+        let (topic, destination): (u8, u8) =
+            self.call(&script::PAUSED_BY, shard).arg(&key.locator().0).run().await?;
         Ok(JobPauses { topic: topic == 1, destination: destination == 1 })
     }
 
     pub async fn attempts(&self, shard: Shard, key: &JobKey) -> Result<Option<Vec<Attempt>>, StoreError> {
         let (now, created, log): (u64, Bytes, Bytes) =
-            self.ask(&script::ATTEMPTS, shard, &key.locator().0).await?;
+            self.call(&script::ATTEMPTS, shard).arg(&key.locator().0).run().await?;
         let created = (!created.is_empty()).then(|| number(&created));
         let log = Some(log).filter(|log| !log.is_empty());
         Ok(shown(log, created, now, self.options.attempt_retention().time))

@@ -87,8 +87,9 @@ impl RedisStore {
         }
         let (state, _, tenant, ..) = lane_args(filter);
         let tag = filter.tag.as_deref().unwrap_or_default();
-        let counts = (0..self.options.shards)
-            .map(async |shard| self.ask::<u64>(&script::INDEXED, Shard(shard), (state, &tenant, tag)).await);
+        let counts = (0..self.options.shards).map(async |shard| {
+            self.call(&script::INDEXED, Shard(shard)).arg((state, &tenant, tag)).run::<u64>().await
+        });
         Ok(Some(try_join_all(counts).await?.into_iter().sum()))
     }
 
@@ -171,7 +172,7 @@ impl RedisStore {
             lane_args(filter),
             job_args(filter),
         );
-        let answer = self.ask(&script::PAGE, shard, args).await?;
+        let answer = self.call(&script::PAGE, shard).arg(args).run().await?;
         let (generation, at, (examined, found)): (_, _, (usize, Vec<Value>)) =
             reply::scanned(answer, script::PAGE.name())?;
         let mut items = Vec::with_capacity(found.len());

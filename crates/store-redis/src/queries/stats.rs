@@ -25,7 +25,7 @@ type Counters = Vec<(String, i64)>;
 impl RedisStore {
     pub async fn stats(&self, shard: Shard) -> Result<Stats, StoreError> {
         let (ledger, topics, minutes, pending_notices): (Counters, Vec<String>, Vec<Counters>, _) =
-            self.run(&script::STATS, shard, |_| {}).await?;
+            self.call(&script::STATS, shard).run().await?;
         let mut stats = Stats { pending_notices, ..Stats::default() };
         for (name, n) in ledger {
             let n = u64::try_from(n).unwrap_or(0);
@@ -83,7 +83,7 @@ impl RedisStore {
         let (mut from, mut totals) = (format!("[{least}").into_bytes(), TopicTotals::default());
         loop {
             let (last, topics, counts): (Bytes, String, Vec<i64>) =
-                self.ask(&script::TOPICS, shard, (&from, &till, COUNTED, "sum")).await?;
+                self.call(&script::TOPICS, shard).arg((&from, &till, COUNTED, "sum")).run().await?;
             let unreadable = || StoreError::Unreadable("the counts of topics");
             totals.counts.add(&topic_counts(&counts).ok_or_else(unreadable)?);
             for topic in topics.split_ascii_whitespace() {
@@ -119,7 +119,7 @@ impl RedisStore {
             Look::At(most) => (most, false),
         };
         let (last, parts): (Bytes, Vec<(String, Vec<i64>)>) =
-            self.ask(&script::TOPICS, shard, (from, till, most, into)).await?;
+            self.call(&script::TOPICS, shard).arg((from, till, most, into)).run().await?;
         let parts = parts.into_iter().map(|(topic, counts)| {
             let topic = Topic::from_stored(&topic).zip(topic_counts(&counts));
             topic.ok_or(StoreError::Unreadable("the counts of a topic"))

@@ -1,0 +1,147 @@
+//! `Call`: one call of Redis. It is a script or a command on the keys of a place, and says whether replicas have to
+//! confirm what it changes. [`Call::run`] is the only way to make it; questions to servers, such as INFO, have no keys
+//! and go through [`Topology`](super::topology::Topology) alone.
+
+use std::io;
+use std::sync::Arc;
+
+use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
+use ringback_core::contract::StoreError;
+use ringback_core::{crash_point, is_cut};
+
+use super::keys::Place;
+use super::redis_store::RedisStore;
+use super::script::{self, Returns, Script};
+use super::topology::{Confirmation, is_not_loaded};
+use super::{reply, transition_log};
+
+/// How often a call loads the function library.
+const MAX_LOADS: u32 = 3;
+
+/// A call to be made.
+#[must_use = "a call is made by `run`"]
+pub(crate) struct Call<'a> {
+    store: &'a RedisStore,
+    place: Place,
+    what: What<'a>,
+    cmd: Cmd,
+    confirmation: Confirmation,
+    /// Whether it may be made before the store was found fit.
+    is_early: bool,
+}
+
+#[derive(Clone, Copy)]
+enum What<'a> {
+    Script(&'a Script, Returns),
+    /// A command, and what its answer is called in errors.
+    Command(&'static str),
+}
+
+impl RedisStore {
+    /// A call of a script on a shard, or on the installation.
+    pub(crate) fn call<'a>(&'a self, script: &'a Script, place: impl Into<Place>) -> Call<'a> {
+        let (place, returns) = (place.into(), transition_log::wanted(script));
+        let cmd = if self.topology.has_several_servers() {
+            script.as_function(&self.keys.absent(place), returns)
+        } else {
+            script.as_function(&[self.keys.base(place)], returns)
+        };
+        self.new_call(place, What::Script(script, returns), cmd)
+    }
+
+    /// A call of one command, whose arguments name a key of the place. `answer` names its answer in errors.
+    pub(crate) fn command(&self, name: &str, place: impl Into<Place>, answer: &'static str) -> Call<'_> {
+        self.new_call(place.into(), What::Command(answer), redis::cmd(name))
+    }
+
+    fn new_call<'a>(&'a self, place: Place, what: What<'a>, cmd: Cmd) -> Call<'a> {
+        Call { store: self, place, what, cmd, confirmation: Confirmation::None, is_early: false }
+    }
+}
+
+impl Call<'_> {
+    /// Adds arguments.
+    pub(crate) fn arg(mut self, args: impl ToRedisArgs) -> Self {
+        self.cmd.arg(args);
+        self
+    }
+
+    /// Adds arguments by a function.
+    pub(crate) fn with(mut self, push: impl FnOnce(&mut Cmd)) -> Self {
+        push(&mut self.cmd);
+        self
+    }
+
+    /// Waits until replicas have what the script changed, if the store is asked to be that durable.
+    pub(crate) fn confirmed(mut self) -> Self {
+        self.confirmation = Confirmation::ByReplicas;
+        self
+    }
+
+    /// Lets the call be made before the store was found fit.
+    pub(crate) fn early(mut self) -> Self {
+        self.is_early = true;
+        self
+    }
+
+    /// Makes the call, and reads its answer. Answers or fails within the time given to a call.
+    pub(crate) async fn run<T: FromRedisValue>(self) -> Result<T, StoreError> {
+        let name = match self.what {
+            What::Script(script, _) => script.name(),
+            What::Command(answer) => answer,
+        };
+        reply::read(self.answer().await?, name)
+    }
+
+    async fn answer(&self) -> Result<Value, StoreError> {
+        if !self.is_early && self.store.profile().is_none() {
+            return Err(StoreError::Unprepared);
+        }
+        match self.what {
+            What::Command(_) => self.send(&self.cmd).await,
+            What::Script(script, returns) => {
+                let answer = self.run_script(script, returns).await;
+                self.store.moving.take(&self.store.keys, self.place, &answer);
+                transition_log::answer(answer?, returns)
+            }
+        }
+    }
+
+    /// Calls a script as a function. The library is loaded when the server does not have it: at the first
+    /// start, after a flush, and in a new version. A flush may come between the load and the call.
+    async fn run_script(&self, script: &Script, returns: Returns) -> Result<Value, StoreError> {
+        if is_cut!(script.name(), "before") {
+            return Err(cut());
+        }
+        let mut answer = self.send(&self.cmd).await;
+        let mut loads = 0;
+        while answer.as_ref().is_err_and(is_not_loaded) && loads < MAX_LOADS {
+            loads += 1;
+            tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
+            crash_point!("store.before_load");
+            let loaded = self.store.topology.call(&script::load(), self.place, Confirmation::None).await;
+            crash_point!("store.after_load");
+            answer = match loaded {
+                Ok(_) => self.send(&self.cmd).await,
+                Err(error) => {
+                    // Memory may be full, and scripts that make room must run all the same.
+                    tracing::debug!(%error, "the function library cannot be loaded; running the script's text");
+                    self.send(&script.as_text(&self.cmd, returns)).await
+                }
+            };
+        }
+        if is_cut!(script.name(), "after") {
+            return Err(cut());
+        }
+        answer
+    }
+
+    async fn send(&self, cmd: &Cmd) -> Result<Value, StoreError> {
+        self.store.topology.call(cmd, self.place, self.confirmation).await
+    }
+}
+
+/// The error of a call whose connection a test has cut.
+fn cut() -> StoreError {
+    StoreError::Away(Arc::new(io::Error::from(io::ErrorKind::ConnectionReset)))
+}
