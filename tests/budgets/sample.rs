@@ -3,7 +3,7 @@
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::NewJob;
-use ringback_core::wire::{Defaults, parse_job};
+use ringback_wire::{Defaults, parse_job};
 
 /// The URL of jobs that are never delivered.
 pub(crate) const URL: &str = "https://merchant.example/pppppppppppppppppppppppp";

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{ImportJob, TenantScope};
-use ringback_core::wire::{Defaults, ImportProblem, ImportResponse, Problem, parse_import};
+use ringback_wire::{Defaults, ImportProblem, ImportResponse, Problem, parse_import};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;

@@ -12,8 +12,8 @@ use ringback_core::limits::{MAX_BATCH, MAX_RENEWED};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::policy::Logging;
 use ringback_core::state::State;
-use ringback_core::wire::parse_policy;
 use ringback_testkit::eventually;
+use ringback_wire::parse_policy;
 
 use super::jobs::{LONG, With, bury, ms};
 use super::workbench::{SOON, Workbench, now, until};

@@ -13,6 +13,7 @@ use ringback_core::job::{Callback, Context, History, ImportJob, Job, JobKey, New
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
 use ringback_testkit::eventually;
+use ringback_wire::notice_of;
 use tokio::time::sleep_until;
 
 pub(crate) use self::successes::*;
@@ -183,7 +184,7 @@ pub(crate) async fn a_dead_letter_that_is_acknowledged_twice_has_one_notice(benc
     let mut answers = Vec::new();
     for _ in 0..2 {
         // The first time, the relay dies before it acknowledges the entry.
-        let notice = dead_letters(bench).await[0].notice(None).expect("it is wanted");
+        let notice = notice_of(&dead_letters(bench).await[0], None).expect("it is wanted");
         let shard = bench.store().shard_of(&notice.key);
         answers.push(bench.store().submit(shard, &[notice]).await.expect("submit").remove(0).answer);
     }
@@ -200,7 +201,7 @@ pub(crate) async fn a_job_that_dies_again_has_another_entry(bench: &Workbench) {
     assert_eq!(bench.settle(lease, bury()).await, SettleResult::Applied);
     let deaths = dead_letters(bench).await;
     assert_eq!((deaths[0].job.attempts, deaths[1].job.attempts, deaths.len()), (1, 2, 2));
-    let names = [0, 1].map(|n| deaths[n].notice(None).expect("it is wanted").key);
+    let names = [0, 1].map(|n| notice_of(&deaths[n], None).expect("it is wanted").key);
     assert_ne!(names[0], names[1]);
 }
 
@@ -215,7 +216,7 @@ pub(crate) async fn a_job_that_is_imported_again_and_dies_again_has_another_entr
     }
     let deaths = dead_letters(bench).await;
     assert_eq!((deaths[0].job.attempts, deaths[1].job.attempts, deaths.len()), (4, 4, 2));
-    let names = [0, 1].map(|n| deaths[n].notice(None).expect("it is wanted").key);
+    let names = [0, 1].map(|n| notice_of(&deaths[n], None).expect("it is wanted").key);
     assert_ne!(names[0], names[1]);
 }
 

@@ -8,9 +8,9 @@ use ringback_core::contract::{PolicyPut, StoreError};
 use ringback_core::job::Topic;
 use ringback_core::outcome::Outcome;
 use ringback_core::policy::{MAX_POLICIES, MAX_POLICY, MAX_TOPICS_WITH_METRICS, Policy};
-use ringback_core::wire::parse_policy;
 use ringback_store::{PoliciesUnknown, SharedConfig, Store};
 use ringback_testkit::eventually;
+use ringback_wire::parse_policy;
 use tokio::task::JoinSet;
 
 use super::jobs::{LONG, TOPIC, With as _, bury};

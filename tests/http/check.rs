@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use http::Method;
-use ringback_core::wire::CheckResponse;
 use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions, eventually, http_client};
+use ringback_wire::CheckResponse;
 use serde_json::json;
 use tokio::time::timeout;
 

@@ -8,9 +8,9 @@ use rand::rngs::StdRng;
 use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::contract::{Token, is_notice_topic};
 use ringback_core::job::{ImportJob, JobId, NewJob, Trace};
-use ringback_core::wire::{Defaults, Problem, parse_import, parse_job_by, submit_of_notice};
 use ringback_egress::Guard;
 use ringback_store::{SharedConfig, Store};
+use ringback_wire::{Defaults, Problem, parse_import, parse_job_by, submit_of_notice};
 use ulid::Ulid;
 
 use crate::destinations::Destinations;

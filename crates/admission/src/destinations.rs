@@ -2,8 +2,8 @@
 //! address guard. A name whose addresses are forbidden is found by the notifier, which looks it up.
 
 use ringback_core::job::{Callback, NewJob, Refused};
-use ringback_core::wire::{FieldError, Problem};
 use ringback_egress::Guard;
+use ringback_wire::{FieldError, Problem};
 
 use crate::principal::Principal;
 

@@ -6,9 +6,9 @@ use http::StatusCode;
 use ringback_core::access::{AccessKey, KeyId};
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{Callback, Tenant, TenantScope, Topic};
-use ringback_core::wire::{FieldError, Problem};
 use ringback_service::http_server::{Holder, Peer};
 use ringback_store::SharedConfig;
+use ringback_wire::{FieldError, Problem};
 
 /// Who a caller is.
 #[derive(Clone, Debug)]

@@ -14,8 +14,8 @@ use ringback_core::access::Quota;
 use ringback_core::clock::Clock;
 use ringback_core::contract::{MAX_COUNT_AGE, QuotaLimit, QuotaRequest, StoreError};
 use ringback_core::job::{NewJob, Tenant, TenantLimits};
-use ringback_core::wire::Problem;
 use ringback_store::{PoliciesUnknown, SharedConfig, Store};
+use ringback_wire::Problem;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use ringback_core::contract::{Limit, MAX_LANES, MAX_TOPICS};
-use ringback_core::wire::{FieldError, Problem};
+use ringback_wire::{FieldError, Problem};
 
 /// A 422 problem about a single field.
 pub fn invalid_field(field: &str, detail: impl Into<String>, allowed: impl Into<String>) -> Problem {

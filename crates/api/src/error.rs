@@ -12,8 +12,8 @@ use http::{HeaderValue, StatusCode, header};
 use ringback_admission::QuotaError;
 use ringback_core::contract::StoreError;
 use ringback_core::job::JobKey;
-use ringback_core::wire::{JobReference, Problem};
 use ringback_store::PoliciesUnknown;
+use ringback_wire::{JobReference, Problem};
 use tokio::time::error::Elapsed;
 
 pub(crate) use self::unavailable::{Unavailable, log};

@@ -9,7 +9,6 @@ use ringback_archive::history::{HistoryFilter, HistoryPage, PageAsk, QueryError}
 use ringback_archive::pipe::{ChildHistory, ChildProgram};
 use ringback_core::clock::Timestamp;
 use ringback_core::job::Topic;
-use ringback_core::wire;
 
 use crate::error::ApiError;
 
@@ -81,7 +80,7 @@ impl History {
 }
 
 /// A filter for those ends that a caller may see.
-pub(crate) fn filter_of(caller: &Principal, filter: &wire::HistoryFilter) -> HistoryFilter {
+pub(crate) fn filter_of(caller: &Principal, filter: &ringback_wire::HistoryFilter) -> HistoryFilter {
     let ms = |time: Timestamp| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     let topics = match &filter.topic {
         Some(topic) => std::slice::from_ref(topic),

@@ -4,7 +4,7 @@
 use ringback_core::job::{Callback, Delivery, Topic};
 use ringback_core::policy::Policies;
 use ringback_core::retry::RetryPolicy;
-use ringback_core::wire::Inspection;
+use ringback_wire::Inspection;
 
 use crate::error::ApiError;
 use crate::limits::MemoryPermit;

@@ -1,5 +1,5 @@
 //! The OpenAPI 3.1 document, assembled from the handlers of `routes` and the schemas of `schema` and
-//! `ringback_core::wire`. What the macros cannot say is added in `complete`.
+//! `ringback_wire`. What the macros cannot say is added in `complete`.
 
 mod complete;
 
@@ -33,8 +33,8 @@ use crate::{routes, schema};
     )),
     paths(serve),
     components(schemas(
-        ringback_core::wire::Problem,
-        ringback_core::wire::NoticeBody,
+        ringback_wire::Problem,
+        ringback_wire::NoticeBody,
         schema::TopicName,
         schema::JobName,
         schema::ReasonText,

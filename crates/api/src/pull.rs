@@ -16,10 +16,10 @@ use futures_util::stream::FuturesUnordered;
 use rand::RngExt as _;
 use ringback_core::contract::{PulledJob, Shard};
 use ringback_core::job::{DEFAULT_TTR, Topic};
-use ringback_core::wire::ReserveAsk;
 use ringback_secrets::RootKey;
 use ringback_service::{Shutdown, Tasks, random};
 use ringback_store::{SharedConfig, Store};
+use ringback_wire::ReserveAsk;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 

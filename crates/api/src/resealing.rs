@@ -10,9 +10,9 @@ use ringback_core::contract::{PolicyPut, StoreError};
 use ringback_core::credential::{Credential, CredentialKey};
 use ringback_core::job::Topic;
 use ringback_core::policy::{Policy, StoredSecret};
-use ringback_core::wire::{secret_header_values, with_opened_headers, with_sealed_headers, with_secrets};
 use ringback_secrets::{MasterKeys, OpenError};
 use ringback_store::{SharedConfig, Store};
+use ringback_wire::{secret_header_values, with_opened_headers, with_sealed_headers, with_secrets};
 use tokio::time::sleep;
 use tracing::{debug, info, warn};
 

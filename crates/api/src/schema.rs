@@ -1,5 +1,5 @@
 //! OpenAPI schemas of requests, parameters and problems. They are documentation only: the parsers of
-//! requests are in `ringback_core::wire`.
+//! requests are in `ringback_wire`.
 
 mod access;
 mod callback;

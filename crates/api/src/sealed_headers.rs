@@ -3,9 +3,7 @@
 
 use ringback_core::job::Topic;
 use ringback_core::policy::Policy;
-use ringback_core::wire::{
-    FieldError, Problem, secret_header_values, with_opened_headers, with_sealed_headers,
-};
+use ringback_wire::{FieldError, Problem, secret_header_values, with_opened_headers, with_sealed_headers};
 
 use crate::state::Api;
 

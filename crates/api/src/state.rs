@@ -14,11 +14,11 @@ use ringback_core::job::{Due, ImportJob, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::policy::SecretId;
 use ringback_core::retry::InstallationRetry;
-use ringback_core::wire::{Problem, parse_reschedule};
 use ringback_secrets::{CallerKey, MasterKeys, RootKey, SigningSecret};
 use ringback_service::http_server::FairLimiter;
 use ringback_service::{Context, Tasks};
 use ringback_store::{PoliciesUnknown, Retries, SharedConfig, Store};
+use ringback_wire::{Problem, parse_reschedule};
 use tokio::sync::Semaphore;
 
 use crate::access::{Standing, standing};

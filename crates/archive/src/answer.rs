@@ -6,7 +6,7 @@ use ringback_core::clock::Timestamp;
 use ringback_core::duration::format_duration;
 use ringback_core::hex::Hex;
 use ringback_core::job::{Body, CallbackMethod, DEFAULT_TTR};
-use ringback_core::wire::{EndedJobResponse, LastResponse, RequestDetails};
+use ringback_wire::{EndedJobResponse, LastResponse, RequestDetails};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
@@ -127,7 +127,7 @@ fn mark_of(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use ringback_core::job::JobId;
-    use ringback_core::wire::{Defaults, parse_job};
+    use ringback_wire::{Defaults, parse_job};
 
     use super::*;
     use crate::row::tests::row;

@@ -78,7 +78,7 @@ fn names(ends: EndedStates) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use ringback_core::contract::WhenFull;
-    use ringback_core::wire::parse_policy;
+    use ringback_wire::parse_policy;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! An entry of the audit log as a row of the archive.
 
 use ringback_core::contract::AuditLogRow;
-use ringback_core::wire::{AuditLogEntry, AuditLogOutcome};
+use ringback_wire::{AuditLogEntry, AuditLogOutcome};
 use serde::{Deserialize, Serialize};
 
 use crate::row::{clean, clean_json};

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ringback_core::contract::InvalidCursor;
 use ringback_core::job::{JobId, Topic};
-use ringback_core::wire::end_state;
+use ringback_wire::end_state;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use ringback_core::clock::millis;
 use ringback_core::contract::{ArchivedJob, Attempt};
 use ringback_core::job::Delivery;
-use ringback_core::wire::{AttemptResponse, RequestDetails};
+use ringback_wire::{AttemptResponse, RequestDetails};
 use serde::{Deserialize, Serialize};
 
 /// An end of a job. Times are in milliseconds since 1970. No text has a NUL, which databases refuse.

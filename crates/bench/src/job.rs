@@ -2,7 +2,7 @@
 
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::job::NewJob;
-use ringback_core::wire::{Defaults, parse_job};
+use ringback_wire::{Defaults, parse_job};
 use serde_json::{Value, json};
 
 /// The URL of jobs that are never delivered.

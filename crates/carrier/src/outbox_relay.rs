@@ -18,6 +18,7 @@ use ringback_core::limits::MAX_NOTICE_DELAY;
 use ringback_service::outage::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_store::{SharedConfig, Store};
+use ringback_wire::notice_of;
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{error, info, warn};
 
@@ -171,7 +172,7 @@ impl OutboxRelay<'_> {
 
     fn notice(&self, ended: &EndedJob) -> Option<NewJob> {
         let policy = self.policies.get(&ended.job.key.topic).ok().flatten();
-        ended.notice(policy.as_deref())
+        notice_of(ended, policy.as_deref())
     }
 
     /// Returns the entries to remove and those to retry.

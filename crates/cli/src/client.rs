@@ -11,7 +11,7 @@ use reqwest::{Certificate, Identity, Response, Url};
 use ringback_core::connection_url::shown;
 use ringback_core::encoding::without_mark;
 use ringback_core::job::{JobKey, Tenant};
-use ringback_core::wire::Problem;
+use ringback_wire::Problem;
 use serde_json::Value;
 
 use crate::access::{Access, tenant_header, tenant_value};

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use clap::Command;
-use ringback_core::wire::Problem;
 use ringback_service::{USAGE, flags};
+use ringback_wire::Problem;
 
 use crate::args::Format;
 use crate::client::ClientError;
@@ -138,7 +138,7 @@ fn next(error: &anyhow::Error) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use http::StatusCode;
-    use ringback_core::wire::FieldError;
+    use ringback_wire::FieldError;
 
     use super::*;
 

@@ -20,7 +20,7 @@ pub use callback::{
     RESERVED_HEADERS, RESERVED_PREFIXES, Refused, USER_AGENT,
 };
 pub use expires::Expires;
-pub(crate) use host::without_root;
+pub use host::without_root;
 pub use if_exists::IfExists;
 pub use key::{JobId, JobKey, Locator, NameError, Tenant, TenantScope, Topic};
 pub use method::CallbackMethod;

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Modules in reading order: [`job`], [`state`], [`outcome`], [`retry`], [`policy`], [`schedule`], [`lane`],
-//! [`destination`], [`contract`] (arguments and results of the store's transitions), [`wire`] (JSON of the public API).
+//! [`destination`], [`contract`] (arguments and results of the store's transitions).
 
 pub mod access;
 pub mod backoff;
@@ -35,5 +35,4 @@ pub mod retry;
 pub mod schedule;
 pub mod state;
 pub mod token;
-pub mod wire;
 pub mod written_time;

@@ -44,7 +44,7 @@ pub fn lease_stretch(timeout: Option<Duration>) -> Duration {
 }
 
 /// The start of a name that a caller has sent, for an error that repeats it.
-pub(crate) fn name_start(name: &str) -> String {
+pub fn name_start(name: &str) -> String {
     truncated(name, 64).to_owned()
 }
 

@@ -70,7 +70,7 @@ pub struct Policy {
     /// The secrets that sign its callbacks, the newest one first.
     pub secrets: Vec<StoredSecret>,
     /// The policy as JSON, each field as it was written.
-    pub(crate) written: Box<str>,
+    pub written: Box<str>,
 }
 
 impl Policy {

@@ -9,8 +9,8 @@ use ringback_core::contract::{Cancelled, Shard, StoreError, SubmitResult};
 use ringback_core::crash_point;
 use ringback_core::job::{IfExists, JobId, JobKey, NewJob, Topic};
 use ringback_core::limits::{MAX_BATCH, MAX_BATCH_BYTES};
-use ringback_core::wire::Problem;
 use ringback_store::{PoliciesUnknown, Shortage, Store};
+use ringback_wire::Problem;
 
 use crate::config::Changed;
 use crate::row::Candidate;

@@ -237,8 +237,8 @@ mod tests {
     use ringback_core::contract::{Attempt, AttemptLogEntry, Options, Reserve, StoreError};
     use ringback_core::job::NewJob;
     use ringback_core::outcome::LastAttempt;
-    use ringback_core::wire::{Defaults, parse_job};
     use ringback_store::{Memory, Store, settings};
+    use ringback_wire::{Defaults, parse_job};
 
     use super::*;
 

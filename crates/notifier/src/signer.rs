@@ -8,9 +8,9 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Lease, is_notice_topic};
 use ringback_core::job::Topic;
 use ringback_core::policy::{Policy, StoredSecret};
-use ringback_core::wire::{opened_headers, topic_of_notice};
 use ringback_secrets::{MasterKeys, SigningSecret, WebhookHeaders, sign};
 use ringback_store::SharedConfig;
+use ringback_wire::{opened_headers, topic_of_notice};
 use tracing::warn;
 
 use crate::config::Signing;

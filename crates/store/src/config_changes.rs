@@ -10,7 +10,7 @@ use ringback_core::contract::{ConfigEntry, PolicyPut, PolicyVersion, StoreError}
 use ringback_core::credential::{Credential, CredentialKey, MAX_CREDENTIALS};
 use ringback_core::job::{TenantScope, Topic};
 use ringback_core::policy::{MAX_POLICIES, Metrics, Policies, Policy};
-use ringback_core::wire::parse_policy;
+use ringback_wire::parse_policy;
 use serde::Serialize;
 
 use crate::backend::{Store, dispatch};

@@ -9,7 +9,7 @@ use ringback_core::contract::PolicyRows;
 use ringback_core::credential::{Credential, CredentialKey};
 use ringback_core::job::Topic;
 use ringback_core::policy::Policies;
-use ringback_core::wire::parse_policy;
+use ringback_wire::parse_policy;
 
 /// The keys of callers, by their hashes.
 pub type AccessKeys = HashMap<[u8; 32], Arc<AccessKey>>;

@@ -47,7 +47,7 @@ mod tests {
     use rand::rngs::StdRng;
     use ringback_core::outcome::Reason;
     use ringback_core::policy::{Policies, Policy};
-    use ringback_core::wire::parse_policy;
+    use ringback_wire::parse_policy;
 
     use super::*;
 

@@ -233,7 +233,7 @@ impl SharedConfig {
 
 #[cfg(test)]
 mod tests {
-    use ringback_core::wire::parse_policy;
+    use ringback_wire::parse_policy;
 
     use super::*;
 

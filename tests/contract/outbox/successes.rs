@@ -4,6 +4,7 @@ use ringback_core::contract::{Lease, SettleResult, Success};
 use ringback_core::job::{Callback, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
+use ringback_wire::notice_of;
 
 use super::{dead_letters, last_lease, tell_all, with_on_dead};
 use crate::contract::jobs::{BRIEF, With as _, bury, ms, release, retry};
@@ -98,6 +99,6 @@ pub(crate) async fn a_success_after_a_death_has_an_entry_beside_that_of_the_deat
     assert_eq!(ends.len(), 2);
     assert!(brief.contains(&(State::Dead, Some("lost"), false)), "{brief:?}");
     assert!(brief.contains(&(State::Done, None, true)), "{brief:?}");
-    let names = [0, 1].map(|n| ends[n].notice(None).expect("it is wanted").key);
+    let names = [0, 1].map(|n| notice_of(&ends[n], None).expect("it is wanted").key);
     assert_ne!(names[0], names[1]);
 }

@@ -4,7 +4,7 @@
 
 use ringback_core::contract::{BulkStart, BulkTarget, DamageKind, DeadFilter, Limit, Repair, SubmitResult};
 use ringback_core::job::{NewJob, TenantLimits, TenantScope, Topic};
-use ringback_core::wire::parse_policy;
+use ringback_wire::parse_policy;
 
 use super::{Ground, LATE, lane, named, pull_lane, row};
 use crate::contract::destinations::pause_of;

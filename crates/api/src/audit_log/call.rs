@@ -11,8 +11,8 @@ use ringback_admission::Principal;
 use ringback_core::contract::AuditLogOwner;
 use ringback_core::hex::Hex;
 use ringback_core::job::Trace;
-use ringback_core::wire::{AuditLogEntry, AuditLogOutcome, AuditLogTarget};
 use ringback_service::http_server::ClientAddress;
+use ringback_wire::{AuditLogEntry, AuditLogOutcome, AuditLogTarget};
 
 use super::entry::{self, Change};
 use super::queue::Queue;

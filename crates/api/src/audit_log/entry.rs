@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use axum::response::{IntoResponseParts, ResponseParts};
 use ringback_core::contract::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_ENTRY};
-use ringback_core::wire::{AuditLogEntry, AuditLogTarget};
+use ringback_wire::{AuditLogEntry, AuditLogTarget};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -124,7 +124,7 @@ fn cut(text: &str, most: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use ringback_core::wire::AuditLogOutcome;
+    use ringback_wire::AuditLogOutcome;
 
     use super::*;
 

@@ -10,10 +10,10 @@ use ringback_core::clock::Clock;
 use ringback_core::contract::{
     AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_ENTRY, MAX_AUDIT_LOG_ROWS, StoreError,
 };
-use ringback_core::wire::{AuditLogEntry, AuditLogOutcome};
 use ringback_service::telemetry::AUDIT_LOG;
 use ringback_service::{Shutdown, Tasks};
 use ringback_store::Store;
+use ringback_wire::{AuditLogEntry, AuditLogOutcome};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 

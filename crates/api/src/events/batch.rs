@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use ringback_core::contract::{Event, EventName};
-use ringback_core::wire::EventResponse;
+use ringback_wire::EventResponse;
 
 use super::listener::Filter;
 

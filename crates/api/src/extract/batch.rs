@@ -7,7 +7,7 @@ use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use http::StatusCode;
 use ringback_core::encoding::json_error;
-use ringback_core::wire::{FirstItems, MAX_IMPORT_BYTES, MAX_IMPORT_LINES, Problem};
+use ringback_wire::{FirstItems, MAX_IMPORT_BYTES, MAX_IMPORT_LINES, Problem};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 

@@ -11,8 +11,8 @@ use http::StatusCode;
 use http::header::EXPECT;
 use http::request::Parts;
 use ringback_core::encoding::without_mark;
-use ringback_core::wire::Problem;
 use ringback_service::http_server::Peer;
+use ringback_wire::Problem;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::access::Authenticated;

@@ -5,7 +5,7 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use ringback_admission::invalid_field;
 use ringback_core::limits::is_idempotency_key;
-use ringback_core::wire::Problem;
+use ringback_wire::Problem;
 
 use crate::error::ApiError;
 

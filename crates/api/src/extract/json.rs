@@ -6,7 +6,7 @@ use axum::body::HttpBody as _;
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use http::header::EXPECT;
-use ringback_core::wire::parse_nothing;
+use ringback_wire::parse_nothing;
 
 use super::body::{self, Upload};
 use super::media_type;

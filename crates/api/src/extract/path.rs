@@ -17,7 +17,7 @@ use ringback_core::destination::Destination;
 use ringback_core::job::{JobId, JobKey, TenantScope, Topic};
 use ringback_core::policy::SecretId;
 use ringback_core::schedule::{ScheduleId, ScheduleKey};
-use ringback_core::wire::{FieldError, Problem};
+use ringback_wire::{FieldError, Problem};
 use serde::de::DeserializeOwned;
 
 use crate::access::Authenticated;

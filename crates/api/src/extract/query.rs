@@ -13,7 +13,7 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Cursor, DeadCursor, DeadFilter, DestinationQuery, EventName, Filter};
 use ringback_core::job::{JobId, Topic};
 use ringback_core::schedule::ScheduleKey;
-use ringback_core::wire::{
+use ringback_wire::{
     FILTER_FIELDS, INCLUDE_REQUEST, MAX_UPCOMING, REASON, WrongValue, is_reason, set_filter_field,
 };
 use serde_json::{Value, json};

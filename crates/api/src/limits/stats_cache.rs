@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_core::contract::{StateCounts, Stats, StoreError};
-use ringback_core::wire::{
+use ringback_store::Store;
+use ringback_wire::{
     ArchiveResponse, LatenessResponse, OutboxResponse, StatsResponse, StoreResponse, TombstonesResponse,
 };
-use ringback_store::Store;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 

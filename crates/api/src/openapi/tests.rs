@@ -13,7 +13,7 @@ use ringback_core::contract::{BulkVerb, Token};
 use ringback_core::job::{NewJob, TenantScope};
 use ringback_core::policy::Policies;
 use ringback_core::state::State;
-use ringback_core::wire::{
+use ringback_wire::{
     BulkAsk, Defaults, NewSchedule, PolicyPatch, Problem, RedriveAsk, ReplayAsk, ScheduleDefaults, parse_job,
     parse_policy, parse_quota, parse_reschedule, parse_schedule,
 };

@@ -141,8 +141,8 @@ mod tests {
     use ringback_core::clock::{Clock as _, ManualClock};
     use ringback_core::contract::Options;
     use ringback_core::job::JobKey;
-    use ringback_core::wire::{Defaults, parse_import};
     use ringback_store::{Memory, settings};
+    use ringback_wire::{Defaults, parse_import};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use ringback_core::wire::{ArchiveDetachedResponse, ArchiveResponse};
+use ringback_wire::{ArchiveDetachedResponse, ArchiveResponse};
 use serde_json::json;
 
 use crate::audit_log::{Audited, Change};

@@ -5,8 +5,8 @@ use axum::extract::State;
 use ringback_admission::{Principal, invalid_field};
 use ringback_core::contract::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_ROWS};
 use ringback_core::job::Topic;
-use ringback_core::wire::{AuditLogEntry, AuditLogResponse};
 use ringback_service::http_server::Peer;
+use ringback_wire::{AuditLogEntry, AuditLogResponse};
 
 use crate::access::Authenticated;
 use crate::error::{ApiError, JsonResult};

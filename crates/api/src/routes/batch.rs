@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use ringback_core::contract::Submitted;
-use ringback_core::wire::{BatchResponse, BatchResult, JobResponse, Problem, delay_note};
+use ringback_wire::{BatchResponse, BatchResult, JobResponse, Problem, delay_note};
 
 use super::bulk_submit::{BulkResults, submit_items};
 use super::jobs::submit_result;

@@ -13,8 +13,8 @@ use ringback_core::contract::{
     Bulk, BulkStart, BulkState, BulkTarget, BulkVerb, DeadFilter, Filter, MAX_BULKS,
 };
 use ringback_core::job::TenantScope;
-use ringback_core::wire::{AuditLogTarget, BulkAsk, BulkResponse, BulksResponse, DryRunResponse, RedriveAsk};
 use ringback_service::http_server::Peer;
+use ringback_wire::{AuditLogTarget, BulkAsk, BulkResponse, BulksResponse, DryRunResponse, RedriveAsk};
 use serde_json::json;
 
 use crate::access::Authenticated;

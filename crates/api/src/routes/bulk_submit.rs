@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use bytes::Bytes;
 use http::StatusCode;
 use ringback_admission::Principal;
-use ringback_core::wire::{FieldError, Problem};
 use ringback_service::http_server::Holder;
+use ringback_wire::{FieldError, Problem};
 
 use crate::error::{ApiError, Unavailable};
 use crate::extract::Items;

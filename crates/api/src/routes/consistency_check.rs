@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use ringback_core::contract::{AcceptClock, AcceptLoss, Check, Loss, Repair};
-use ringback_core::wire::{CheckResponse, ClockResponse, LossResponse, parse_accept_loss};
+use ringback_wire::{CheckResponse, ClockResponse, LossResponse, parse_accept_loss};
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -12,12 +12,12 @@ use ringback_admission::Principal;
 use ringback_core::credential::{Contents, Credential, CredentialKey, MAX_CREDENTIALS};
 use ringback_core::job::Topic;
 use ringback_core::policy::Policies;
-use ringback_core::wire::{
+use ringback_secrets::{Authorities, TlsIdentity, TlsIdentityError};
+use ringback_service::http_server::Peer;
+use ringback_wire::{
     CredentialLine, CredentialResponse, CredentialsResponse, FieldError, NewContents, NewCredential, Problem,
     parse_credential,
 };
-use ringback_secrets::{Authorities, TlsIdentity, TlsIdentityError};
-use ringback_service::http_server::Peer;
 
 use super::export::{MEDIA_TYPE, turn};
 use super::policy_change::{entry_applied, wait_until_applied};

@@ -8,8 +8,8 @@ use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
 use ringback_core::contract::{DeadCursor, DeadJob, MoveResult, StoreError};
 use ringback_core::job::{Delivery, Job, JobKey};
-use ringback_core::wire::{AuditLogTarget, DeadJobResponse, DeadPageResponse, JobResponse, PurgeResponse};
 use ringback_service::http_server::Peer;
+use ringback_wire::{AuditLogTarget, DeadJobResponse, DeadPageResponse, JobResponse, PurgeResponse};
 use serde_json::json;
 use tokio::time::Instant;
 

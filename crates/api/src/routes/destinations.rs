@@ -10,8 +10,8 @@ use ringback_core::contract::{
 };
 use ringback_core::destination::{Destination, DestinationPause};
 use ringback_core::job::TenantScope;
-use ringback_core::wire::{DestinationLine, DestinationPauseResponse, DestinationsResponse};
 use ringback_service::http_server::Peer;
+use ringback_wire::{DestinationLine, DestinationPauseResponse, DestinationsResponse};
 use serde_json::json;
 
 use super::export::{MEDIA_TYPE, turn};

@@ -4,8 +4,8 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header;
-use ringback_core::wire::EventResponse;
 use ringback_service::http_server::Peer;
+use ringback_wire::EventResponse;
 
 use crate::access::Authenticated;
 use crate::error::ApiError;

@@ -16,8 +16,8 @@ use futures_util::{Stream, TryStreamExt as _, stream};
 use http::header;
 use ringback_admission::Principal;
 use ringback_core::contract::{Cursor, Filter, StoreError, StoredJob};
-use ringback_core::wire::ExportLine;
 use ringback_service::http_server::{Holder, NoPermit, Peer, Permit};
+use ringback_wire::ExportLine;
 use tokio::time::{Instant, sleep};
 
 use crate::access::{Authenticated, Standing};

@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use ringback_core::contract::{ForecastSlots, LaneSpan};
 use ringback_core::job::TenantScope;
-use ringback_core::wire::ForecastResponse;
 use ringback_service::http_server::Peer;
+use ringback_wire::ForecastResponse;
 
 use super::destinations::spans;
 use crate::access::Authenticated;

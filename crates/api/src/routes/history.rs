@@ -12,8 +12,8 @@ use ringback_admission::Principal;
 use ringback_archive::erasure::{Erased, Erasure};
 use ringback_archive::history::{Cursor, HistoryPage, Order, PageAsk};
 use ringback_core::job::{JobId, Topic};
-use ringback_core::wire::{AuditLogTarget, ErasureResponse, HistoryFilter, HistoryResponse};
 use ringback_service::http_server::Peer;
+use ringback_wire::{AuditLogTarget, ErasureResponse, HistoryFilter, HistoryResponse};
 use serde_json::json;
 use tokio::time::Instant;
 

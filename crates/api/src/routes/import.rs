@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use ringback_core::wire::{ImportProblem, ImportResponse, Problem};
+use ringback_wire::{ImportProblem, ImportResponse, Problem};
 use serde_json::json;
 
 use super::bulk_submit::{BulkResults, submit_items};

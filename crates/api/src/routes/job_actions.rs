@@ -6,7 +6,7 @@ use http::StatusCode;
 use ringback_core::contract::MoveResult;
 use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
-use ringback_core::wire::{JobResponse, delay_note};
+use ringback_wire::{JobResponse, delay_note};
 use serde_json::json;
 
 use super::jobs::unknown;

@@ -14,11 +14,11 @@ use ringback_core::crash_point;
 use ringback_core::job::JobKey;
 use ringback_core::policy::Policies;
 use ringback_core::state::State as JobState;
-use ringback_core::wire::{
+use ringback_service::http_server::Peer;
+use ringback_wire::{
     AttemptsResponse, CancelResponse, InFlight, InspectedJob, JobResponse, PageResponse, Problem, delay_note,
     host_of,
 };
-use ringback_service::http_server::Peer;
 use serde_json::json;
 
 use crate::access::Authenticated;

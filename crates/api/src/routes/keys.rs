@@ -5,7 +5,7 @@ use axum::extract::State;
 use http::StatusCode;
 use ringback_core::access::{AccessKey, MAX_KEYS};
 use ringback_core::contract::PolicyPut;
-use ringback_core::wire::{AuditLogTarget, KeyCreated, KeyResponse, KeysResponse, parse_new_key};
+use ringback_wire::{AuditLogTarget, KeyCreated, KeyResponse, KeysResponse, parse_new_key};
 
 use super::policy_change::wait_until_applied;
 use crate::access::is_network;

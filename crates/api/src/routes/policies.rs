@@ -12,7 +12,7 @@ use ringback_core::contract::{StoreError, is_notice_topic};
 use ringback_core::credential::CredentialKey;
 use ringback_core::job::{Callback, Topic};
 use ringback_core::policy::{Metrics, Policy};
-use ringback_core::wire::{
+use ringback_wire::{
     FieldError, PolicyPatch, PolicyResponse, Problem, brings_secrets, close_policy, dropped_fields,
     parse_policy, policy_of_notices, secret_header_values, unmask_policy, with_secrets,
 };

@@ -8,7 +8,7 @@ use ringback_admission::Principal;
 use ringback_core::contract::{PolicyPut, PolicyVersion};
 use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_POLICIES, MAX_TOPICS_WITH_METRICS, Policy};
-use ringback_core::wire::PolicyResponse;
+use ringback_wire::PolicyResponse;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 

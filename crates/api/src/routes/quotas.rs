@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use ringback_core::access::MAX_QUOTAS;
-use ringback_core::wire::{QuotaResponse, QuotasResponse, parse_quota};
+use ringback_wire::{QuotaResponse, QuotasResponse, parse_quota};
 
 use super::policy_change::{entry_applied, wait_until_applied};
 use crate::audit_log::{Audited, Change};

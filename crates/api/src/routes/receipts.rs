@@ -11,7 +11,7 @@ use ringback_core::contract::{AttemptLogEntry, Receipt, SettleResult};
 use ringback_core::job::Topic;
 use ringback_core::limits::{MAX_BATCH, MAX_RENEWED};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
-use ringback_core::wire::{
+use ringback_wire::{
     BuryAsk, Problem, ReceiptResponse, ReceiptResult, ReceiptsResponse, RenewResponse, RetryAsk,
     parse_finish, parse_finish_all, parse_release, parse_renew,
 };

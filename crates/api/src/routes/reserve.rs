@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use ringback_core::wire::{PulledResponse, ReserveAsk, ReserveResponse};
 use ringback_service::http_server::Peer;
+use ringback_wire::{PulledResponse, ReserveAsk, ReserveResponse};
 use tokio::time::{Instant, timeout_at};
 
 use crate::access::Authenticated;

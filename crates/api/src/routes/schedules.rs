@@ -10,9 +10,7 @@ use http::StatusCode;
 use ringback_admission::Principal;
 use ringback_core::contract::ScheduleRow;
 use ringback_core::schedule::{ScheduleKey, ScheduleState};
-use ringback_core::wire::{
-    AuditLogTarget, FiringResponse, ScheduleResponse, SchedulesResponse, UpcomingResponse,
-};
+use ringback_wire::{AuditLogTarget, FiringResponse, ScheduleResponse, SchedulesResponse, UpcomingResponse};
 use serde_json::{Value, json};
 
 use self::change::{Put, change, put, run_now};

@@ -11,10 +11,10 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::is_notice_topic;
 use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_SECRETS, Policy, SecretId, StoredSecret};
-use ringback_core::wire::{
+use ringback_secrets::SigningSecret;
+use ringback_wire::{
     AuditLogTarget, FieldError, Problem, SecretCreated, SecretsResponse, parse_new_secret, with_secrets,
 };
-use ringback_secrets::SigningSecret;
 
 use super::policy_change::{applied, check_share_of_policies};
 use crate::access::Authenticated;

@@ -5,8 +5,8 @@ use axum::extract::State;
 use ringback_admission::Principal;
 use ringback_core::contract::{StateCounts, TopicCounts, TopicTotals};
 use ringback_core::job::TenantScope;
-use ringback_core::wire::StatsResponse;
 use ringback_service::http_server::Peer;
+use ringback_wire::StatsResponse;
 
 use crate::access::Authenticated;
 use crate::error::{ApiError, JsonResult};

@@ -10,8 +10,8 @@ use http::StatusCode;
 use ringback_core::contract::{Cancelled, Cursor, Filter, MAX_PAGE, MoveResult, StoreError};
 use ringback_core::job::{Job, Topic};
 use ringback_core::state::State as JobState;
-use ringback_core::wire::TopicDeleteResponse;
 use ringback_store::Store;
+use ringback_wire::TopicDeleteResponse;
 use serde_json::json;
 use tokio::time::Instant;
 

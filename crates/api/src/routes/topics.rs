@@ -8,8 +8,8 @@ use http::StatusCode;
 use ringback_admission::{Principal, limit_reached};
 use ringback_core::contract::{StoreError, TopicPage};
 use ringback_core::job::Topic;
-use ringback_core::wire::{TopicResponse, TopicsResponse};
 use ringback_service::http_server::Peer;
+use ringback_wire::{TopicResponse, TopicsResponse};
 use serde_json::json;
 
 use crate::access::Authenticated;

@@ -1,4 +1,4 @@
-//! OpenAPI schemas of the filter of jobs and of bulk operations. The parsers are in `ringback_core::wire`.
+//! OpenAPI schemas of the filter of jobs and of bulk operations. The parsers are in `ringback_wire`.
 #![expect(dead_code, reason = "the fields are only read by the schema macro")]
 
 use serde::{Deserialize, Serialize};

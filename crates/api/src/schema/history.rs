@@ -1,4 +1,4 @@
-//! OpenAPI schemas of the calls on the history. The parsers are in `ringback_core::wire`.
+//! OpenAPI schemas of the calls on the history. The parsers are in `ringback_wire`.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

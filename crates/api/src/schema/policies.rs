@@ -1,5 +1,5 @@
 //! OpenAPI schemas of topic policies and the secrets of topics.
-//! What an attribute cannot say is in `rules`. The parsers are in `ringback_core::wire`.
+//! What an attribute cannot say is in `rules`. The parsers are in `ringback_wire`.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
 //! OpenAPI schemas of the request bodies: jobs, bulk revives, and the requests of consumers.
-//! What an attribute cannot say is in `rules`. The parsers are in `ringback_core::wire`.
+//! What an attribute cannot say is in `rules`. The parsers are in `ringback_wire`.
 #![expect(dead_code, reason = "the fields are only read by the schema macro")]
 
 use std::collections::HashSet;

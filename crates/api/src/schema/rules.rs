@@ -7,7 +7,7 @@ use ringback_core::contract::{AttemptOutcome, BulkAction, BulkState, BulkVerb, N
 use ringback_core::job::{Due, RESERVED_HEADERS, RESERVED_PREFIXES};
 use ringback_core::schedule::{Missed, Overlap};
 use ringback_core::state::State;
-use ringback_core::wire::FILTER_FIELDS;
+use ringback_wire::FILTER_FIELDS;
 use serde_json::{Value, json};
 use strum::VariantArray as _;
 

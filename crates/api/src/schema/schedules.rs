@@ -1,4 +1,4 @@
-//! OpenAPI schemas of the request to put a schedule. The parser is in `ringback_core::wire`.
+//! OpenAPI schemas of the request to put a schedule. The parser is in `ringback_wire`.
 
 use std::collections::HashSet;
 

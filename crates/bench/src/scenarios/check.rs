@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use ringback_core::wire::CheckResponse;
+use ringback_wire::CheckResponse;
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::contract::{ScheduleAdded, ScheduleRow};
 use ringback_core::schedule::{Progress, ScheduleKey, ScheduleState};
-use ringback_core::wire::{NewSchedule, ScheduleDefaults, parse_schedule};
 use ringback_store::Store;
 use ringback_testkit::{Role, Stack, now};
+use ringback_wire::{NewSchedule, ScheduleDefaults, parse_schedule};
 use serde_json::{Value, json};
 
 use crate::at_rest::AtRest;

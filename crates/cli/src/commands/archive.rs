@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use http::Method;
-use ringback_core::wire::{ArchiveDetachedResponse, ArchiveResponse};
+use ringback_wire::{ArchiveDetachedResponse, ArchiveResponse};
 
 use super::session::Session;
 use crate::client::{Call, SHORT};

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use ringback_core::job::JobKey;
-use ringback_core::wire::{AttemptResponse, AttemptsResponse, JobResponse};
+use ringback_wire::{AttemptResponse, AttemptsResponse, JobResponse};
 
 use super::session::{Session, parse};
 use crate::args::{Format, JobArgs};

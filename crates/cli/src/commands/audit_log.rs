@@ -1,7 +1,7 @@
 //! `ringback audit-log`: who has changed what by calls of the API.
 
 use clap::Args;
-use ringback_core::wire::{AuditLogEntry, AuditLogOutcome};
+use ringback_wire::{AuditLogEntry, AuditLogOutcome};
 use serde_json::Value;
 
 use super::pages::{self, List};

@@ -14,7 +14,7 @@ use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::crash_point;
 use ringback_core::job::{Tenant, Topic};
-use ringback_core::wire::StatsResponse;
+use ringback_wire::StatsResponse;
 use serde::Deserialize;
 
 use self::partial_file::PartialFile;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use clap::{Args, Subcommand};
 use http::Method;
-use ringback_core::wire::{BulkResponse, BulksResponse, DryRunResponse};
+use ringback_wire::{BulkResponse, BulksResponse, DryRunResponse};
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use clap::Args;
 use http::Method;
-use ringback_core::wire::{CheckResponse, ClockResponse, FindingResponse, LossResponse};
+use ringback_wire::{CheckResponse, ClockResponse, FindingResponse, LossResponse};
 
 use super::session::{Session, parse};
 use crate::args::values;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use clap::{ArgGroup, Args, Subcommand};
 use http::Method;
 use ringback_core::credential::CredentialName;
-use ringback_core::wire::{CredentialResponse, CredentialsResponse};
+use ringback_wire::{CredentialResponse, CredentialsResponse};
 use serde_json::{Value, json};
 
 use super::secret;

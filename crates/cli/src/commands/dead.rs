@@ -4,7 +4,7 @@ mod revive;
 
 use clap::{Args, Subcommand};
 use http::Method;
-use ringback_core::wire::{DeadJobResponse, JobResponse, PurgeResponse};
+use ringback_wire::{DeadJobResponse, JobResponse, PurgeResponse};
 use serde_json::json;
 
 use self::revive::DeadReviveArgs;

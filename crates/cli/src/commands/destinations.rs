@@ -3,7 +3,7 @@
 
 use clap::Args;
 use http::Method;
-use ringback_core::wire::{DestinationPauseResponse, DestinationResponse, FailingResponse};
+use ringback_wire::{DestinationPauseResponse, DestinationResponse, FailingResponse};
 
 use super::pages::{self, List};
 use super::session::Session;

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use ringback_core::job::JobKey;
-use ringback_core::wire::Problem;
+use ringback_wire::Problem;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, mpsc};

@@ -3,7 +3,7 @@
 use clap::Args;
 use http::Method;
 use ringback_core::job::Topic;
-use ringback_core::wire::{ForecastResponse, ForecastSlotResponse};
+use ringback_wire::{ForecastResponse, ForecastSlotResponse};
 
 use super::session::Session;
 use crate::client::{Call, SHORT};

@@ -5,7 +5,7 @@ mod replay;
 
 use clap::{Args, Subcommand};
 use http::Method;
-use ringback_core::wire::{EndedJobResponse, ErasureResponse, HistoryResponse};
+use ringback_wire::{EndedJobResponse, ErasureResponse, HistoryResponse};
 use serde_json::{Map, Value, json};
 
 use self::replay::ReplayArgs;

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use clap::Args;
 use http::Method;
 use ringback_core::job::{CallbackMethod, Context, JobKey, MASK, USER_AGENT, is_masked};
-use ringback_core::wire::{EffectiveResponse, INCLUDE_REQUEST, InspectedJob, RequestDetails};
 use ringback_core::written_time::parse_time;
+use ringback_wire::{EffectiveResponse, INCLUDE_REQUEST, InspectedJob, RequestDetails};
 
 use super::session::{Session, parse};
 use crate::args::values::wrong;

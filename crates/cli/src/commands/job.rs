@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use http::Method;
-use ringback_core::wire::{CancelResponse, InFlight, JobResponse};
+use ringback_wire::{CancelResponse, InFlight, JobResponse};
 use serde_json::Map;
 
 use super::bulk::{self, BulkFlags, NamedOrFiltered};

@@ -12,7 +12,7 @@ use clap::builder::PossibleValuesParser;
 use http::StatusCode;
 use ringback_core::encoding::{json_error, without_mark};
 use ringback_core::job::{CallbackMethod, MAX_JOB};
-use ringback_core::wire::Problem;
+use ringback_wire::Problem;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use strum::VariantNames as _;

@@ -6,9 +6,9 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use http::Method;
 use ringback_core::access::{KeyId, Scope};
-use ringback_core::wire::{KeyCreated, KeyResponse, KeysResponse};
 use ringback_secrets::RootKey;
 use ringback_service::random;
+use ringback_wire::{KeyCreated, KeyResponse, KeysResponse};
 use serde_json::Value;
 use strum::VariantNames as _;
 

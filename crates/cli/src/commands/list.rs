@@ -1,7 +1,7 @@
 //! `ringback list`: prints pending and dead jobs, page by page.
 
 use clap::Args;
-use ringback_core::wire::InspectedJob;
+use ringback_wire::InspectedJob;
 
 use super::inspect::include;
 use super::pages::{self, List};

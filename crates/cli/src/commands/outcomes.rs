@@ -8,8 +8,8 @@ use std::time::Duration;
 use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::job::JobKey;
-use ringback_core::wire::{JobResponse, MAX_PAGE};
 use ringback_core::written_time::parse_time;
+use ringback_wire::{JobResponse, MAX_PAGE};
 use serde::{Deserialize, Serialize};
 use tokio::time::{Instant, sleep, sleep_until};
 

@@ -1,7 +1,7 @@
 //! Prints lists that the API returns page by page.
 
 use http::Method;
-use ringback_core::wire::MAX_PAGE;
+use ringback_wire::MAX_PAGE;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;

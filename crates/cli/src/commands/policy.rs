@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand, value_parser};
 use http::Method;
-use ringback_core::wire::{PolicyResponse, TopicDeleteResponse};
+use ringback_wire::{PolicyResponse, TopicDeleteResponse};
 use serde_json::{Map, Value};
 
 use super::session::{Session, object, parse};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use http::Method;
-use ringback_core::wire::{MAX_WAIT, PulledResponse, RenewResponse, ReserveResponse};
+use ringback_wire::{MAX_WAIT, PulledResponse, RenewResponse, ReserveResponse};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use http::Method;
 use ringback_core::access::{MAX_JOBS_PER_SECOND, MAX_QUOTA_JOBS, QuotaOf};
 use ringback_core::contract::{MAX_LANES, MAX_TOPICS};
 use ringback_core::job::MAX_BODY;
-use ringback_core::wire::{QuotaResponse, QuotasResponse};
+use ringback_wire::{QuotaResponse, QuotasResponse};
 
 use super::session::{Session, object, parse};
 use crate::client::{Call, SHORT};

@@ -5,7 +5,7 @@ mod set;
 use clap::{Args, Subcommand, value_parser};
 use http::{HeaderValue, Method};
 use ringback_core::schedule::ScheduleId;
-use ringback_core::wire::MAX_UPCOMING;
+use ringback_wire::MAX_UPCOMING;
 use serde::Deserialize;
 
 use self::set::SetArgs;

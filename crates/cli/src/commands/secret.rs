@@ -8,9 +8,9 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
-use ringback_core::wire::{SecretCreated, SecretsResponse};
 use ringback_secrets::MasterKeys;
 use ringback_service::random;
+use ringback_wire::{SecretCreated, SecretsResponse};
 use serde_json::Value;
 
 use super::session::{Session, object};
@@ -182,7 +182,7 @@ fn table(colour: Colour) -> Table {
 }
 
 fn rows(answer: &SecretsResponse, view: &View) -> Vec<[Cell; 4]> {
-    let row = |secret: &ringback_core::wire::SecretResponse| {
+    let row = |secret: &ringback_wire::SecretResponse| {
         let until = secret.until.as_ref().map_or_else(|| "-".to_owned(), |at| view.relative(at));
         [
             Cell::from(&secret.id),

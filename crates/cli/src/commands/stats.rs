@@ -2,7 +2,7 @@
 
 use http::Method;
 use ringback_core::contract::StateCounts;
-use ringback_core::wire::StatsResponse;
+use ringback_wire::StatsResponse;
 
 use super::session::Session;
 use crate::client::{Call, SHORT};

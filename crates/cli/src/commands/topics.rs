@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use http::Method;
 use ringback_core::duration::format_duration;
-use ringback_core::wire::TopicResponse;
+use ringback_wire::TopicResponse;
 
 use super::destinations;
 use super::pages::{self, List};

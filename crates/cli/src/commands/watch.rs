@@ -11,7 +11,7 @@ use clap::builder::PossibleValuesParser;
 use http::Method;
 use ringback_core::contract::EventName;
 use ringback_core::job::JobKey;
-use ringback_core::wire::{EventResponse, JobResponse};
+use ringback_wire::{EventResponse, JobResponse};
 use strum::VariantNames as _;
 use tokio::time::{Instant, sleep, timeout_at};
 

@@ -1,6 +1,6 @@
 //! Bulk operations and the results of dry runs, as rows and details for people.
 
-use ringback_core::wire::{BulkResponse, DryRunResponse, FilterResponse};
+use ringback_wire::{BulkResponse, DryRunResponse, FilterResponse};
 use serde_json::Value;
 
 use super::job::{JOB_COLUMNS, job_row, state, whose};

@@ -1,6 +1,6 @@
 //! Dead jobs as rows for people.
 
-use ringback_core::wire::DeadJobResponse;
+use ringback_wire::DeadJobResponse;
 
 use super::job::failure;
 use super::{Cell, View};

@@ -1,6 +1,6 @@
 //! Ends of jobs that the archive has kept, as rows and details for people.
 
-use ringback_core::wire::EndedJobResponse;
+use ringback_wire::EndedJobResponse;
 
 use super::job::{failure, result, state};
 use super::request::{body, content};

@@ -1,7 +1,7 @@
 //! A job as a row of a list, or with its details one per line.
 
 use anstyle::{AnsiColor, Style};
-use ringback_core::wire::{JobResponse, LastResponse};
+use ringback_wire::{JobResponse, LastResponse};
 
 use super::{Cell, Table, View};
 

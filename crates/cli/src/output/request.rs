@@ -1,7 +1,7 @@
 //! The request of a job and the settings that apply to it, one per line, with the body at the end; and the
 //! short form of both in lists.
 
-use ringback_core::wire::{EffectiveResponse, EffectiveRetry, RequestDetails, SetBy};
+use ringback_wire::{EffectiveResponse, EffectiveRetry, RequestDetails, SetBy};
 
 use super::{Cell, Colour, Table, escape_lines};
 

@@ -2,9 +2,11 @@
 //! pauses.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
 use super::Failures;
-use crate::destination::{DestinationPause, Origin};
+use crate::destination::{Destination, DestinationPause, Origin};
 use crate::job::{TenantScope, Topic};
 
 /// The most paused destinations of an installation. Each shard counts for itself, and all have the same.
@@ -81,6 +83,34 @@ impl From<&DestinationPause> for DestinationPlace {
     }
 }
 
+/// The text of a cursor: scheme, port and host.
+impl fmt::Display for DestinationPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}~{}~{}", self.scheme, self.port, self.host)
+    }
+}
+
+/// A text that is not a cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no cursor of destinations")]
+pub struct NoDestinationCursor;
+
+impl FromStr for DestinationPlace {
+    type Err = NoDestinationCursor;
+
+    fn from_str(text: &str) -> Result<Self, NoDestinationCursor> {
+        let mut parts = text.splitn(3, '~');
+        let mut part = || parts.next().ok_or(NoDestinationCursor);
+        let (scheme, port, host) = (part()?, part()?, part()?);
+        let destination = Destination::parse(host).map_err(|_| NoDestinationCursor)?;
+        let port = port.parse().map_err(|_| NoDestinationCursor)?;
+        if !["", "http", "https"].contains(&scheme) || destination.to_string() != host {
+            return Err(NoDestinationCursor);
+        }
+        Ok(Self { host: host.into(), port, scheme: scheme.into() })
+    }
+}
+
 /// Which page of destinations is asked for.
 #[derive(Clone, Debug)]
 pub struct DestinationQuery {
@@ -103,4 +133,21 @@ pub struct DestinationPage {
     pub pauses: Vec<DestinationPause>,
     /// The failures of those of these origins that fail, of all tenants of the caller's scope together.
     pub failing: BTreeMap<DestinationPlace, Failures>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_are_read_as_they_were_written() {
+        for text in ["https~443~a.example", "http~8080~[::1]", "~0~a.example", "~81~a~b"] {
+            assert_eq!(text.parse::<DestinationPlace>().unwrap().to_string(), text);
+        }
+        for text in
+            ["", "https~443", "ftp~1~a", "http~x~a", "http~1~a/b", "http~1~A", "http~70000~a", "http~1~"]
+        {
+            assert_eq!(text.parse::<DestinationPlace>(), Err(NoDestinationCursor), "{text}");
+        }
+    }
 }

@@ -25,7 +25,7 @@ pub(super) fn origin(url: &Url) -> String {
 }
 
 /// A name without the dot of the root. Behind an empty label the dot stays, so that the label is seen.
-pub(crate) fn without_root(name: &str) -> &str {
+pub fn without_root(name: &str) -> &str {
     name.strip_suffix('.').filter(|short| !short.is_empty() && !short.ends_with('.')).unwrap_or(name)
 }
 

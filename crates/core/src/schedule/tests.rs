@@ -205,7 +205,8 @@ fn a_job_of_a_firing_is_due_within_the_jitter_and_always_at_the_same_time() {
 fn a_job_without_a_target_goes_where_its_topic_says_then() {
     let mut schedule = cron("0 8 * * *", "UTC");
     let id = "daily".parse::<ScheduleId>().unwrap();
-    let policy = crate::wire::parse_policy(br#"{"url":"https://topic.example/"}"#).unwrap();
+    let url = Callback::parse("https://topic.example/").unwrap();
+    let policy = Policy { url: Some(url), ..Policy::default() };
     let url = |schedule: &Schedule, policy| {
         schedule.firing(&id, time("2026-01-01T08:00:00Z"), policy, None).delivery.callback.to_string()
     };

@@ -11,7 +11,7 @@ use axum::response::IntoResponse as _;
 use hyper::body::Incoming;
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
-use ringback_core::wire::Problem;
+use ringback_wire::Problem;
 
 use super::ClientAddress;
 use super::client::{Client, Gone};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::Method;
 use jiff::Timestamp;
 use reqwest::RequestBuilder;
-use ringback_core::wire::{PulledResponse, ReserveResponse};
+use ringback_wire::{PulledResponse, ReserveResponse};
 use serde_json::{Value, json};
 
 use super::{Recorded, RecordedJob, no_headers};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_core::wire::{CheckResponse, StatsResponse};
+use ringback_wire::{CheckResponse, StatsResponse};
 use serde_json::Value;
 
 use super::Recorded;

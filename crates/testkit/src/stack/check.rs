@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use ringback_core::contract::{Check, Options, Repair};
-use ringback_core::wire::CheckResponse;
 use ringback_store::{Store, settings};
+use ringback_wire::CheckResponse;
 
 use super::Stack;
 use crate::network::http_client;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use ringback_core::wire::CheckResponse;
+use ringback_wire::CheckResponse;
 use serde_json::Value;
 
 use super::Stack;

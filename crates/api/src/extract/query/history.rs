@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use ringback_archive::history::Cursor;
 use ringback_core::job::{JobId, Tags};
-use ringback_core::wire::{END_STATES, HOST, HistoryFilter, REASON, end_state, history_host, is_reason};
+use ringback_wire::{END_STATES, HOST, HistoryFilter, REASON, end_state, history_host, is_reason};
 
 use super::FromQuery;
 use super::parameters::{Parameters, is_no, shortened};

@@ -12,8 +12,8 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::Filter;
 use ringback_core::encoding::visible;
 use ringback_core::job::{TenantScope, Topic};
-use ringback_core::wire::{DEFAULT_PAGE, FieldError, MAX_PAGE, Problem};
 use ringback_core::written_time::parse_time;
+use ringback_wire::{DEFAULT_PAGE, FieldError, MAX_PAGE, Problem};
 
 use crate::error::ApiError;
 

@@ -3,7 +3,7 @@
 use http::Request;
 use ringback_core::job::TenantScope;
 use ringback_core::state::State;
-use ringback_core::wire::{FilterResponse, Problem};
+use ringback_wire::{FilterResponse, Problem};
 
 use super::*;
 

@@ -4,8 +4,8 @@
 use futures_util::future::try_join_all;
 use ringback_admission::Principal;
 use ringback_core::contract::{Cursor, Filter, StoreError};
-use ringback_core::wire::{DryRunResponse, MAX_EXAMPLES};
 use ringback_service::http_server::Peer;
+use ringback_wire::{DryRunResponse, MAX_EXAMPLES};
 
 use crate::error::ApiError;
 use crate::limits::Deadline;

@@ -12,8 +12,8 @@ use ringback_admission::Principal;
 use ringback_core::contract::TopicPage;
 use ringback_core::job::Topic;
 use ringback_core::policy::Policy;
-use ringback_core::wire::TopicLine;
 use ringback_service::http_server::{Peer, Permit};
+use ringback_wire::TopicLine;
 
 use super::{CHUNK, Incomplete, MEDIA_TYPE, body, read_page, turn};
 use crate::access::Authenticated;

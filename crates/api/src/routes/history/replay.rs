@@ -14,11 +14,11 @@ use ringback_archive::EndedJobRow;
 use ringback_archive::history::{Cursor, HistoryFilter, HistoryPage, LastOf, Order, PageAsk};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{InvalidCursor, NOTICE_TOPICS, SubmitResult, Submitted};
-use ringback_core::wire::{
+use ringback_service::http_server::Peer;
+use ringback_wire::{
     AuditLogTarget, HistoryFilter as WrittenFilter, MAX_REFUSALS, Problem, ReplayAsk, ReplayIds,
     ReplayRefusal, ReplayResponse,
 };
-use ringback_service::http_server::Peer;
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 

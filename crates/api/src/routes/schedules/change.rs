@@ -8,9 +8,7 @@ use ringback_core::job::Topic;
 use ringback_core::schedule::{
     Firing, MAX_SCHEDULES, MAX_TENANT_SCHEDULES, Progress, Schedule, ScheduleKey, ScheduleState,
 };
-use ringback_core::wire::{
-    FieldError, NewSchedule, Problem, ScheduleDefaults, parse_schedule, submit_of_notice,
-};
+use ringback_wire::{FieldError, NewSchedule, Problem, ScheduleDefaults, parse_schedule, submit_of_notice};
 use std::time::Duration;
 
 use super::{find, readable};

@@ -11,8 +11,8 @@ use ringback_admission::Principal;
 use ringback_core::contract::ScheduleRow;
 use ringback_core::job::Topic;
 use ringback_core::schedule::{ScheduleKey, ScheduleState};
-use ringback_core::wire::ScheduleLine;
 use ringback_service::http_server::{Peer, Permit};
+use ringback_wire::ScheduleLine;
 
 use super::readable;
 use crate::access::Authenticated;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use http::Method;
-use ringback_core::wire::{MAX_REFUSALS, ReplayResponse};
+use ringback_wire::{MAX_REFUSALS, ReplayResponse};
 use serde_json::json;
 use tokio::time::sleep;
 

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use http::HeaderValue;
 use ringback_core::encoding::without_mark;
 use ringback_core::job::MAX_JOB;
-use ringback_core::wire::Problem;
+use ringback_wire::Problem;
 
 use super::line_id::with_id;
 

@@ -2,7 +2,7 @@
 //! retries.
 
 use http::Method;
-use ringback_core::wire::{ImportResponse, Problem};
+use ringback_wire::{ImportResponse, Problem};
 
 use super::super::retry::{PatientCalls, Retry};
 use super::super::session::parse;
@@ -95,7 +95,7 @@ fn check(answer: &ImportResponse, lines: usize) -> Result<(), ClientError> {
 #[cfg(test)]
 mod tests {
     use http::StatusCode;
-    use ringback_core::wire::ImportProblem;
+    use ringback_wire::ImportProblem;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringback_core::wire::Problem;
+use ringback_wire::Problem;
 use serde::Serialize;
 
 use super::send::BatchResult;

@@ -7,7 +7,7 @@ use std::io::BufRead;
 use anyhow::Context as _;
 use http::Method;
 use ringback_core::job::Tenant;
-use ringback_core::wire::CredentialLine;
+use ringback_wire::CredentialLine;
 use serde_json::json;
 
 use super::super::retry::PatientCalls;

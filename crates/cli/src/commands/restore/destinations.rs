@@ -5,7 +5,7 @@ use std::io::BufRead;
 
 use anyhow::Context as _;
 use http::Method;
-use ringback_core::wire::DestinationLine;
+use ringback_wire::DestinationLine;
 
 use super::super::retry::PatientCalls;
 use super::Plan;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use http::Method;
 use ringback_core::job::Tenant;
-use ringback_core::wire::TopicLine;
+use ringback_wire::TopicLine;
 
 use super::super::retry::PatientCalls;
 use super::Owners;

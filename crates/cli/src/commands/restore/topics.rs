@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use http::Method;
 use ringback_core::job::Tenant;
-use ringback_core::wire::TopicLine;
+use ringback_wire::TopicLine;
 use serde::Serialize;
 use tokio::time::sleep;
 

@@ -1,7 +1,7 @@
 //! Where a job goes that was submitted without a URL: it is a pull job, or has the URL of its topic's policy. The stored
 //! job shows which, because the policy may have changed since.
 
-use ringback_core::wire::{InspectedJob, JobResponse};
+use ringback_wire::{InspectedJob, JobResponse};
 
 use crate::args::values;
 use crate::client::SHORT;

@@ -3,7 +3,7 @@
 
 use anstyle::{AnsiColor, Style};
 use ringback_core::clock::Timestamp;
-use ringback_core::wire::{EventResponse, JobResponse};
+use ringback_wire::{EventResponse, JobResponse};
 use serde::Serialize;
 
 use crate::args::Format;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use reqwest::Response;
-use ringback_core::wire::EventResponse;
+use ringback_wire::EventResponse;
 
 use crate::client::{Call, Client, ClientError, cut_off};
 

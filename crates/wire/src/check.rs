@@ -1,0 +1,145 @@
+//! Answers of the check, and accepting a loss.
+
+use ringback_core::clock::millis;
+use ringback_core::contract::{Check, ClockGap, Finding, Loss};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::fields::object::{Mistakes, open, read};
+use super::fields::values::parsed;
+use super::problem::Problem;
+
+/// What the `run_id` of a server is.
+const RUN_ID: &str = "the run_id of a loss as the check shows it: 1 to 64 hexadecimal digits in lower case";
+
+/// The answer to GET /v1/check and POST /v1/check/repair.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CheckResponse {
+    /// Whether every job was judged, there is no damage, or all of it is repaired, and no loss waits to be accepted.
+    pub clean: bool,
+    /// The first hundred findings.
+    pub findings: Vec<FindingResponse>,
+    /// The number of all findings.
+    pub found: u64,
+    /// How many of them this call has repaired.
+    pub repaired: u64,
+    /// How many jobs were checked: all that have not ended.
+    pub checked: u64,
+    /// Index entries without a job, or of a job that has changed its state since. They do no harm, and are
+    /// dropped when a transition finds them. The number is exact if nothing moved meanwhile.
+    pub stale: u64,
+    /// The number of shards.
+    pub shards: u16,
+    /// The number of shards in which no job moved meanwhile, so that the counts could be compared.
+    pub compared: u16,
+    /// Waiting jobs that could not be judged, because their lists moved each time they were read. Check again.
+    pub unverified: u64,
+    /// Accepted jobs that repairs, this one included, have found to have no record and no end, since the installation
+    /// began: they will not be delivered. The check is clean beside them.
+    pub missing: u64,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// A loss of accepted jobs that was noticed and has to be accepted before submits are taken again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<LossResponse>,
+}
+
+/// Accepted jobs that the store has lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LossResponse {
+    /// The `run_id` of the store's server as it runs without the jobs. It names the loss.
+    pub run_id: String,
+    /// How many jobs are lost, as far as the API processes know.
+    pub jobs: u64,
+}
+
+/// The clock that an embedded store follows from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ClockResponse {
+    /// How far the store's time was ahead of the machine's clock, in milliseconds.
+    pub was_ahead_ms: i64,
+    /// How many jobs were accepted, tried or became due by that time, and have not ended.
+    pub jobs: u64,
+}
+
+impl From<ClockGap> for ClockResponse {
+    fn from(ClockGap { ahead_ms, jobs }: ClockGap) -> Self {
+        Self { was_ahead_ms: ahead_ms, jobs }
+    }
+}
+
+impl From<Loss> for LossResponse {
+    fn from(Loss { run_id, jobs }: Loss) -> Self {
+        Self { run_id, jobs }
+    }
+}
+
+/// One piece of damage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FindingResponse {
+    /// `unindexed`, `tag`, `turn`, `moment`, `schedule`, `ledger`, `lane_count`, `topic`, `attempts`, `run`, `body`,
+    /// `lane` or `unreadable`.
+    pub kind: String,
+    /// The shard.
+    pub shard: u16,
+    /// The topic, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    /// The job's id, if it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// A description.
+    pub detail: String,
+    /// Whether this call has repaired it.
+    pub repaired: bool,
+}
+
+impl From<Finding> for FindingResponse {
+    fn from(finding: Finding) -> Self {
+        let Finding { kind, shard, topic, id, detail, is_repaired } = finding;
+        let (kind, shard) = (kind.to_string(), shard.number());
+        Self { kind, shard, topic, id, detail, repaired: is_repaired }
+    }
+}
+
+impl CheckResponse {
+    /// The answer of a check that took `duration`.
+    pub fn new(check: Check, duration: std::time::Duration) -> Self {
+        Self {
+            clean: check.is_clean(),
+            found: check.total(),
+            repaired: check.repaired,
+            checked: check.checked,
+            loss: check.loss.clone().map(LossResponse::from),
+            stale: check.stale,
+            shards: check.shards,
+            compared: check.compared,
+            unverified: check.unverified,
+            missing: check.missing,
+            findings: check.findings.into_iter().map(FindingResponse::from).collect(),
+            duration_ms: millis(duration),
+        }
+    }
+}
+
+/// Parses the body of accepting a loss. Returns its `run_id`.
+///
+/// # Errors
+/// A 400 problem if it is not a JSON object in UTF-8, 422 with the fields that are wrong.
+pub fn parse_accept_loss(json: &[u8]) -> Result<String, Problem> {
+    let fields = open(json)?;
+    let mut mistakes = Mistakes::default();
+    fields.check_names("", &["run_id"], &mut mistakes);
+    let is_run_id = |text: &String| is_run_id(text);
+    let run_id =
+        parsed(&fields, "run_id", RUN_ID, &mut mistakes, |raw| read::<String>(raw).filter(is_run_id));
+    if fields.get("run_id").is_none() {
+        mistakes.add("run_id", "missing", RUN_ID);
+    }
+    mistakes.or(run_id.unwrap_or_default())
+}
+
+fn is_run_id(text: &str) -> bool {
+    let is_hex = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
+    (1..=64).contains(&text.len()) && text.bytes().all(is_hex)
+}

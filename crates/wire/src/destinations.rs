@@ -1,0 +1,198 @@
+//! Answers of the calls about destinations.
+
+use ringback_core::contract::{DestinationCounts, DestinationPage, DestinationPlace, Failures};
+use ringback_core::destination::{Destination, DestinationPause, Origin};
+use ringback_core::job::TenantScope;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// An origin of callback URLs with its jobs, or a paused destination without jobs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DestinationResponse {
+    /// The host, in lower case and ASCII; an IPv6 address is in brackets.
+    pub host: String,
+    /// The port, also where it is the scheme's own; null for a paused destination without jobs whose pause is for all
+    /// ports.
+    pub port: Option<u16>,
+    /// `http` or `https`; null for a paused destination without jobs.
+    pub scheme: Option<String>,
+    /// Jobs that are ready: they are due, and wait to be delivered.
+    pub waiting: u64,
+    /// Jobs that wait for their due time.
+    pub delayed: u64,
+    /// Jobs that are being delivered.
+    pub reserved: u64,
+    /// Jobs that failed for good and are kept.
+    pub dead: u64,
+    /// Whether it is paused: no job is delivered there.
+    pub paused: bool,
+    /// The pauses that the caller can end, as `host` or `host:port`. Empty if it is not paused, or paused by the
+    /// operator for all tenants.
+    pub pauses: Vec<String>,
+    /// How it fails; null if it does not, as far as is known. Notifiers report it every five seconds.
+    pub failing: Option<FailingResponse>,
+}
+
+/// How callbacks to an origin fail: from the first failed attempt on, until one succeeds and none has failed for ten
+/// seconds, or until a week after the last attempt. An answer of 410 is not a failure of the destination. With the key
+/// of a tenant, these are the attempts for its jobs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FailingResponse {
+    /// When the first of these attempts failed.
+    #[schema(format = DateTime)]
+    pub since: String,
+    /// When the last attempt failed.
+    #[schema(format = DateTime)]
+    pub last_at: String,
+    /// The status of the last failed attempt; null if there was no answer.
+    pub last_status: Option<u16>,
+    /// Why the last failed attempt got no answer that counts, as in the attempts of a job; null if it got one.
+    pub last_error: Option<String>,
+    /// How many attempts have failed since.
+    pub attempts: u64,
+}
+
+/// A page of destinations, sorted by host, port and scheme.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DestinationsResponse {
+    /// The destinations.
+    pub items: Vec<DestinationResponse>,
+    /// The cursor of the next page; null on the last page. Opaque.
+    pub next: Option<String>,
+}
+
+/// A destination that was paused or resumed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DestinationPauseResponse {
+    /// The host, in lower case and ASCII; an IPv6 address is in brackets.
+    pub host: String,
+    /// The port; null for all ports.
+    pub port: Option<u16>,
+    /// Whether it is paused: no job is delivered there. After a resume of one port it is still true if all ports are
+    /// paused.
+    pub paused: bool,
+    /// The pauses that the caller can end, as `host` or `host:port`. Empty if it is not paused, or paused by the
+    /// operator for all tenants.
+    pub pauses: Vec<String>,
+}
+
+/// A paused destination, on its way to another installation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DestinationLine {
+    /// The tenant whose jobs the pause is for; absent if it is for all, or for those that belong to none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
+    /// `host` or `host:port`.
+    pub destination: String,
+    /// Whether it is for the jobs of all.
+    pub for_all: bool,
+}
+
+impl DestinationLine {
+    /// The line of a pause.
+    pub fn new(pause: &DestinationPause) -> Self {
+        let (tenant, destination) = (pause.tenant().map(str::to_owned), pause.destination.to_string());
+        Self { tenant, destination, for_all: pause.is_of_all() }
+    }
+}
+
+impl DestinationsResponse {
+    /// The page for a caller of this scope.
+    pub fn new(page: &DestinationPage, scope: &TenantScope) -> Self {
+        let item = |(place, counts)| DestinationResponse::new(place, counts, page, scope);
+        let items = page.items.iter().map(item).collect();
+        Self { items, next: page.next.as_ref().map(ToString::to_string) }
+    }
+}
+
+impl DestinationResponse {
+    fn new(
+        place: &DestinationPlace,
+        counts: &DestinationCounts,
+        page: &DestinationPage,
+        scope: &TenantScope,
+    ) -> Self {
+        let DestinationPlace { host, port, scheme } = place;
+        let (port, is_pause) = (Some(*port).filter(|port| *port > 0), scheme.is_empty());
+        let holds = |pause: &&DestinationPause| match port {
+            // A pause of all ports that has no jobs.
+            None => pause.destination.host() == &**host && pause.destination.port().is_none(),
+            Some(port) => pause.destination.has(&Origin { host: host.clone(), port, scheme: scheme.clone() }),
+        };
+        let (paused, pauses) = held(page.pauses.iter().filter(holds), scope);
+        Self {
+            host: host.to_string(),
+            port,
+            scheme: (!is_pause).then(|| scheme.to_string()),
+            waiting: counts.ready,
+            delayed: counts.delayed,
+            reserved: counts.reserved,
+            dead: counts.dead,
+            paused,
+            pauses,
+            failing: page.failing.get(place).map(FailingResponse::from),
+        }
+    }
+}
+
+impl From<&Failures> for FailingResponse {
+    fn from(failures: &Failures) -> Self {
+        Self {
+            since: failures.since().to_string(),
+            last_at: failures.last_at().to_string(),
+            last_status: failures.last_status(),
+            last_error: failures.last_error().map(str::to_owned),
+            attempts: failures.attempts(),
+        }
+    }
+}
+
+impl DestinationPauseResponse {
+    /// A destination with the pauses that there are now, for a caller of this scope.
+    pub fn new<'a>(
+        destination: &Destination,
+        pauses: impl IntoIterator<Item = &'a DestinationPause>,
+        scope: &TenantScope,
+    ) -> Self {
+        let visible = pauses.into_iter().filter(|pause| pause.is_of_all() || pause.is_of(scope));
+        let (paused, pauses) = held(visible.filter(|pause| pause.destination.covers(destination)), scope);
+        let (host, port) = (destination.host().to_owned(), destination.port());
+        Self { host, port, paused, pauses }
+    }
+}
+
+/// Whether there are pauses, and those of a scope.
+fn held<'a>(pauses: impl Iterator<Item = &'a DestinationPause>, scope: &TenantScope) -> (bool, Vec<String>) {
+    let (mut is_paused, mut own) = (false, Vec::new());
+    for pause in pauses {
+        is_paused = true;
+        if pause.is_of(scope) {
+            own.push(pause.destination.to_string());
+        }
+    }
+    (is_paused, own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pause(scope: &TenantScope, text: &str) -> DestinationPause {
+        DestinationPause::new(scope, Destination::parse(text).unwrap())
+    }
+
+    #[test]
+    fn a_destination_says_which_pauses_hold_it_and_which_of_them_the_caller_can_end() {
+        let (all, own) = (TenantScope::All, TenantScope::One(Some("t".parse().unwrap())));
+        let pauses = [pause(&all, "a.example:443"), pause(&own, "a.example"), pause(&all, "b.example")];
+        let found = |scope: &TenantScope, text: &str| {
+            let answer = DestinationPauseResponse::new(&Destination::parse(text).unwrap(), &pauses, scope);
+            (answer.paused, answer.pauses)
+        };
+        assert_eq!(found(&own, "a.example:443"), (true, vec!["a.example".to_owned()]));
+        assert_eq!(found(&all, "a.example:443"), (true, vec!["a.example:443".to_owned()]));
+        assert_eq!(found(&all, "a.example"), (false, vec![]));
+        assert_eq!(found(&own, "b.example:81"), (true, vec![]));
+        assert_eq!(found(&own, "c.example"), (false, vec![]));
+    }
+}

@@ -1,0 +1,221 @@
+//! Values of single fields: durations, URLs, headers, reasons and errors. A parser adds a mistake for a
+//! value that is not allowed.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use ringback_core::duration::{DurationError, parse_duration};
+use ringback_core::job::{
+    Callback, Headers, MASK, MAX_AHEAD, MAX_HEADERS, MAX_TIMEOUT, MAX_TTR, MIN_TIMEOUT, MIN_TTR, Refused,
+};
+use ringback_core::limits::{MAX_ERROR, MAX_REASON};
+use serde_json::value::RawValue;
+
+use super::first_entries::FirstEntries;
+use super::object::{Fields, Mistakes, read, shown};
+
+/// The form of a duration, for error messages.
+pub(crate) const DURATION: &str = "seconds as a number (2, 0.25), or a duration such as \"250ms\", \"10s\", \"1h 30m\", \"7d\" with the units w, d, h, m, s and ms; not negative";
+/// The form of a reason, for error messages.
+pub const REASON: &str = "1 to 64 visible ASCII characters, such as exhausted, gone or lost";
+const WRONG_TYPE: &str = "is of the wrong type";
+
+/// A duration: a number of seconds, fractions allowed, or a friendly text. The error says why it is none.
+pub(crate) fn duration(raw: &RawValue) -> Result<Duration, String> {
+    let text = raw.get();
+    if text.starts_with('"') {
+        let text: String = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        return parse_duration(&text).map_err(|error| error.to_string());
+    }
+    let seconds: f64 =
+        serde_json::from_str(text).map_err(|_| "it is neither a number nor a text".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        if seconds < 0.0 { DurationError::Negative.to_string() } else { "it is too large".to_owned() }
+    })
+}
+
+/// A duration that lies in a range. Otherwise the mistake is the value followed by `wrong`, such as "is no
+/// timeout", and the reason if it is not a duration at all.
+pub(crate) fn duration_within(
+    fields: &Fields<'_>,
+    name: &str,
+    wrong: &str,
+    range: RangeInclusive<Duration>,
+    allowed: &str,
+    mistakes: &mut Mistakes,
+) -> Option<Duration> {
+    let raw = fields.get(name)?;
+    match duration(raw) {
+        Ok(found) if range.contains(&found) => return Some(found),
+        Ok(_) => mistakes.add(name, format_args!("{} {wrong}", shown(raw)), allowed),
+        Err(why) => {
+            let allowed = format_args!("{allowed}: {DURATION}");
+            mistakes.add(name, format_args!("{} {wrong}: {why}", shown(raw)), allowed);
+        }
+    }
+    None
+}
+
+/// The field `delay` of a retry or release.
+pub(crate) fn delay(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
+    let range = Duration::ZERO..=MAX_AHEAD;
+    duration_within(fields, "delay", "is not a delay", range, "at most 10 years", mistakes)
+}
+
+/// The field `ttr`: how long a consumer may keep a job.
+pub(crate) fn ttr(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
+    duration_within(fields, "ttr", "is not a time to run", MIN_TTR..=MAX_TTR, "100 ms to 12 h", mistakes)
+}
+
+/// The field `timeout`: the deadline of one attempt.
+pub(crate) fn timeout(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
+    let range = MIN_TIMEOUT..=MAX_TIMEOUT;
+    duration_within(fields, "timeout", "is not a timeout", range, "100 ms to 10 min", mistakes)
+}
+
+/// A URL.
+pub(crate) fn url(fields: &Fields<'_>, name: &str, mistakes: &mut Mistakes) -> Option<Callback> {
+    let text: String = field(fields, name, WRONG_TYPE, Callback::ALLOWED, mistakes, read)?;
+    Callback::parse(&text).map_err(|e| mistakes.add(name, e.detail, e.allowed)).ok()
+}
+
+/// A field that is an object itself.
+pub(crate) fn object<'a>(
+    fields: &Fields<'a>,
+    name: &str,
+    allowed: &str,
+    mistakes: &mut Mistakes,
+) -> Option<Fields<'a>> {
+    field(fields, name, WRONG_TYPE, allowed, mistakes, |raw| serde_json::from_str(raw.get()).ok())
+}
+
+/// An object of strings, in the order written. A name that occurs twice is refused, and so are more than `MOST`
+/// entries, of which no more are read.
+pub(crate) fn entries<const MOST: usize, T: Default>(
+    fields: &Fields<'_>,
+    name: &str,
+    parse: impl FnOnce(Vec<(String, String)>) -> Result<T, Refused>,
+    allowed: &str,
+    mistakes: &mut Mistakes,
+) -> T {
+    let Some(raw) = fields.get(name) else { return T::default() };
+    let parsed = strings::<MOST>(raw)
+        .map_err(|detail| (detail, allowed))
+        .and_then(|strings| parse(strings).map_err(|Refused { detail, allowed }| (detail, allowed)));
+    parsed.unwrap_or_else(|(detail, allowed)| {
+        mistakes.add(name, detail, allowed);
+        T::default()
+    })
+}
+
+/// The names and values of an object of strings, or why it is none.
+fn strings<const MOST: usize>(raw: &RawValue) -> Result<Vec<(String, String)>, String> {
+    const WRONG: &str = "not an object of strings";
+    let FirstEntries::<MOST> { first, has_more } = serde_json::from_str(raw.get()).map_err(|_| WRONG)?;
+    if has_more {
+        return Err(format!("more than {MOST} entries"));
+    }
+    let strings = first.into_iter().map(|(name, value)| Some((name.into_owned(), read::<String>(value)?)));
+    strings.collect::<Option<_>>().ok_or_else(|| WRONG.to_owned())
+}
+
+/// The field `headers` of a submit or an import. The mask of a secret value is refused, because there is no
+/// stored value that it could keep.
+pub(crate) fn headers(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Headers {
+    let headers = entries::<MAX_HEADERS, _>(fields, "headers", Headers::parse, Headers::ALLOWED, mistakes);
+    for name in headers.masked_names() {
+        let detail = format!(
+            "{name} is {MASK}, which is shown in place of a secret value; the value itself is not known here"
+        );
+        mistakes.add("headers", detail, "the value itself; an export has it");
+    }
+    headers
+}
+
+/// The field `error` of a consumer: a text without control characters.
+pub(crate) fn error(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
+    let allowed = format!("1 to {MAX_ERROR} bytes without control characters");
+    parsed(fields, "error", &allowed, mistakes, |raw| {
+        read::<String>(raw).filter(|text| is_line(text, MAX_ERROR))
+    })
+}
+
+/// The field `reason` of a dead job.
+pub(crate) fn reason(fields: &Fields<'_>, allowed: &str, mistakes: &mut Mistakes) -> Option<String> {
+    parsed(fields, "reason", allowed, mistakes, |raw| read::<String>(raw).filter(|text| is_reason(text)))
+}
+
+/// The value of a field, if it is there and allowed; see [`field`].
+pub(crate) fn parsed<'a, T>(
+    fields: &Fields<'a>,
+    path: &str,
+    allowed: &str,
+    mistakes: &mut Mistakes,
+    parse: impl FnOnce(&'a RawValue) -> Option<T>,
+) -> Option<T> {
+    field(fields, path, "is not valid", allowed, mistakes, parse)
+}
+
+/// The value of a field, if it is there and allowed. Otherwise the mistake is the value followed by
+/// `wrong`, such as "is not a timeout". The last part of `path` is the field's name.
+pub(crate) fn field<'a, T>(
+    fields: &Fields<'a>,
+    path: &str,
+    wrong: &str,
+    allowed: &str,
+    mistakes: &mut Mistakes,
+    parse: impl FnOnce(&'a RawValue) -> Option<T>,
+) -> Option<T> {
+    let raw = fields.get(path.rsplit('.').next()?)?;
+    let value = parse(raw);
+    if value.is_none() {
+        mistakes.add(path, format!("{} {wrong}", shown(raw)), allowed);
+    }
+    value
+}
+
+/// Whether a text can be the reason of a dead job: visible ASCII characters.
+pub fn is_reason(text: &str) -> bool {
+    (1..=MAX_REASON).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
+}
+
+/// Whether a text is 1 to `max` bytes without control characters.
+pub(crate) fn is_line(text: &str, max: usize) -> bool {
+    (1..=max).contains(&text.len()) && !text.chars().any(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(json: &str) -> Result<Duration, String> {
+        duration(&RawValue::from_string(json.to_owned()).unwrap())
+    }
+
+    #[test]
+    fn durations_are_numbers_of_seconds_or_friendly() {
+        assert_eq!(read("0.25"), Ok(Duration::from_millis(250)));
+        assert_eq!(read("\"2s\""), Ok(Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn a_value_that_is_no_duration_is_refused_with_the_reason() {
+        for (bad, why) in [
+            ("\"1 month\"", "months and years have no fixed length"),
+            ("\"soon\"", "it is not a number with a unit"),
+            ("-1", "it is negative"),
+            ("\"-5s\"", "it is negative"),
+            ("1e300", "it is too large"),
+            ("true", "it is neither a number nor a text"),
+        ] {
+            assert_eq!(read(bad), Err(why.to_owned()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn other_values_are_not_durations() {
+        for bad in ["-1", "1e400", "true", "null", "[1]", "{}", "\"NaN\"", "1e300"] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Calls on the history, which are the ended jobs that the archive has kept: pages of it, replays and erasures.
+
+use std::net::Ipv6Addr;
+
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::EndedState;
+use ringback_core::job::{JobId, Tags, Topic};
+use serde::{Deserialize, Serialize};
+use strum::VariantArray as _;
+use utoipa::ToSchema;
+
+use super::answer::LastResponse;
+use super::attempts::AttemptResponse;
+use super::fields::due::time;
+use super::fields::object::{Fields, Mistakes, parse_text, read, read_or_empty};
+use super::fields::values::{REASON, object, parsed, reason};
+use super::problem::Problem;
+use super::request::RequestDetails;
+
+/// The most jobs that a replay submits in a second.
+pub const MAX_REPLAY_RATE: u32 = 1_000;
+/// The rate of a replay without one.
+pub const DEFAULT_REPLAY_RATE: u32 = 100;
+/// The longest name of a replay.
+pub const MAX_REPLAY_NAME: usize = 64;
+/// The most refusals in the answer to a replay.
+pub const MAX_REFUSALS: usize = 20;
+
+/// The form of a state of an ended job, for error messages.
+pub const END_STATES: &str =
+    "done, dead, cancelled or purged; a job that has expired is dead with that reason";
+/// The form of a host, for error messages.
+pub const HOST: &str =
+    "the host of URLs, without scheme and port, such as merchant.example; an IPv6 address without brackets";
+const RATE: &str = "1 to 1000 jobs a second, a whole number";
+const IDS: &str = "new (the default) or same";
+const NAME: &str = "1 to 64 of A-Z a-z 0-9 . _ -";
+const FILTER: &str = "an object with topic, id, tag, state, reason, host, finished_after and finished_before, all of which may be left out";
+
+/// Which ended jobs to find.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HistoryFilter {
+    /// Only those of jobs of this topic.
+    pub topic: Option<Topic>,
+    /// Only those of jobs with this id.
+    pub id: Option<JobId>,
+    /// Only those of jobs with this tag.
+    pub tag: Option<String>,
+    /// Only those in this state.
+    pub state: Option<&'static str>,
+    /// Only those with this reason.
+    pub reason: Option<String>,
+    /// Only those of jobs for this host.
+    pub host: Option<String>,
+    /// Only those at this time or later.
+    pub after: Option<Timestamp>,
+    /// Only those before this time.
+    pub before: Option<Timestamp>,
+}
+
+/// The state of an ended job with a name.
+pub fn end_state(name: &str) -> Option<&'static str> {
+    EndedState::VARIANTS.iter().copied().map(EndedState::state).find(|state| *state == name)
+}
+
+/// A host as the history has it, in lower case; `None` if it is none.
+pub fn history_host(text: &str) -> Option<String> {
+    if let Ok(address) = text.parse::<Ipv6Addr>() {
+        return Some(address.to_string());
+    }
+    let is_of_name = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
+    ((1..=253).contains(&text.len()) && text.bytes().all(is_of_name)).then(|| text.to_ascii_lowercase())
+}
+
+impl HistoryFilter {
+    fn parse(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Self {
+        let known = ["topic", "id", "tag", "state", "reason", "host", "finished_after", "finished_before"];
+        let Some(fields) = object(fields, "filter", FILTER, mistakes) else { return Self::default() };
+        let mut inner = Mistakes::default();
+        fields.check_names("", &known, &mut inner);
+        let text = |name, allowed, inner: &mut Mistakes, parse: fn(&str) -> Option<String>| {
+            parsed(&fields, name, allowed, inner, |raw| parse(&read::<String>(raw)?))
+        };
+        let tag = |text: &str| Tags::is_tag(text).then(|| text.to_owned());
+        let filter = Self {
+            topic: parsed(&fields, "topic", Topic::ALLOWED, &mut inner, parse_text),
+            id: parsed(&fields, "id", JobId::ALLOWED, &mut inner, parse_text),
+            tag: text("tag", Tags::ALLOWED_TAG, &mut inner, tag),
+            state: parsed(&fields, "state", END_STATES, &mut inner, |raw| end_state(&read::<String>(raw)?)),
+            reason: reason(&fields, REASON, &mut inner),
+            host: text("host", HOST, &mut inner, history_host),
+            after: time(&fields, "finished_after", &mut inner),
+            before: time(&fields, "finished_before", &mut inner),
+        };
+        mistakes.add_within("filter", inner);
+        filter
+    }
+}
+
+/// Under which ids a replay submits jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplayIds {
+    /// Under new ones, which follow from the old ones and the name of the replay.
+    #[default]
+    New,
+    /// Under those that they had.
+    Same,
+}
+
+/// The body of a replay: which jobs to submit again, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplayAsk {
+    /// Which ended jobs to submit again.
+    pub filter: HistoryFilter,
+    /// Jobs a second.
+    pub rate: u32,
+    /// Under which ids.
+    pub ids: ReplayIds,
+    /// Its name. A replay with another name makes other new ids.
+    pub name: String,
+    /// `next` of the previous answer.
+    pub cursor: Option<String>,
+}
+
+impl ReplayAsk {
+    /// Parses a body.
+    ///
+    /// # Errors
+    /// A 400 problem if it is not a JSON object, 422 with all wrong fields.
+    pub fn parse(json: &[u8]) -> Result<Self, Problem> {
+        let known = ["filter", "rate", "ids", "name", "cursor"];
+        read_or_empty(json, &known, |fields, mistakes| {
+            if fields.get("filter").is_none() {
+                mistakes.add("filter", "missing", FILTER);
+            }
+            let is_name = |text: &String| {
+                let is_inside = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+                (1..=MAX_REPLAY_NAME).contains(&text.len()) && text.bytes().all(is_inside)
+            };
+            let ids = parsed(fields, "ids", IDS, mistakes, |raw| match read::<String>(raw)?.as_str() {
+                "new" => Some(ReplayIds::New),
+                "same" => Some(ReplayIds::Same),
+                _ => None,
+            });
+            let name = parsed(fields, "name", NAME, mistakes, |raw| {
+                read::<String>(raw).filter(|text| is_name(text))
+            });
+            let rate = parsed(fields, "rate", RATE, mistakes, |raw| {
+                read::<u32>(raw).filter(|rate| (1..=MAX_REPLAY_RATE).contains(rate))
+            });
+            if ids == Some(ReplayIds::Same) && name.is_some() {
+                mistakes.add("name", "given for a replay under the same ids", "only with new ids");
+            }
+            Self {
+                filter: HistoryFilter::parse(fields, mistakes),
+                rate: rate.unwrap_or(DEFAULT_REPLAY_RATE),
+                ids: ids.unwrap_or_default(),
+                name: name.unwrap_or_default(),
+                cursor: parsed(fields, "cursor", "`next` of the previous answer", mistakes, read),
+            }
+        })
+    }
+}
+
+/// An end of a job, as the archive has kept it.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(example = json!({"topic": "pay.notify", "id": "order-1", "state": "dead", "reason": "exhausted",
+    "finished_at": "2026-11-20T10:30:15.017Z", "created_at": "2026-11-20T09:30:15.001Z",
+    "first_due_at": "2026-11-20T09:30:15.001Z", "due_at": "2026-11-20T10:30:15.001Z", "attempts": 4, "failures": 4,
+    "last": {"at": "2026-11-20T10:30:15.009Z", "status": 503, "duration_ms": 8},
+    "url": "https://merchant.example/notify", "tags": ["customer:42"], "attempts_complete": true}))]
+pub struct EndedJobResponse {
+    /// The job's topic.
+    pub topic: String,
+    /// The job's id.
+    pub id: String,
+    /// `done`, `dead`, `cancelled` or `purged`.
+    pub state: String,
+    /// Why it was dead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it ended.
+    #[schema(format = DateTime)]
+    pub finished_at: String,
+    /// When it was accepted. A job with the id of one that has ended is another one, with another time.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    /// When it was first due.
+    #[schema(format = DateTime)]
+    pub first_due_at: String,
+    /// When it was last due.
+    #[schema(format = DateTime)]
+    pub due_at: String,
+    /// How often it was reserved by then.
+    pub attempts: u32,
+    /// How many attempts had failed since it was accepted or revived.
+    pub failures: u32,
+    /// The last failed attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<LastResponse>,
+    /// The URL; absent for a pull job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Its tags; absent if it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
+    /// Whether all its attempts were logged.
+    pub attempts_complete: bool,
+    /// With `include=attempts`: those that were logged, the newest last; at most 20.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<Vec<AttemptResponse>>,
+    /// With `include=request`: what was submitted. Absent if it could not be read when the job ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Box<RequestDetails>>,
+    /// With `include=request`: whether the archive has the body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub has_body: Option<bool>,
+}
+
+/// A page of the history.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct HistoryResponse {
+    /// The ended jobs, the newest first.
+    pub items: Vec<EndedJobResponse>,
+    /// The cursor of the next page; null on the last page. Opaque.
+    pub next: Option<String>,
+}
+
+/// The answer to a replay, which has submitted jobs for about a second.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReplayResponse {
+    /// How many jobs this call has submitted.
+    pub submitted: u64,
+    /// How many it left alone, because a job with this id is there already.
+    pub existing: u64,
+    /// How many it could not submit.
+    pub refused: u64,
+    /// Why, for the first 20 of them.
+    pub refusals: Vec<ReplayRefusal>,
+    /// The cursor of the next call; null when all were submitted. Opaque.
+    pub next: Option<String>,
+}
+
+/// Why a job was not submitted again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReplayRefusal {
+    /// The job's topic.
+    pub topic: String,
+    /// The job's id.
+    pub id: String,
+    /// When it ended.
+    #[schema(format = DateTime)]
+    pub finished_at: String,
+    /// Why.
+    pub detail: String,
+}
+
+/// The answer to an erasure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ErasureResponse {
+    /// How many ends this call has erased.
+    pub erased: u64,
+    /// Whether none is left. If not, call again.
+    pub complete: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replay_has_a_filter_and_defaults_for_the_rest() {
+        let ask = ReplayAsk::parse(br#"{"filter":{}}"#).unwrap();
+        let expected = ReplayAsk {
+            filter: HistoryFilter::default(),
+            rate: DEFAULT_REPLAY_RATE,
+            ids: ReplayIds::New,
+            name: String::new(),
+            cursor: None,
+        };
+        assert_eq!(ask, expected);
+        let ask = ReplayAsk::parse(
+            br#"{"filter":{"topic":"t","id":"i","tag":"a:1","state":"dead","reason":"gone","host":"M.example",
+                "finished_after":"2026-01-01T00:00:00Z","finished_before":"2026-01-02T00:00:00Z"},
+                "rate":7,"ids":"new","name":"again","cursor":"x"}"#,
+        );
+        let ReplayAsk { filter, rate, ids, name, cursor } = ask.unwrap();
+        assert_eq!((filter.state, filter.host.as_deref()), (Some("dead"), Some("m.example")));
+        assert!(
+            filter.topic.is_some() && filter.id.is_some() && filter.tag.is_some() && filter.reason.is_some()
+        );
+        assert!(filter.after < filter.before);
+        assert_eq!((rate, ids, name.as_str(), cursor.as_deref()), (7, ReplayIds::New, "again", Some("x")));
+    }
+
+    #[test]
+    fn all_wrong_fields_of_a_replay_are_reported() {
+        let wrong = br#"{"filter":{"state":"expired","tag":"a b","host":"h:80","until":1},"rate":0,"ids":"old","name":""}"#;
+        let problem = ReplayAsk::parse(wrong).unwrap_err();
+        let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
+        let expected = ["ids", "name", "rate", "filter.until", "filter.tag", "filter.state", "filter.host"];
+        assert_eq!(fields, expected);
+        assert_eq!(ReplayAsk::parse(b"").unwrap_err().errors[0].field, "filter");
+        let named = ReplayAsk::parse(br#"{"filter":{},"ids":"same","name":"x"}"#).unwrap_err();
+        assert_eq!(named.errors[0].field, "name");
+    }
+
+    #[test]
+    fn hosts_are_names_and_addresses_without_ports() {
+        assert_eq!(history_host("A.example").as_deref(), Some("a.example"));
+        assert_eq!(history_host("0:0::1").as_deref(), Some("::1"));
+        for other in ["", "a:80", "[::1]", "http://a", "a/b"] {
+            assert_eq!(history_host(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The secrets of a topic: the field `secrets` of a stored policy, and the calls that add, list and delete them. Only a
+//! policy as a backup has it brings the field along; a policy that is put without it keeps the stored secrets.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use ringback_core::clock::Timestamp;
+use ringback_core::job::Topic;
+use ringback_core::policy::{MAX_SECRETS, MAX_SECRETS_JSON, Policy, StoredSecret};
+use ringback_core::written_time::parse_time;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::{SECRETS, parse_policy};
+use crate::fields::object::{Fields, Mistakes, open, read, read_or_empty};
+use crate::fields::values::duration_within;
+use crate::problem::Problem;
+
+/// How long the former secrets go on signing, unless the caller says so.
+const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest time for which former secrets go on signing.
+pub const MAX_KEEP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// The longest sealed secret, in bytes. So the most secrets stay within [`MAX_SECRETS_JSON`].
+const MAX_SEALED: usize = 256;
+const NOT_SEALED: &str = "they are not sealed secrets";
+const ALLOWED: &str =
+    "at most 8 sealed secrets, as GET /v1/export/topics prints them; leave it out to keep those of the topic";
+
+/// A secret in the JSON of a policy.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    id: String,
+    sealed: String,
+    created_at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    until: Option<String>,
+}
+
+impl Written {
+    fn of(secret: &StoredSecret) -> Self {
+        let StoredSecret { id, sealed, created, until } = secret;
+        Self {
+            id: id.to_string(),
+            sealed: sealed.to_string(),
+            created_at: created.to_string(),
+            until: until.map(|until| until.to_string()),
+        }
+    }
+
+    fn parse(self) -> Result<StoredSecret, &'static str> {
+        let time = |text: &str| parse_time(text).map_err(|_| "created_at or until is not a time");
+        let (created, until) = (time(&self.created_at)?, self.until.as_deref().map(time).transpose()?);
+        let id = self.id.parse().map_err(|_| NOT_SEALED)?;
+        let is_short = self.sealed.len() <= MAX_SEALED;
+        is_short.then(|| StoredSecret { id, sealed: self.sealed.into(), created, until }).ok_or(NOT_SEALED)
+    }
+}
+
+/// The field `secrets` of a policy.
+pub(super) fn secrets(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Vec<StoredSecret> {
+    let Some(raw) = fields.get(SECRETS) else { return Vec::new() };
+    parse(raw).unwrap_or_else(|why| {
+        // The value is not shown: it may be a secret that is not sealed.
+        mistakes.add(SECRETS, why, ALLOWED);
+        Vec::new()
+    })
+}
+
+fn parse(raw: &RawValue) -> Result<Vec<StoredSecret>, &'static str> {
+    if raw.get().len() > MAX_SECRETS_JSON {
+        return Err("they have more than 4 KiB");
+    }
+    let written = read::<Vec<Written>>(raw).filter(|all| all.len() <= MAX_SECRETS).ok_or(NOT_SEALED)?;
+    let secrets = written.into_iter().map(Written::parse).collect::<Result<Vec<_>, _>>()?;
+    let is_new = |(i, secret): (usize, &StoredSecret)| secrets[..i].iter().all(|one| one.id != secret.id);
+    if secrets.iter().enumerate().all(is_new) { Ok(secrets) } else { Err("two have the same id") }
+}
+
+/// The JSON of a policy without its secrets.
+pub(super) fn without_secrets(policy: &Policy) -> Cow<'_, str> {
+    without_field(policy.written().into(), SECRETS)
+}
+
+/// The JSON of a policy without a field.
+pub(super) fn without_field<'a>(written: Cow<'a, str>, field: &str) -> Cow<'a, str> {
+    if !written.contains(field) {
+        return written;
+    }
+    let fields = open(written.as_bytes()).expect("a policy keeps the JSON that it was parsed from");
+    let others = fields.iter().filter(|(name, _)| *name != field);
+    let others: Vec<_> = others.map(|(name, raw)| format!("\"{name}\":{}", raw.get())).collect();
+    Cow::Owned(format!("{{{}}}", others.join(",")))
+}
+
+/// Whether a policy brings secrets along, or says that it has none.
+pub fn brings_secrets(policy: &Policy) -> bool {
+    !policy.secrets.is_empty()
+        || open(policy.written().as_bytes()).is_ok_and(|fields| fields.get(SECRETS).is_some())
+}
+
+/// A policy with these secrets in place of its own.
+///
+/// # Panics
+/// If they are more than [`MAX_SECRETS`], or have the same id.
+pub fn with_secrets(policy: &Policy, secrets: &[StoredSecret]) -> Policy {
+    let others = without_secrets(policy);
+    let written: Vec<_> = secrets.iter().map(Written::of).collect();
+    let written = serde_json::to_string(&written).expect("plain data always serialises");
+    let others = others.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or_default();
+    let json = match (others, secrets) {
+        (others, []) => format!("{{{others}}}"),
+        ("", _) => format!("{{\"{SECRETS}\":{written}}}"),
+        (others, _) => format!("{{{others},\"{SECRETS}\":{written}}}"),
+    };
+    parse_policy(json.as_bytes()).expect("a policy stays valid with the secrets of another")
+}
+
+/// A request to add a secret.
+#[derive(Debug, PartialEq, Eq)]
+pub struct NewSecret {
+    /// The secret as text; `None` to make one.
+    pub secret: Option<String>,
+    /// How long the former secrets go on signing.
+    pub keep: Duration,
+}
+
+/// Parses a request to add a secret. Whether the text is a secret is up to the caller.
+///
+/// # Errors
+/// A 400 problem if it is not JSON object, or 422 with all wrong fields, which does not show the secret.
+pub fn parse_new_secret(json: &[u8]) -> Result<NewSecret, Problem> {
+    read_or_empty(json, &["secret", "keep"], |fields, mistakes| {
+        let secret = fields.get("secret").and_then(|raw| {
+            let text = read::<String>(raw);
+            if text.is_none() {
+                mistakes.add(
+                    "secret",
+                    "it is not a string",
+                    "whsec_ and the base64 of 24 to 64 random bytes",
+                );
+            }
+            text
+        });
+        let keep = duration_within(
+            fields,
+            "keep",
+            "is not how long",
+            Duration::ZERO..=MAX_KEEP,
+            "0s to 30d",
+            mistakes,
+        );
+        NewSecret { secret, keep: keep.unwrap_or(KEEP) }
+    })
+}
+
+/// A secret that was added. It is shown only here.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct SecretCreated {
+    /// Its id.
+    #[schema(example = "sec_01KAR8Z6V5Q0M5W8C1T3N9X2YB")]
+    pub id: String,
+    /// The secret, for the receiver.
+    #[schema(example = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")]
+    pub secret: String,
+}
+
+/// The secrets of a topic.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SecretsResponse {
+    /// The topic.
+    pub topic: String,
+    /// Its secrets, the newest one first.
+    pub items: Vec<SecretResponse>,
+}
+
+/// A secret of a topic, without the secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SecretResponse {
+    /// Its id.
+    pub id: String,
+    /// When it was added.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+    /// When it stops signing; null while it is not replaced.
+    #[schema(format = DateTime)]
+    pub until: Option<String>,
+    /// The id of the master key that seals it.
+    pub master_key: String,
+}
+
+impl SecretsResponse {
+    /// The answer for a topic: the secrets that sign now.
+    pub fn new(topic: &Topic, policy: Option<&Policy>, now: Timestamp) -> Self {
+        let item = |secret: &StoredSecret| SecretResponse {
+            id: secret.id.to_string(),
+            created_at: secret.created.to_string(),
+            until: secret.until.map(|until| until.to_string()),
+            master_key: secret.sealed.split('.').next().unwrap_or_default().to_owned(),
+        };
+        let items = policy.into_iter().flat_map(|policy| policy.signing_secrets(now).map(item)).collect();
+        Self { topic: topic.to_string(), items }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ringback_core::policy::SecretId;
+
+    fn policy(json: &str) -> Policy {
+        parse_policy(json.as_bytes()).unwrap()
+    }
+
+    fn secret(id: &str, until: Option<u64>) -> StoredSecret {
+        StoredSecret {
+            id: SecretId::of(id),
+            sealed: format!("k.{id}").into(),
+            created: Timestamp::from_millis(1_000),
+            until: until.map(Timestamp::from_millis),
+        }
+    }
+
+    #[test]
+    fn secrets_are_added_to_a_policy_and_taken_from_it() {
+        let both = [secret("b", None), secret("a", Some(5_000))];
+        for json in ["{}", r#"{"timeout":2.5,"expect_body":"secrets"}"#] {
+            let with = with_secrets(&policy(json), &both);
+            assert_eq!(with.secrets, both);
+            assert_eq!(parse_policy(with.written().as_bytes()).unwrap(), with, "as it is stored");
+            assert_eq!(without_secrets(&with), json);
+            assert_eq!(with_secrets(&with, &both[..1]).secrets, both[..1]);
+            assert_eq!(with_secrets(&with, &[]), policy(json));
+        }
+        assert_eq!(
+            with_secrets(&policy("{}"), &both).written(),
+            r#"{"secrets":[{"created_at":"1970-01-01T00:00:01.000Z","id":"sec_b","sealed":"k.b"},{"created_at":"1970-01-01T00:00:01.000Z","id":"sec_a","sealed":"k.a","until":"1970-01-01T00:00:05.000Z"}]}"#
+        );
+    }
+
+    #[test]
+    fn a_list_that_is_no_list_of_sealed_secrets_is_refused() {
+        let one = r#"{"id":"sec_a","sealed":"k.a","created_at":"1970-01-01T00:00:01Z"}"#;
+        assert_eq!(policy(&format!(r#"{{"secrets":[{one}]}}"#)).secrets.len(), 1);
+        let nine: Vec<_> = (0..9).map(|n| one.replace("sec_a", &format!("sec_a{n}"))).collect();
+        let long = one.replace("k.a", &format!("k.{}", "a".repeat(MAX_SEALED - 1)));
+        for secrets in [
+            "5".to_owned(),
+            r#"["whsec_a"]"#.to_owned(),
+            format!("[{one},{one}]"),
+            format!("[{}]", nine.join(",")),
+            format!("[{}]", one.replace("sec_a", "a")),
+            format!("[{}]", one.replace("00:01Z", "")),
+            format!("[{}]", one.replace("sealed", "secret")),
+            format!("[{long}]"),
+        ] {
+            let problem = parse_policy(format!(r#"{{"secrets":{secrets}}}"#).as_bytes()).expect_err(&secrets);
+            assert_eq!((problem.status, problem.errors[0].field.as_str()), (422, "secrets"), "{secrets}");
+            assert!(!problem.errors[0].detail.contains("whsec"), "{}", problem.errors[0].detail);
+        }
+    }
+
+    #[test]
+    fn the_longest_policy_has_room_for_the_most_secrets() {
+        let longest = policy(&format!(
+            r#"{{"headers":{{"x":"{}"}},"expect_body":"{}"}}"#,
+            r"\\".repeat(8_000),
+            "a".repeat(347)
+        ));
+        assert_eq!(longest.written().len(), ringback_core::policy::MAX_POLICY);
+        let sealed = "k".repeat(MAX_SEALED);
+        let secret = |n: usize| StoredSecret {
+            sealed: sealed.as_str().into(),
+            ..secret(&format!("{n:060}"), Some(5_000))
+        };
+        let secrets: Vec<_> = (0..MAX_SECRETS).map(secret).collect();
+        assert_eq!(with_secrets(&longest, &secrets[..1]).secrets, secrets[..1]);
+        let with = with_secrets(&longest, &secrets);
+        assert_eq!(with.secrets, secrets);
+        assert_eq!(with_secrets(&with, &[]), longest);
+    }
+
+    #[test]
+    fn a_request_says_which_secret_and_for_how_long_the_former_ones_stay() {
+        let parse = |json: &str| parse_new_secret(json.as_bytes());
+        let day = Duration::from_secs(86_400);
+        assert_eq!(parse("").unwrap(), NewSecret { secret: None, keep: day });
+        let given = parse(r#"{"secret":"whsec_a","keep":"0s"}"#).unwrap();
+        assert_eq!(given, NewSecret { secret: Some("whsec_a".to_owned()), keep: Duration::ZERO });
+        for (json, field) in [
+            (r#"{"secret":5}"#, "secret"),
+            (r#"{"keep":"31d"}"#, "keep"),
+            (r#"{"keep":"-1s"}"#, "keep"),
+            (r#"{"key":"a"}"#, "key"),
+            (r#"{"secret":["whsec_a"]}"#, "secret"),
+        ] {
+            let problem = parse(json).expect_err(json);
+            assert_eq!((problem.status, problem.errors[0].field.as_str()), (422, field), "{json}");
+            assert!(!problem.errors[0].detail.contains("whsec"), "{}", problem.errors[0].detail);
+        }
+        let problem = parse(r#""whsec_a""#).expect_err("a text");
+        assert!(problem.status == 400 && !problem.detail.contains("whsec"), "{}", problem.detail);
+    }
+
+    #[test]
+    fn a_list_shows_what_signs_now_and_no_secret() {
+        let policy = with_secrets(&policy("{}"), &[secret("b", None), secret("a", Some(5_000))]);
+        let shown = |now| {
+            let answer =
+                SecretsResponse::new(&"t".parse().unwrap(), Some(&policy), Timestamp::from_millis(now));
+            serde_json::to_string(&answer).unwrap()
+        };
+        assert_eq!(
+            shown(5_000),
+            r#"{"topic":"t","items":[{"id":"sec_b","created_at":"1970-01-01T00:00:01.000Z","until":null,"master_key":"k"}]}"#
+        );
+        assert!(shown(4_999).contains("sec_a"));
+        assert!(!shown(4_999).contains("k.a"));
+        assert_eq!(SecretsResponse::new(&"t".parse().unwrap(), None, Timestamp::from_millis(1)).items, []);
+    }
+}

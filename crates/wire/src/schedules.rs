@@ -1,0 +1,239 @@
+//! Schedules: the request to put one, and the answers that show them.
+
+mod answer;
+mod timing;
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use ringback_core::clock::Timestamp;
+use ringback_core::job::{Expires, MAX_AHEAD, Tenant};
+use ringback_core::policy::Policies;
+use ringback_core::schedule::{
+    DEFAULT_CATCHUP, MAX_CATCHUP, MAX_JITTER, MAX_SCHEDULED_BODY, Missed, Overlap, Rule, Schedule,
+    ScheduleId, ScheduledJob,
+};
+use ringback_core::token::Token;
+use ringback_core::written_time::Zone;
+
+pub use self::answer::{
+    FiringResponse, ScheduleFields, ScheduleLine, ScheduleResponse, ScheduledJobResponse, SchedulesResponse,
+    UpcomingResponse,
+};
+use self::timing::{Timing, after_1970, rule};
+use super::fields::due::local_time;
+use super::fields::object::{Fields, Mistakes, open, read};
+use super::fields::values::{duration_within, field, object};
+use super::problem::Problem;
+use super::submit::{self, Defaults};
+
+/// The fields of a schedule.
+const KNOWN: [&str; 12] = [
+    "cron",
+    "every",
+    "anchor",
+    "time_zone",
+    "job",
+    "missed",
+    "catchup",
+    "overlap",
+    "jitter",
+    "from",
+    "until",
+    "paused",
+];
+/// The fields of a submit that a job of a schedule does not have.
+const NOT_OF_JOBS: [&str; 6] = ["id", "delay", "at", "time_zone", "if_exists", "max_delay"];
+/// The most times of `next`.
+pub const MAX_UPCOMING: usize = 100;
+
+/// A schedule as it is to be put.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewSchedule {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// Whether it is paused, if the request says it.
+    pub paused: Option<bool>,
+}
+
+/// What a schedule needs besides its own fields.
+#[derive(Clone, Copy)]
+pub struct ScheduleDefaults<'a> {
+    /// The current time.
+    pub now: Timestamp,
+    /// Its id.
+    pub id: &'a ScheduleId,
+    /// Whose topics the caller names.
+    pub tenant: Option<&'a Tenant>,
+    /// The schedule that has this id, if there is one.
+    pub stored: Option<&'a Schedule>,
+}
+
+/// Parses the request to put a schedule. `policies` is `None` while they are not loaded yet.
+///
+/// # Errors
+/// Those of a submit. 422 also for one that never fires.
+pub fn parse_schedule(
+    json: &[u8],
+    defaults: ScheduleDefaults<'_>,
+    policies: Option<&Policies>,
+) -> Result<NewSchedule, Problem> {
+    let fields = open(json)?;
+    let mut mistakes = Mistakes::default();
+    fields.check_names("", &KNOWN, &mut mistakes);
+    if !fields.fit(&["job"], &mut mistakes) {
+        return Err(mistakes.into_problem());
+    }
+    let job = job(&fields, &defaults, policies, &mut mistakes)?;
+    let zone = zone(&fields, &mut mistakes);
+    let from = local_time(&fields, "from", zone.as_ref(), &mut mistakes);
+    let until = local_time(&fields, "until", zone.as_ref(), &mut mistakes);
+    after_1970(&fields, "from", from, &mut mistakes);
+    if from.is_some_and(|from| from > defaults.now.plus(MAX_AHEAD)) {
+        mistakes.add("from", "too far ahead", "at most 10 years from now");
+    }
+    let timing =
+        Timing { zone: zone.unwrap_or_else(Zone::utc), from, now: defaults.now, stored: defaults.stored };
+    let rule = rule(&fields, timing, &mut mistakes);
+    let missed = named(&fields, "missed", "skip, one or all", &mut mistakes);
+    let overlap = named(&fields, "overlap", "allow or skip", &mut mistakes);
+    if (missed, overlap) == (Some(Missed::All), Some(Overlap::Skip)) {
+        mistakes.add(
+            "overlap",
+            "skip leaves out firings that missed \"all\" makes up for, because they come at once",
+            "allow, or missed \"one\" or \"skip\"",
+        );
+    }
+    let catchup =
+        within(&fields, "catchup", Duration::from_secs(1)..=MAX_CATCHUP, "1 s to 7 days", &mut mistakes);
+    let jitter = within(&fields, "jitter", Duration::ZERO..=MAX_JITTER, "at most 1 day", &mut mistakes);
+    if let (Some(Rule::Every { period, .. }), Some(jitter)) = (&rule, jitter)
+        && jitter >= *period
+    {
+        mistakes.add(
+            "jitter",
+            "not shorter than every, so jobs would come in another order",
+            "less than every",
+        );
+    }
+    let paused = field(&fields, "paused", "is not a boolean", "true or false", &mut mistakes, read::<bool>);
+    let (Some(rule), Some(job)) = (rule, job) else { return Err(mistakes.into_problem()) };
+    let schedule = Schedule {
+        rule,
+        job,
+        missed: missed.unwrap_or_default(),
+        catchup: catchup.unwrap_or(DEFAULT_CATCHUP),
+        overlap: overlap.unwrap_or_default(),
+        jitter: jitter.unwrap_or_default(),
+        from,
+        until,
+    };
+    // One that has fired for the last time can be put again.
+    let is_known = defaults.stored.is_some_and(|stored| stored.has_times_of(&schedule));
+    if mistakes.is_empty() && !is_known && schedule.next_after(defaults.now).is_none() {
+        never(&schedule, defaults.now, &mut mistakes);
+    }
+    mistakes.or(NewSchedule { schedule, paused })
+}
+
+/// Says why a schedule never fires.
+fn never(schedule: &Schedule, now: Timestamp, mistakes: &mut Mistakes) {
+    let without_end = Schedule { until: None, ..schedule.clone() };
+    let (field, detail, allowed) = match (without_end.next_after(now), &schedule.rule) {
+        (Some(next), _) => {
+            let detail = format!("it never fires: its next time would be {next}");
+            ("until", detail, "a time at or after that, or none")
+        }
+        (None, Rule::Cron(cron)) => {
+            let detail = format!("{:?} never fires: no date is like this", cron.as_str());
+            ("cron", detail, "an expression that some date matches")
+        }
+        (None, Rule::Every { .. }) => {
+            ("from", "it is too far ahead".to_owned(), "a time that can be counted")
+        }
+    };
+    mistakes.add(field, detail, allowed);
+}
+
+/// The field `job`.
+fn job(
+    fields: &Fields<'_>,
+    defaults: &ScheduleDefaults<'_>,
+    policies: Option<&Policies>,
+    mistakes: &mut Mistakes,
+) -> Result<Option<ScheduledJob>, Problem> {
+    const ALLOWED: &str =
+        "an object with the fields of a job, without id, delay, at, time_zone, if_exists and max_delay";
+    if fields.get("job").is_none() {
+        mistakes.add("job", "missing", ALLOWED);
+    }
+    let Some(job) = object(fields, "job", ALLOWED, mistakes) else { return Ok(None) };
+    let mut inner = Mistakes::default();
+    let known: Vec<_> = submit::KNOWN.into_iter().filter(|name| !NOT_OF_JOBS.contains(name)).collect();
+    job.check_names("", &known, &mut inner);
+    if !job.fit(&submit::LONG, &mut inner) {
+        mistakes.add_within("job", inner);
+        return Ok(None);
+    }
+    let judged = {
+        let make_id = &mut || defaults.id.firing(defaults.now);
+        let make_token = &mut || Token::default();
+        let (now, tenant) = (defaults.now, defaults.tenant);
+        submit::judge(&job, Defaults { now, make_id, make_token, trace: None, tenant }, policies, &mut inner)
+    };
+    // Those of the names are known before this.
+    let judged = judged?;
+    if judged.as_ref().is_some_and(|job| matches!(job.delivery.expires, Some(Expires::At(_)))) {
+        inner.add(
+            "expires",
+            "a time, and the jobs of a schedule come again and again",
+            "how long after it is due, such as \"30m\"",
+        );
+    }
+    if let Some(size) = judged.as_ref().map(|job| job.delivery.body.bytes.len())
+        && size > MAX_SCHEDULED_BODY
+    {
+        let detail =
+            format!("the body has {size} bytes, and is kept with the schedule and copied into each job");
+        let field = if job.get("body_base64").is_some() { "body_base64" } else { "body" };
+        inner.add(
+            field,
+            detail,
+            format!("at most {MAX_SCHEDULED_BODY} bytes; store more elsewhere and submit a reference"),
+        );
+    }
+    mistakes.add_within("job", inner);
+    let to_url_of_topic = job.get("url").is_none() && job.get("ttr").is_none();
+    Ok(judged.map(|judged| ScheduledJob {
+        topic: judged.key.topic,
+        delivery: judged.delivery,
+        to_url_of_topic,
+    }))
+}
+
+/// The field `time_zone`.
+fn zone(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Zone> {
+    field(fields, "time_zone", "is not a known time zone", Zone::ALLOWED, mistakes, |raw| {
+        Zone::named(&read::<String>(raw)?).ok()
+    })
+}
+
+/// A field with one of a few names.
+fn named<T: FromStr>(fields: &Fields<'_>, name: &str, allowed: &str, mistakes: &mut Mistakes) -> Option<T> {
+    field(fields, name, "is not one of its values", allowed, mistakes, |raw| {
+        read::<String>(raw)?.parse().ok()
+    })
+}
+
+fn within(
+    fields: &Fields<'_>,
+    name: &str,
+    range: std::ops::RangeInclusive<Duration>,
+    allowed: &str,
+    mistakes: &mut Mistakes,
+) -> Option<Duration> {
+    duration_within(fields, name, "is out of its range", range, allowed, mistakes)
+}
+
+#[cfg(test)]
+mod tests;
