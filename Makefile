@@ -1,7 +1,7 @@
 # What is done with a checkout. `make` lists the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help up stack down demo test test-server figures chaos soak openapi-tools guard check docs bench advisories
+.PHONY: help up stack down demo test test-quick test-server figures chaos soak openapi-tools guard check docs bench advisories
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
@@ -29,6 +29,10 @@ demo: ## Jobs that end in different ways, against what is up, and whether each a
 test: ## Get what the tests need, then run all of them
 	cargo build --locked --workspace --bins
 	@.ci/test
+
+test-quick: ## Only the units, the contract in memory and on one Redis, and one end-to-end test of each part
+	cargo build --locked --workspace --bins
+	@.ci/test quick
 
 # The tests whose result depends on the server, on SERVER=valkey-9.1 or another that deploy/local/redis-version.sh knows.
 test-server: ## The contract and the faults on another server: SERVER=redis-8.0, valkey-8.0, valkey-8.1, valkey-9.0 or valkey-9.1
