@@ -30,7 +30,7 @@ pub(crate) mod jobs;
 mod lanes;
 mod list;
 mod list_dead;
-mod list_tagged;
+pub(crate) mod list_tagged;
 mod look_up;
 mod model;
 mod outbox;

@@ -38,7 +38,7 @@ async fn change(bench: &Workbench, bulk: &Bulk, keys: &[JobKey]) -> BulkStep {
     bench.store().change_many(bench.shard(), bulk.id, &filter, action, keys).await.expect("change")
 }
 
-async fn look(bench: &Workbench, id: BulkId) -> Bulk {
+pub(super) async fn look(bench: &Workbench, id: BulkId) -> Bulk {
     bench.store().bulk(id).await.expect("look").expect("it is known")
 }
 

@@ -12,6 +12,7 @@ use ringback_core::state::State;
 use ringback_store::Wakes;
 use ringback_testkit::eventually;
 
+use super::bulk::look;
 use super::dead_letters::{all, bring, cursors, jobs, of_topic, wanted};
 use super::jobs::{LONG, TOPIC, With, bury, ms, seen, tags};
 use super::workbench::{SOON, Workbench, next, now, until};
@@ -29,10 +30,6 @@ async fn begin(bench: &Workbench, filter: &DeadFilter) -> Bulk {
 
 async fn revive(bench: &Workbench, id: BulkId, cursors: &[DeadCursor]) -> BulkStep {
     bench.store().revive_many(bench.shard(), id, cursors).await.expect("revive")
-}
-
-async fn look(bench: &Workbench, id: BulkId) -> Bulk {
-    bench.store().bulk(id).await.expect("look").expect("it is known")
 }
 
 async fn take(bench: &Workbench, holder: WorkerId, ttl: Duration) -> TakenBulk {

@@ -34,7 +34,7 @@ async fn resume(bench: &Workbench, scope: &TenantScope, text: &str) -> bool {
 }
 
 /// The names of the jobs that a reserve of all lanes gives, in order.
-async fn given(bench: &Workbench) -> Vec<String> {
+pub(crate) async fn given(bench: &Workbench) -> Vec<String> {
     let mut names: Vec<_> = bench.take(100).await.iter().map(|lease| lease.key.to_string()).collect();
     names.sort_unstable();
     names

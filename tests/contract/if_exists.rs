@@ -17,19 +17,11 @@ use super::workbench::{Workbench, now};
 
 const OTHER: &str = "http://other.example";
 
-fn replacing(bench: &Workbench, job: NewJob) -> NewJob {
-    NewJob { if_exists: IfExists::Replace { token: bench.token() }, ..job }
-}
-
-fn postponing(bench: &Workbench, job: NewJob) -> NewJob {
-    NewJob { if_exists: IfExists::Postpone { token: bench.token(), max_delay: None }, ..job }
-}
-
 /// Both submits that change a job, each with a token of its own, and what they are answered for a pending one.
 fn changing(bench: &Workbench, job: &NewJob) -> [(NewJob, SubmitResult); 2] {
     [
-        (replacing(bench, job.clone()), SubmitResult::Replaced),
-        (postponing(bench, job.clone()), SubmitResult::Postponed),
+        (bench.replacing(job.clone()), SubmitResult::Replaced),
+        (bench.postponing(job.clone()), SubmitResult::Postponed),
     ]
 }
 
@@ -109,12 +101,12 @@ pub(crate) async fn the_same_content_takes_its_own_place_with_a_new_time(bench: 
 pub(crate) async fn a_push_job_may_become_a_pull_job_and_back(bench: &Workbench) {
     let (push, pull) = (bench.job("a"), bench.pull_job("a"));
     bench.accept(push.clone()).await;
-    answered(bench, &replacing(bench, pull.clone()), SubmitResult::Replaced).await;
+    answered(bench, &bench.replacing(pull.clone()), SubmitResult::Replaced).await;
     assert!(bench.take(1).await.is_empty());
-    answered(bench, &replacing(bench, push.clone()), SubmitResult::Replaced).await;
+    answered(bench, &bench.replacing(push.clone()), SubmitResult::Replaced).await;
     assert!(bench.pull(1, LONG).await.jobs.is_empty());
     bench.check().await;
-    answered(bench, &postponing(bench, pull.clone()), SubmitResult::Postponed).await;
+    answered(bench, &bench.postponing(pull.clone()), SubmitResult::Postponed).await;
     let pulled = bench.pull_one(&pull.key, LONG).await;
     assert_eq!(pulled.delivery.callback, Callback::pull());
     assert_eq!(pulled.attempt, 1);
@@ -136,7 +128,7 @@ pub(crate) async fn a_reserved_job_stays_and_the_answer_says_until_when(bench: &
     }
     // A cancel that is requested changes nothing about that.
     bench.cancel(&lease.key).await;
-    let new = replacing(bench, bench.job("a").content(2));
+    let new = bench.replacing(bench.job("a").content(2));
     assert_eq!(submit(bench, &new).await.answer, SubmitResult::Reserved { retry_after: ms(0) });
     let key = lease.key.clone();
     assert_eq!(bench.settle(lease, retry(LONG)).await, SettleResult::Applied);
@@ -144,7 +136,7 @@ pub(crate) async fn a_reserved_job_stays_and_the_answer_says_until_when(bench: &
     answered(bench, &new, SubmitResult::Created).await;
 
     let pulled = bench.pulled("b").await;
-    let answer = submit(bench, &replacing(bench, bench.job("b").content(2))).await;
+    let answer = submit(bench, &bench.replacing(bench.job("b").content(2))).await;
     let SubmitResult::Reserved { retry_after } = answer.answer else { panic!("{:?}", answer.answer) };
     assert!(retry_after <= LONG + ms(1) && retry_after > LONG / 2, "{retry_after:?}");
     assert_eq!(pulled.attempt, 1);
@@ -152,7 +144,7 @@ pub(crate) async fn a_reserved_job_stays_and_the_answer_says_until_when(bench: &
 
 pub(crate) async fn a_refused_submit_of_the_newest_content_is_a_repetition(bench: &Workbench) {
     let first = bench.accept(bench.job("a").after(LONG)).await;
-    let new = replacing(bench, bench.job("a").content(2).after(LONG));
+    let new = bench.replacing(bench.job("a").content(2).after(LONG));
     let changed = answered(bench, &new, SubmitResult::Replaced).await;
     let answers = bench.submit(&[bench.job("a").content(2), bench.job("a")]).await;
     assert_eq!((answers[0].answer, &answers[0].job), (SubmitResult::Repeated, &changed));
@@ -181,7 +173,7 @@ pub(crate) async fn a_repeated_token_changes_nothing_in_any_state(bench: &Workbe
 
 pub(crate) async fn a_repeated_change_is_known_whatever_became_of_the_job(bench: &Workbench) {
     let first = bench.accept(bench.job("a").after(LONG)).await;
-    let new = replacing(bench, bench.job("a").content(2));
+    let new = bench.replacing(bench.job("a").content(2));
     answered(bench, &new, SubmitResult::Replaced).await;
     // A move by name has a token of its own.
     let moved = bench.token();
@@ -205,15 +197,15 @@ pub(crate) async fn a_repeated_move_is_known_after_a_change(bench: &Workbench) {
     let (store, token, moved) = (bench.store(), bench.token(), Due::At(now().plus(LONG * 3)));
     store.reschedule(&job.key, moved, token).await.expect("reschedule");
     let changed = bench.job("a").content(2).after(LONG);
-    let changed = answered(bench, &replacing(bench, changed), SubmitResult::Replaced).await;
+    let changed = answered(bench, &bench.replacing(changed), SubmitResult::Replaced).await;
     let again = store.reschedule(&job.key, moved, token).await.expect("reschedule");
     assert_eq!(again, MoveResult::Applied(changed.clone()), "the change came after the move");
     assert_eq!(bench.get(&job.key).await, changed);
 }
 
 pub(crate) async fn only_the_last_token_of_a_job_is_known(bench: &Workbench) {
-    let one = replacing(bench, bench.job("a").content(1).after(LONG));
-    let two = postponing(bench, bench.job("a").content(2).after(LONG));
+    let one = bench.replacing(bench.job("a").content(1).after(LONG));
+    let two = bench.postponing(bench.job("a").content(2).after(LONG));
     answered(bench, &one, SubmitResult::Created).await;
     answered(bench, &two, SubmitResult::Postponed).await;
     answered(bench, &two, SubmitResult::Repeated).await;
@@ -235,12 +227,12 @@ pub(crate) async fn a_key_twice_in_one_batch_is_changed_in_order(bench: &Workben
     let job = |content| bench.job("a").content(content).after(LONG);
     let batch = [
         job(1),
-        replacing(bench, job(2)),
+        bench.replacing(job(2)),
         bench.job("b"),
-        postponing(bench, job(3).to(OTHER)),
+        bench.postponing(job(3).to(OTHER)),
         job(1),
         job(3),
-        replacing(bench, bench.job("a").content(4)),
+        bench.replacing(bench.job("a").content(4)),
     ];
     let answers: Vec<_> = bench.submit(&batch).await.into_iter().map(|answer| answer.answer).collect();
     use SubmitResult::{Conflict, Created, Postponed, Repeated, Replaced};
@@ -259,7 +251,7 @@ pub(crate) async fn a_batch_of_500_changes_is_answered_in_order(bench: &Workbenc
     let new: Vec<_> = (0..500)
         .map(|n| {
             let job = job(n).content(2).body(vec![7; n * 8]).after(if n % 2 == 0 { ms(0) } else { LONG });
-            if n % 3 == 0 { replacing(bench, job) } else { postponing(bench, job) }
+            if n % 3 == 0 { bench.replacing(job) } else { bench.postponing(job) }
         })
         .collect();
     for (n, (answer, new)) in bench.submit(&new).await.iter().zip(&new).enumerate() {
@@ -280,8 +272,8 @@ pub(crate) async fn a_batch_of_500_changes_is_answered_in_order(bench: &Workbenc
 /// In a shard with as many topics as there may be, a pending job is changed as ever, and an ended job whose topic has no
 /// other job begins no new life. Returns that submit.
 pub(crate) async fn only_new_lives_are_refused(bench: &Workbench, pending: NewJob, ended: NewJob) -> NewJob {
-    answered(bench, &replacing(bench, pending.content(2)), SubmitResult::Replaced).await;
-    let ended = replacing(bench, ended);
+    answered(bench, &bench.replacing(pending.content(2)), SubmitResult::Replaced).await;
+    let ended = bench.replacing(ended);
     assert_eq!(submit(bench, &ended).await.answer, SubmitResult::Full(Limit::Topics));
     assert_eq!(bench.state(&ended.key).await, Some(State::Cancelled), "its tombstone stays");
     ended

@@ -11,7 +11,7 @@ use super::jobs::{LONG, With, bury};
 use super::list_dead;
 use super::workbench::Workbench;
 
-fn tagged(tag: &str) -> Filter {
+pub(crate) fn tagged(tag: &str) -> Filter {
     Filter { scope: TenantScope::One(None), tag: Some(tag.to_owned()), ..Filter::default() }
 }
 

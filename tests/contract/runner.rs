@@ -1,6 +1,6 @@
-//! How the table of cases becomes tests: each case on a redis-server of its own, on an embedded store in a file and on
-//! one in memory; each group of cases on one cluster, and all groups on one master that sentinels watch. There the names
-//! of failed cases are reported.
+//! How the table of cases becomes tests: each group of cases on a redis-server, on a cluster, on embedded stores in files
+//! and on ones in memory; and all groups on one master that sentinels watch. The cases of a group run side by side, each
+//! in an installation of its own. The names of failed cases are reported.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -8,36 +8,29 @@ use std::sync::{Arc, Mutex};
 use ringback_testkit::{RedisCluster, RedisSentinel, RedisServer};
 use tokio::task::{JoinSet, LocalSet};
 
-use super::check;
 use super::workbench::{Server, Workbench};
+use super::{GROUPS, check};
 
 /// A case, ready to be run beside others.
 pub(crate) type Case = for<'a> fn(&'a Workbench) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// One case on a new redis-server.
-pub(crate) async fn on_redis(name: &'static str, case: Case) {
-    run(Arc::new(Server::Redis(RedisServer::start().await)), name, case).await;
+/// The name of a group, and its cases with their names.
+pub(crate) type Group = (&'static str, &'static [(&'static str, Case)]);
+
+pub(crate) async fn redis(group: &str) {
+    on(Server::Redis(RedisServer::start().await), |name| name == group).await;
 }
 
-/// One case on embedded stores in a new directory.
-pub(crate) async fn on_disk(name: &'static str, case: Case) {
-    let directory = tempfile::tempdir().expect("a directory");
-    run(Arc::new(Server::Disk(directory)), name, case).await;
+pub(crate) async fn cluster(group: &str) {
+    on(Server::Cluster(RedisCluster::start().await), |name| name == group).await;
 }
 
-/// One case on embedded stores in memory.
-pub(crate) async fn in_memory(name: &'static str, case: Case) {
-    run(Arc::new(Server::Memory(Mutex::default())), name, case).await;
+pub(crate) async fn disk(group: &str) {
+    on(Server::Disk(tempfile::tempdir().expect("a directory")), |name| name == group).await;
 }
 
-/// A group of cases on a new cluster.
-///
-/// # Panics
-/// When one fails, with the names of all that do; their messages are printed before.
-pub(crate) async fn on_cluster(cases: &[(&'static str, Case)]) {
-    let server = Arc::new(Server::Cluster(RedisCluster::start().await));
-    let failed = side_by_side(&server, cases).await;
-    assert!(failed.is_empty(), "on a cluster these cases fail: {}", failed.join(", "));
+pub(crate) async fn memory(group: &str) {
+    on(Server::Memory(Mutex::default()), |name| name == group).await;
 }
 
 /// The groups of cases that run on a master that sentinels watch, unless `RINGBACK_TEST_TOPOLOGIES=all` asks for all of
@@ -45,18 +38,22 @@ pub(crate) async fn on_cluster(cases: &[(&'static str, Case)]) {
 const ON_SENTINEL: [&str; 7] =
     ["prepare", "exchange", "carriers", "cancel", "wakes", "bulk_revive", "schedules"];
 
-/// Groups of cases on one master that sentinels watch.
+pub(crate) async fn sentinel() {
+    let is_all = crate::faults::runs_all_topologies();
+    let server = Server::Sentinel(RedisSentinel::start(RedisServer::options()).await);
+    on(server, |name| is_all || ON_SENTINEL.contains(&name)).await;
+}
+
+/// Runs groups of cases.
 ///
 /// # Panics
 /// When a case fails, with the names of all that do; their messages are printed before.
-pub(crate) async fn on_sentinel(groups: &[(&'static str, &[(&'static str, Case)])]) {
-    let is_all = crate::faults::runs_all_topologies();
-    let server = Arc::new(Server::Sentinel(RedisSentinel::start(RedisServer::options()).await));
-    let mut failed = Vec::new();
-    for (_, cases) in groups.iter().filter(|(group, _)| is_all || ON_SENTINEL.contains(group)) {
+async fn on(server: Server, is_wanted: impl Fn(&str) -> bool) {
+    let (server, mut failed) = (Arc::new(server), Vec::new());
+    for (_, cases) in GROUPS.iter().filter(|(group, _)| is_wanted(group)) {
         failed.extend(side_by_side(&server, cases).await);
     }
-    assert!(failed.is_empty(), "with sentinels these cases fail: {}", failed.join(", "));
+    assert!(failed.is_empty(), "these cases fail: {}", failed.join(", "));
 }
 
 /// Runs cases at the same time, checks what they leave, and returns the names of those that failed.
@@ -77,7 +74,7 @@ async fn side_by_side(server: &Arc<Server>, cases: &[(&'static str, Case)]) -> V
         }
     })
     .await;
-    for bench in ended {
+    for bench in ended.iter().filter(|bench| bench.is_checked_last()) {
         check::own(bench.store()).await;
     }
     failed
@@ -93,37 +90,24 @@ async fn run(server: Arc<Server>, name: &'static str, case: Case) -> Workbench {
 /// The table: groups (modules) of cases (functions of theirs), which run on each backend.
 macro_rules! contract {
     ($($group:ident { $($case:ident),* $(,)? })*) => {
-        contract! { @redis on_redis $($group { $($case)* })* }
-        contract! { @disk on_disk $($group { $($case)* })* }
-        contract! { @memory in_memory $($group { $($case)* })* }
+        const GROUPS: &[runner::Group] =
+            &[$((stringify!($group), &[$((stringify!($case), |bench| Box::pin($group::$case(bench)))),*])),*];
 
-        mod cluster {
-            $(#[tokio::test]
-            async fn $group() {
-                let cases: &[(&'static str, crate::contract::runner::Case)] =
-                    &[$((stringify!($case), |bench| Box::pin(crate::contract::$group::$case(bench)))),*];
-                crate::contract::runner::on_cluster(cases).await;
-            })*
-        }
+        contract! { @redis $($group)* }
+        contract! { @cluster $($group)* }
+        contract! { @disk $($group)* }
+        contract! { @memory $($group)* }
 
         #[tokio::test]
         async fn sentinel() {
-            use crate::contract::runner::{Case, on_sentinel};
-            let groups: &[(&'static str, &[(&'static str, Case)])] = &[$((
-                stringify!($group),
-                &[$((stringify!($case), |bench| Box::pin(crate::contract::$group::$case(bench)))),*],
-            )),*];
-            on_sentinel(groups).await;
+            runner::sentinel().await;
         }
     };
-    (@$backend:ident $run:ident $($group:ident { $($case:ident)* })*) => {
-        mod $backend {
-            $(mod $group {
-                $(#[tokio::test]
-                async fn $case() {
-                    use crate::contract::{runner::$run, $group};
-                    $run(stringify!($case), |bench| Box::pin($group::$case(bench))).await;
-                })*
+    (@$server:ident $($group:ident)*) => {
+        mod $server {
+            $(#[tokio::test]
+            async fn $group() {
+                crate::contract::runner::$server(stringify!($group)).await;
             })*
         }
     };

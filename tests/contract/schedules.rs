@@ -3,7 +3,7 @@
 use std::slice;
 use std::time::Duration;
 
-use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
+use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
     DueSchedule, Limit, ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow, SubmitResult, Wake,
 };
@@ -15,12 +15,7 @@ use ringback_core::schedule::{
 use ringback_core::state::State;
 
 use super::jobs::{LONG, TOPIC, ms, new_job, topic};
-use super::workbench::{Workbench, next};
-
-/// A time that has passed.
-fn past(by: Duration) -> Timestamp {
-    Timestamp::from_millis(SystemClock.now().as_millis() - by.as_millis() as u64)
-}
+use super::workbench::{Workbench, ago, next};
 
 /// A schedule whose jobs lie in the bench's shard, and that fires next at a time.
 pub(crate) fn schedule_at(bench: &Workbench, of: &str, name: &str, next: Option<Timestamp>) -> ScheduleRow {
@@ -81,7 +76,7 @@ async fn next_firing(bench: &Workbench) -> Option<Duration> {
 }
 
 pub(crate) async fn a_schedule_is_found_as_it_was_added(bench: &Workbench) {
-    let row = schedule(bench, "daily", Some(past(ms(0)).plus(LONG)));
+    let row = schedule(bench, "daily", Some(ago(ms(0)).plus(LONG)));
     assert_eq!(find(bench, &row).await, None);
     add(bench, &row).await;
     assert_eq!(find(bench, &row).await.as_ref(), Some(&row));
@@ -110,7 +105,7 @@ pub(crate) async fn a_change_of_another_version_changes_nothing(bench: &Workbenc
     let row = schedule(bench, "daily", None);
     assert_eq!(change(bench, Some(1), &row).await, ScheduleChanged::Outdated, "there is none");
     add(bench, &row).await;
-    let second = ScheduleRow { version: 2, next: Some(past(ms(0)).plus(LONG)), ..row.clone() };
+    let second = ScheduleRow { version: 2, next: Some(ago(ms(0)).plus(LONG)), ..row.clone() };
     for wrong in [None, Some(2), Some(0)] {
         assert_eq!(change(bench, wrong, &second).await, ScheduleChanged::Outdated, "{wrong:?}");
         assert_eq!(find(bench, &row).await.as_ref(), Some(&row));
@@ -122,7 +117,7 @@ pub(crate) async fn a_change_of_another_version_changes_nothing(bench: &Workbenc
 }
 
 pub(crate) async fn a_time_fires_once_and_its_job_is_an_ordinary_one(bench: &Workbench) {
-    let (time, next) = (past(ms(5)), past(ms(0)).plus(LONG));
+    let (time, next) = (ago(ms(5)), ago(ms(0)).plus(LONG));
     let row = schedule(bench, "daily", Some(time));
     add(bench, &row).await;
     let found = due(bench, 10).await;
@@ -139,7 +134,7 @@ pub(crate) async fn a_time_fires_once_and_its_job_is_an_ordinary_one(bench: &Wor
 }
 
 pub(crate) async fn many_schedules_fire_in_one_call_each_with_many_jobs(bench: &Workbench) {
-    let time = past(ms(5000));
+    let time = ago(ms(5000));
     let mut changes = Vec::new();
     for n in 0..20 {
         let row = schedule(bench, &format!("many-{n}-"), Some(time));
@@ -160,7 +155,7 @@ pub(crate) async fn many_schedules_fire_in_one_call_each_with_many_jobs(bench: &
 }
 
 pub(crate) async fn a_job_whose_id_is_taken_is_not_submitted_again(bench: &Workbench) {
-    let time = past(ms(5));
+    let time = ago(ms(5));
     let row = schedule(bench, "daily", Some(time));
     add(bench, &row).await;
     let change = firing(&row, time, None);
@@ -174,7 +169,7 @@ pub(crate) async fn a_job_whose_id_is_taken_is_not_submitted_again(bench: &Workb
 }
 
 pub(crate) async fn a_firing_beyond_the_limits_of_a_tenant_changes_nothing(bench: &Workbench) {
-    let time = past(ms(5));
+    let time = ago(ms(5));
     let row = schedule_at(bench, "~acme/a", "daily", Some(time));
     add(bench, &row).await;
     let mut change = firing(&row, time, None);
@@ -189,15 +184,15 @@ pub(crate) async fn a_firing_beyond_the_limits_of_a_tenant_changes_nothing(bench
 }
 
 pub(crate) async fn a_schedule_that_waits_for_its_last_job_knows_when_that_has_ended(bench: &Workbench) {
-    let time = past(ms(120_000));
+    let time = ago(ms(120_000));
     let row = schedule(bench, "daily", Some(time));
     let mut state = row.state().expect("readable");
     state.schedule.overlap = Overlap::Skip;
     let row = ScheduleRow::new(row.key, 1, &state);
     add(bench, &row).await;
-    let mut change = firing(&row, time, Some(past(ms(5))));
+    let mut change = firing(&row, time, Some(ago(ms(5))));
     let job = change.jobs[0].clone();
-    change.jobs[0].due = ringback_core::job::Due::At(past(ms(0)).plus(LONG));
+    change.jobs[0].due = ringback_core::job::Due::At(ago(ms(0)).plus(LONG));
     assert_eq!(fire(bench, &[change]).await, [ScheduleChanged::Changed]);
     let is_overlapped = async || due(bench, 10).await[0].is_overlapped;
     assert!(is_overlapped().await, "delayed");
@@ -216,7 +211,7 @@ pub(crate) async fn a_schedule_that_waits_for_its_last_job_knows_when_that_has_e
 }
 
 pub(crate) async fn those_whose_time_has_come_are_found_in_its_order(bench: &Workbench) {
-    let now = past(ms(0));
+    let now = ago(ms(0));
     let ages = [300, 100, 500, 200, 400];
     for age in ages {
         let at = Timestamp::from_millis(now.as_millis() - age);
@@ -232,7 +227,7 @@ pub(crate) async fn those_whose_time_has_come_are_found_in_its_order(bench: &Wor
 
 pub(crate) async fn a_pass_says_when_the_first_schedule_fires(bench: &Workbench) {
     assert_eq!(next_firing(bench).await, None);
-    let now = past(ms(0));
+    let now = ago(ms(0));
     let late = schedule(bench, "late", Some(now.plus(LONG)));
     add(bench, &late).await;
     let wait = next_firing(bench).await.expect("one");
@@ -252,7 +247,7 @@ pub(crate) async fn a_pass_says_when_the_first_schedule_fires(bench: &Workbench)
 }
 
 pub(crate) async fn an_earlier_schedule_wakes_the_carrier(bench: &Workbench) {
-    let now = past(ms(0));
+    let now = ago(ms(0));
     bench.promote(10).await;
     let mut wakes = bench.wakes().await;
     add(bench, &schedule(bench, "first", Some(now.plus(LONG)))).await;
@@ -318,7 +313,7 @@ pub(crate) async fn a_tenant_has_no_more_schedules_than_it_may(bench: &Workbench
 }
 
 pub(crate) async fn a_large_schedule_is_kept_whole(bench: &Workbench) {
-    let time = past(ms(5));
+    let time = ago(ms(5));
     let row = schedule(bench, "large", Some(time));
     let mut state = row.state().expect("readable");
     state.schedule.job.delivery.body.bytes = vec![b'x'; 200_000].into();

@@ -7,6 +7,7 @@ use ringback_core::job::{History, IfExists, ImportJob, JobKey, NewJob, TenantLim
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 
+use super::destinations::given;
 use super::if_exists::only_new_lives_are_refused;
 use super::jobs::{BRIEF, LONG, STATES, TOPIC, With, bury, ms, release, retry};
 use super::workbench::{Workbench, next, now, until};
@@ -192,13 +193,6 @@ pub(crate) async fn the_first_due_time_is_that_of_what_is_near_or_ready(bench: &
     bench.cancel(&gone.key).await;
     let known = counts(bench, TOPIC).await.expect("known");
     assert_eq!((known.oldest_due, known.late), (Some(near.due), ms(0)));
-}
-
-/// What a reserve of all lanes gives, by name.
-async fn given(bench: &Workbench) -> Vec<String> {
-    let mut names: Vec<_> = bench.take(100).await.iter().map(|lease| lease.key.to_string()).collect();
-    names.sort_unstable();
-    names
 }
 
 async fn pause(bench: &Workbench, name: &str) {

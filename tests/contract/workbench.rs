@@ -15,7 +15,7 @@ use ringback_core::contract::{
     Cancelled, Epoch, Lateness, Lease, Options, Pass, PassLimits, Reserve, Reserved, SettleResult, Shard,
     Stats, SubmitResult, Submitted, Token, Wake,
 };
-use ringback_core::job::{Job, JobKey, NewJob};
+use ringback_core::job::{IfExists, Job, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::policy::Logging;
 use ringback_core::state::State;
@@ -160,6 +160,16 @@ impl Workbench {
     /// A job of a topic that is due now.
     pub(crate) fn job_of(&self, topic: &str, name: &str) -> NewJob {
         new_job(self.key(topic, name))
+    }
+
+    /// The job, to be put in the place of one that is there.
+    pub(crate) fn replacing(&self, job: NewJob) -> NewJob {
+        NewJob { if_exists: IfExists::Replace { token: self.token() }, ..job }
+    }
+
+    /// The job, to postpone one that is there.
+    pub(crate) fn postponing(&self, job: NewJob) -> NewJob {
+        NewJob { if_exists: IfExists::Postpone { token: self.token(), max_delay: None }, ..job }
     }
 
     pub(crate) async fn submit(&self, jobs: &[NewJob]) -> Vec<Submitted> {
@@ -343,11 +353,15 @@ impl Workbench {
         wakes
     }
 
+    /// Whether the store's own check waits until all cases have ended: it takes its time there, and some cases mind that.
+    pub(crate) fn is_checked_last(&self) -> bool {
+        matches!(&*self.server, Server::Cluster(_) | Server::Sentinel(_))
+    }
+
     /// Checks that the ledger adds up and agrees with the keys, where these can be read.
     pub(crate) async fn check(&self) {
         check::ledger(&self.stats().await);
-        // Here cases run side by side, and some of them mind the time: theirs come last.
-        if !matches!(&*self.server, Server::Cluster(_) | Server::Sentinel(_)) {
+        if !self.is_checked_last() {
             check::own(&self.store).await;
         }
         match &*self.server {
@@ -410,6 +424,11 @@ pub(crate) async fn next(wakes: &mut Wakes) -> Wake {
 /// The time now; the store under test runs on the same machine.
 pub(crate) fn now() -> Timestamp {
     SystemClock.now()
+}
+
+/// A time that has passed.
+pub(crate) fn ago(by: Duration) -> Timestamp {
+    Timestamp::from_millis(now().as_millis() - by.as_millis() as u64)
 }
 
 /// That a job is due no earlier than a delay after a moment, to the microsecond.

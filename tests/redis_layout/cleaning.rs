@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use ringback_core::contract::{MoveResult, SettleResult, SubmitResult};
-use ringback_core::job::{Due, IfExists, NewJob};
+use ringback_core::job::{Due, NewJob};
 use ringback_core::outcome::Outcome;
 
 use crate::contract::jobs::{LONG, TOPIC, With, ms, release};
@@ -16,10 +16,6 @@ use crate::redis_layout::keys::{self, ask, bench, key_of, lane, memory, queued};
 const JOBS: usize = 1_000;
 /// So far off that a new job is in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
-
-fn replacing(bench: &Workbench, job: NewJob) -> NewJob {
-    NewJob { if_exists: IfExists::Replace { token: bench.token() }, ..job }
-}
 
 /// A paused topic with a long queue.
 async fn paused() -> (Workbench, MultiplexedConnection, Vec<NewJob>) {
@@ -66,7 +62,7 @@ async fn ready_jobs_replaced_in_turn_leave_no_growing_queue() {
     for round in 0..8_u8 {
         // One by one, and many at once.
         for part in jobs.chunks(if round < 3 { 1 } else { 250 }) {
-            let part: Vec<_> = part.iter().map(|job| replacing(&bench, job.clone().content(round))).collect();
+            let part: Vec<_> = part.iter().map(|job| bench.replacing(job.clone().content(round))).collect();
             submit(&bench, &part, SubmitResult::Replaced).await;
         }
         let entries = queued(&mut redis).await;
@@ -90,10 +86,8 @@ async fn ready_jobs_postponed_and_called_back_leave_no_growing_queue() {
     for round in 0..6_u8 {
         for part in jobs.chunks(if round < 3 { 1 } else { 250 }) {
             for wait in [LONG, ms(0)] {
-                let part: Vec<_> = part
-                    .iter()
-                    .map(|job| replacing(&bench, job.clone().after(wait).content(round)))
-                    .collect();
+                let part: Vec<_> =
+                    part.iter().map(|job| bench.replacing(job.clone().after(wait).content(round))).collect();
                 submit(&bench, &part, SubmitResult::Replaced).await;
             }
         }
@@ -109,7 +103,7 @@ async fn ready_jobs_cancelled_and_submitted_again_leave_no_growing_queue() {
     for round in 0..4_u8 {
         for job in &jobs {
             bench.cancel(&job.key).await;
-            submit(&bench, &[replacing(&bench, job.clone().content(round))], SubmitResult::Created).await;
+            submit(&bench, &[bench.replacing(job.clone().content(round))], SubmitResult::Created).await;
         }
         let entries = queued(&mut redis).await;
         assert!(entries < 3 * JOBS, "{entries} entries after {} cancels", (usize::from(round) + 1) * JOBS);
@@ -170,7 +164,7 @@ async fn a_queue_that_was_cleaned_in_part_is_reserved_in_its_order() {
     // One that goes back comes again, and one that is replaced keeps its place.
     let first = bench.take_one(&others[0].key).await;
     assert_eq!(bench.settle(first, release(ms(0))).await, SettleResult::Applied);
-    submit(&bench, &[replacing(&bench, others[1].clone().content(1))], SubmitResult::Replaced).await;
+    submit(&bench, &[bench.replacing(others[1].clone().content(1))], SubmitResult::Replaced).await;
     bench.check().await;
     let mut taken = Vec::new();
     loop {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use ringback_core::contract::{FoundJob, MoveResult, SettleResult, StoreError, SubmitResult};
-use ringback_core::job::{Due, IfExists, Job, NewJob};
+use ringback_core::job::{Due, Job, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_core::token::Token;
@@ -21,14 +21,6 @@ const TOMBSTONE: usize = 37;
 /// Beyond every lease number that a clock gives for the next hundred years.
 const FAR: u64 = 5_000_000_000_000_000;
 
-fn replace(bench: &Workbench, job: NewJob) -> NewJob {
-    NewJob { if_exists: IfExists::Replace { token: bench.token() }, ..job }
-}
-
-fn postpone(bench: &Workbench, job: NewJob) -> NewJob {
-    NewJob { if_exists: IfExists::Postpone { token: bench.token(), max_delay: None }, ..job }
-}
-
 /// Submits a job, which must be answered so.
 async fn submit(bench: &Workbench, job: NewJob, answer: SubmitResult) -> Job {
     let submitted = bench.submit(&[job]).await.remove(0);
@@ -43,7 +35,7 @@ async fn thousands_of_postponements_of_one_far_job_take_less_than_a_kilobyte() {
     let before = memory(&mut redis, &["*"]).await;
     for n in 0..2_000_u32 {
         let new = bench.job("a").after(HOURS + ms(700_000) * (n % 500)).content((n % 250) as u8);
-        submit(&bench, postpone(&bench, new), SubmitResult::Postponed).await;
+        submit(&bench, bench.postponing(new), SubmitResult::Postponed).await;
     }
     let more = memory(&mut redis, &["*"]).await - before;
     assert!(more < 1024, "2,000 postponements take {more} bytes");
@@ -78,7 +70,7 @@ async fn a_job_replaced_for_ever_new_origins_leaves_no_lanes_behind() {
     for due in [HOURS, Duration::ZERO] {
         for n in 0..300 {
             let new = bench.job("a").after(due).to(&format!("http://receiver-{n}.example"));
-            bench.submit(&[replace(&bench, new)]).await;
+            bench.submit(&[bench.replacing(new)]).await;
             // A lane of a paused topic is parked.
             assert!(bench.take(10).await.is_empty());
         }
@@ -105,7 +97,7 @@ async fn a_far_job_that_is_moved_takes_no_more_memory_in_the_schedule() {
     let before = memory(&mut redis, &SCHEDULE).await;
     for (n, job) in jobs.into_iter().enumerate() {
         let moved = job.at(due.plus(LONG).plus(ms(n as u64)));
-        submit(&bench, postpone(&bench, moved), SubmitResult::Postponed).await;
+        submit(&bench, bench.postponing(moved), SubmitResult::Postponed).await;
     }
     let after = memory(&mut redis, &SCHEDULE).await;
     assert!(after < before + before / 10, "{before} bytes have become {after}");
@@ -125,7 +117,7 @@ async fn a_far_job_that_is_moved_leaves_an_entry_in_its_slot_which_nothing_acts_
     let other = bench.job("a").after(HOURS + LONG).to("http://other.example");
     for is_back in [false, true, false] {
         let new = if is_back { bench.job("a").at(job.due) } else { other.clone() };
-        let moved = submit(&bench, postpone(&bench, new), SubmitResult::Postponed).await;
+        let moved = submit(&bench, bench.postponing(new), SubmitResult::Postponed).await;
         assert_eq!((moved.due == job.due, moved.created), (is_back, job.created));
         bench.check().await;
         let entries: Vec<Vec<u8>> = ask(&mut redis, &[b"LRANGE", list.as_bytes(), b"0", b"-1"]).await;
@@ -160,11 +152,11 @@ async fn a_ready_job_that_is_replaced_again_and_again_keeps_its_place_in_the_que
     let (first, last) = (bench.accept(bench.job("first")).await, bench.job("last"));
     bench.accept(last.clone()).await;
     for n in 0..200 {
-        submit(&bench, replace(&bench, bench.job("first").content(n)), SubmitResult::Replaced).await;
+        submit(&bench, bench.replacing(bench.job("first").content(n)), SubmitResult::Replaced).await;
     }
     assert_eq!(queued(&mut redis).await, 2);
     // One that is delayed again leaves the queue.
-    submit(&bench, postpone(&bench, last.after(LONG)), SubmitResult::Postponed).await;
+    submit(&bench, bench.postponing(last.after(LONG)), SubmitResult::Postponed).await;
     assert_eq!(queued(&mut redis).await, 1);
     bench.check().await;
     let lease = bench.take_one(&first.key).await;
@@ -178,9 +170,9 @@ async fn a_replaced_job_deep_in_its_queue_is_delivered_once() {
     let (bench, mut redis) = bench().await;
     let jobs: Vec<_> = (0..500).map(|n| bench.job(&format!("job-{n}"))).collect();
     bench.submit(&jobs).await;
-    let deep = replace(&bench, jobs[250].clone().content(2));
+    let deep = bench.replacing(jobs[250].clone().content(2));
     let deep = submit(&bench, deep, SubmitResult::Replaced).await;
-    let away = postpone(&bench, jobs[251].clone().after(LONG));
+    let away = bench.postponing(jobs[251].clone().after(LONG));
     submit(&bench, away, SubmitResult::Postponed).await;
     assert_eq!(queued(&mut redis).await, 501);
     bench.check().await;
@@ -202,16 +194,16 @@ async fn a_replaced_job_deep_in_its_queue_is_delivered_once() {
 async fn a_job_leaves_its_token_in_its_tombstone_however_it_ends() {
     let (bench, mut redis) = bench().await;
     let plain = bench.job_in(State::Done, bench.job("plain")).await;
-    let done = replace(&bench, bench.job("done"));
+    let done = bench.replacing(bench.job("done"));
     bench.job_in(State::Done, done.clone()).await;
-    let large = replace(&bench, bench.job("large").body(vec![b'x'; 5000]));
+    let large = bench.replacing(bench.job("large").body(vec![b'x'; 5000]));
     bench.job_in(State::Done, large.clone()).await;
-    let cancelled = postpone(&bench, bench.job("cancelled"));
+    let cancelled = bench.postponing(bench.job("cancelled"));
     bench.job_in(State::Cancelled, cancelled.clone()).await;
-    let late = replace(&bench, bench.job("late").timeout(BRIEF));
+    let late = bench.replacing(bench.job("late").timeout(BRIEF));
     let lease = bench.stale_lease(late.clone()).await;
     assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Late);
-    let pulled = replace(&bench, bench.pull_job("pulled"));
+    let pulled = bench.replacing(bench.pull_job("pulled"));
     bench.accept(pulled.clone()).await;
     let receipt = bench.pull_one(&pulled.key, LONG).await.receipt;
     assert_eq!(bench.settle_receipt(receipt, Outcome::Complete).await, SettleResult::Applied);
@@ -229,7 +221,7 @@ async fn a_job_leaves_its_token_in_its_tombstone_however_it_ends() {
     let tomb: Vec<u8> = ask(&mut redis, &[b"HGET", &segment[0], &plain.key.locator().0]).await;
     assert_eq!(tomb.len(), TOMBSTONE);
     // A new generation removes it.
-    submit(&bench, replace(&bench, done), SubmitResult::Created).await;
+    submit(&bench, bench.replacing(done), SubmitResult::Created).await;
     let left: usize = ask(&mut redis, &[b"HLEN", &segment[0]]).await;
     assert_eq!(left, 5);
     bench.check().await;
@@ -239,7 +231,7 @@ async fn a_job_leaves_its_token_in_its_tombstone_however_it_ends() {
 async fn a_job_without_a_token_takes_no_bytes_for_it() {
     let (bench, mut redis) = bench().await;
     let plain = bench.accept(bench.job("a").after(HOURS)).await;
-    let other = submit(&bench, postpone(&bench, bench.job("b").after(HOURS)), SubmitResult::Created).await;
+    let other = submit(&bench, bench.postponing(bench.job("b").after(HOURS)), SubmitResult::Created).await;
     let pool = key(&mut redis, "pool").await;
     let mut size = async |job: &Job| -> usize {
         ask(&mut redis, &[b"HSTRLEN", pool.as_bytes(), &job.key.locator().0]).await
@@ -256,7 +248,7 @@ async fn a_large_payload_goes_with_the_content_that_it_belongs_to() {
     let key = bench.accept(bench.job("a").after(HOURS).body(vec![b'a'; 5000])).await.key;
     for body in [vec![b'b'; 9000], vec![b'c'; 10], vec![b'd'; 7000]] {
         let is_large = body.len() > 2048;
-        let new = replace(&bench, bench.job("a").body(body.clone()));
+        let new = bench.replacing(bench.job("a").body(body.clone()));
         submit(&bench, new, SubmitResult::Replaced).await;
         bench.check().await;
         let kept: Vec<Vec<u8>> = keys::all(&mut redis, "body:*").await;
@@ -278,7 +270,7 @@ async fn a_former_record_never_goes_with_a_new_payload() {
         let pool = key(&mut redis, "pool").await;
         let locator = former.key.locator().0;
         let record: Vec<u8> = ask(&mut redis, &[b"HGET", pool.as_bytes(), &locator]).await;
-        submit(&bench, replace(&bench, job(b'b', is)), SubmitResult::Replaced).await;
+        submit(&bench, bench.replacing(job(b'b', is)), SubmitResult::Replaced).await;
         let new = bench.store().get_stored(&former.key).await;
         assert!(matches!(new, Ok(Some(FoundJob::Stored(new))) if new.delivery.body.bytes == vec![b'b'; is]));
         // As for a reader that has read the record before the call, and reads the payload after it.
@@ -295,7 +287,7 @@ async fn a_lease_of_a_former_life_is_stale_even_if_lease_numbers_are_ahead_of_th
     run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", FAR.to_string().as_bytes()]).await;
     let lost = bench.stale_lease(bench.job("a").timeout(BRIEF)).await;
     let key = lost.key.clone();
-    let new = submit(&bench, replace(&bench, bench.job("a").timeout(BRIEF)), SubmitResult::Replaced).await;
+    let new = submit(&bench, bench.replacing(bench.job("a").timeout(BRIEF)), SubmitResult::Replaced).await;
     assert_eq!((new.attempts, new.state), (1, State::Ready));
     assert_eq!(bench.settle(lost, Outcome::Complete).await, SettleResult::Stale);
     assert_eq!(bench.get(&key).await, new);

@@ -8,6 +8,7 @@ use ringback_core::contract::{DamageKind, Filter, Repair, StoreError};
 use ringback_core::job::{Job, TenantScope};
 
 use crate::contract::jobs::{LONG, With};
+use crate::contract::list_tagged::tagged;
 use crate::contract::workbench::Workbench;
 use crate::redis_layout::keys::{ask, bench, key, run};
 
@@ -62,10 +63,6 @@ async fn member(redis: &mut MultiplexedConnection, tenant: &str, tag: &str, loca
         .await
         .expect("EVAL");
     [&digest.as_bytes()[..PREFIX], locator].concat()
-}
-
-fn tagged(tag: &str) -> Filter {
-    Filter { scope: TenantScope::One(None), tag: Some(tag.to_owned()), ..Filter::default() }
 }
 
 /// The jobs of all pages of a filter, and how many were looked at for them.

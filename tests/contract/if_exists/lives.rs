@@ -10,7 +10,7 @@ use ringback_core::job::{Callback, History, ImportJob, Job, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 
-use super::{OTHER, answered, changing, postponing, replacing, run, submit};
+use super::{OTHER, answered, changing, run, submit};
 use crate::contract::dead_letters::{cursors, of_topic};
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
 use crate::contract::workbench::{Workbench, now};
@@ -79,7 +79,7 @@ pub(crate) async fn a_dead_job_that_was_never_tried_begins_a_new_life_too(bench:
     let Submitted { answer, job: former } =
         bench.store().import(bench.shard(), &[import]).await.expect("import").remove(0);
     assert_eq!((answer, former.state, former.attempts), (SubmitResult::Created, State::Dead, 0));
-    let job = answered(bench, &replacing(bench, bench.job("a").after(LONG)), SubmitResult::Replaced).await;
+    let job = answered(bench, &bench.replacing(bench.job("a").after(LONG)), SubmitResult::Replaced).await;
     is_new_life(&job, &former);
 }
 
@@ -88,7 +88,7 @@ pub(crate) async fn an_imported_job_with_attempts_begins_a_new_life(bench: &Work
     let history = History { attempts: 3, failures: 2, last, ..History::default() };
     let import = ImportJob { job: bench.job("a").after(LONG), history: Some(history) };
     let former = bench.store().import(bench.shard(), &[import]).await.expect("import").remove(0).job;
-    let job = answered(bench, &replacing(bench, bench.job("a").after(LONG)), SubmitResult::Replaced).await;
+    let job = answered(bench, &bench.replacing(bench.job("a").after(LONG)), SubmitResult::Replaced).await;
     is_new_life(&job, &former);
     assert_eq!(job.attempts, 3);
 }
@@ -123,7 +123,7 @@ pub(crate) async fn a_job_that_was_tried_begins_one_new_life_and_not_more(bench:
 
 pub(crate) async fn a_revived_job_goes_on_with_its_life(bench: &Workbench) {
     let former = bench.job_in(State::Dead, bench.job("a")).await;
-    let new = replacing(bench, bench.job("a").after(LONG));
+    let new = bench.replacing(bench.job("a").after(LONG));
     let job = answered(bench, &new, SubmitResult::Replaced).await;
     run(bench, &new).await;
     let lease = bench.take_one(&new.key).await;
@@ -138,7 +138,7 @@ pub(crate) async fn a_lease_of_a_former_life_settles_nothing(bench: &Workbench) 
     for (n, outcome) in [Outcome::Complete, retry(ms(0)), bury(), release(ms(0))].into_iter().enumerate() {
         let stale = bench.stale_lease(bench.job(&format!("job-{n}"))).await;
         let key = stale.key.clone();
-        let new = replacing(bench, bench.job(&format!("job-{n}")).content(2));
+        let new = bench.replacing(bench.job(&format!("job-{n}")).content(2));
         answered(bench, &new, SubmitResult::Replaced).await;
         let before = (bench.get(&key).await, bench.stats().await);
         assert_eq!(bench.settle(stale, outcome).await, SettleResult::Stale);
@@ -154,7 +154,7 @@ pub(crate) async fn a_settle_of_a_former_life_is_no_repetition(bench: &Workbench
         let key = bench.accept(bench.job(&format!("job-{n}"))).await.key;
         let [lease, mut same] = bench.take_twice(&key).await;
         assert_eq!(bench.settle(lease, outcome.clone()).await, SettleResult::Applied);
-        let new = replacing(bench, bench.job(&format!("job-{n}")).content(2).after(LONG));
+        let new = bench.replacing(bench.job(&format!("job-{n}")).content(2).after(LONG));
         let job = submit(bench, &new).await.job;
         let renewed = bench.store().renew(&mut same, LONG).await.expect("renew");
         assert_eq!(renewed, Renewed::Stale);
@@ -164,7 +164,7 @@ pub(crate) async fn a_settle_of_a_former_life_is_no_repetition(bench: &Workbench
     for (n, outcome) in [Outcome::Complete, retry(ms(0))].into_iter().enumerate() {
         let pulled = bench.pulled(&format!("pull-{n}")).await;
         assert_eq!(bench.settle_receipt(pulled.receipt, outcome.clone()).await, SettleResult::Applied);
-        let new = replacing(bench, bench.pull_job(&format!("pull-{n}")).content(2).after(LONG));
+        let new = bench.replacing(bench.pull_job(&format!("pull-{n}")).content(2).after(LONG));
         let job = submit(bench, &new).await.job;
         for outcome in [outcome, Outcome::Complete, release(ms(0))] {
             assert_eq!(bench.settle_receipt(pulled.receipt, outcome).await, SettleResult::Stale);
@@ -175,7 +175,7 @@ pub(crate) async fn a_settle_of_a_former_life_is_no_repetition(bench: &Workbench
 
 pub(crate) async fn the_first_lease_of_a_new_life_settles_it(bench: &Workbench) {
     let stale = bench.stale_lease(bench.job("a")).await;
-    let new = replacing(bench, bench.job("a").content(2).timeout(BRIEF));
+    let new = bench.replacing(bench.job("a").content(2).timeout(BRIEF));
     answered(bench, &new, SubmitResult::Replaced).await;
     let lease = bench.take_one(&new.key).await;
     bench.recover_until(&new.key, State::Ready).await;
@@ -186,7 +186,7 @@ pub(crate) async fn the_first_lease_of_a_new_life_settles_it(bench: &Workbench) 
 
 pub(crate) async fn a_cancel_of_a_new_life_does_not_ask_about_the_former_one(bench: &Workbench) {
     let stale = bench.stale_lease(bench.job("a")).await;
-    answered(bench, &replacing(bench, bench.job("a").after(LONG)), SubmitResult::Replaced).await;
+    answered(bench, &bench.replacing(bench.job("a").after(LONG)), SubmitResult::Replaced).await;
     assert_eq!(bench.cancel(&stale.key).await, CANCELLED);
 }
 
@@ -200,7 +200,7 @@ pub(crate) async fn a_new_life_has_an_attempt_log_of_its_own(bench: &Workbench) 
     let (early, late) = (note(&lease, b"early"), note(&lease, b"late"));
     store.note(shard, &[early]).await.expect("note");
     bench.settle(lease, retry(LONG)).await;
-    let new = replacing(bench, bench.job("a"));
+    let new = bench.replacing(bench.job("a"));
     answered(bench, &new, SubmitResult::Replaced).await;
     let attempts = async || store.attempts(&new.key).await.expect("attempts").expect("the job is known");
     assert_eq!(attempts().await, [], "those of the former life are not shown");
@@ -217,7 +217,7 @@ pub(crate) async fn a_death_of_a_former_life_keeps_its_notice(bench: &Workbench)
         job
     };
     let former = bench.job_in(State::Dead, with_notice(bench.job("a"))).await;
-    let new = replacing(bench, bench.job("a"));
+    let new = bench.replacing(bench.job("a"));
     answered(bench, &new, SubmitResult::Replaced).await;
     let lease = bench.take_one(&new.key).await;
     bench.settle(lease, bury()).await;
@@ -235,7 +235,7 @@ pub(crate) async fn a_bulk_revive_passes_over_a_dead_job_that_began_again(bench:
     assert_eq!(cursors.len(), 1);
     let begun = store.start_bulk(bench.token(), &BulkTarget::Dead(filter.clone()), 1).await.expect("begin");
     let BulkStart::Bulk(bulk) = begun else { panic!("too many") };
-    let new = postponing(bench, bench.job("a").after(LONG));
+    let new = bench.postponing(bench.job("a").after(LONG));
     let changed = answered(bench, &new, SubmitResult::Postponed).await;
     store.revive_many(shard, bulk.id, &cursors).await.expect("revive");
     assert_eq!(store.purge_many(shard, &cursors).await.expect("purge"), 0);

@@ -7,7 +7,7 @@ use ringback_core::contract::{SubmitResult, Wake};
 use ringback_core::job::{Due, IfExists, Job, NewJob};
 use ringback_core::state::State;
 
-use super::{OTHER, answered, postponing, replacing};
+use super::{OTHER, answered};
 use crate::contract::jobs::{LONG, TOPIC, With, ms};
 use crate::contract::workbench::{Workbench, next, now};
 
@@ -34,7 +34,7 @@ pub(crate) async fn a_job_is_postponed_to_its_limit_and_no_further(bench: &Workb
     // The limit of the present submit counts.
     let longer = within(bench, bench.job("a").after(LONG * 30), LONG * 2);
     assert_eq!(postponed(bench, &longer).await.due, first.created.plus(LONG * 2));
-    let free = postponing(bench, bench.job("a").after(LONG * 30));
+    let free = bench.postponing(bench.job("a").after(LONG * 30));
     assert!(postponed(bench, &free).await.due >= first.created.plus(LONG * 30));
     assert_eq!(bench.get(&first.key).await.created, first.created);
 }
@@ -64,7 +64,7 @@ pub(crate) async fn a_changed_job_is_delivered_at_its_new_time_and_never_before(
     let moves = [ms(1), LONG * 20, ms(40), LONG, ms(30)];
     let mut job = bench.accept(bench.job("a").after(ms(5))).await;
     for wait in moves {
-        job = answered(bench, &replacing(bench, bench.job("a").after(wait)), SubmitResult::Replaced).await;
+        job = answered(bench, &bench.replacing(bench.job("a").after(wait)), SubmitResult::Replaced).await;
     }
     bench.promote_until(1).await;
     assert!(now() >= job.due, "promoted at {} before {}", now(), job.due);
@@ -75,7 +75,7 @@ pub(crate) async fn a_change_wakes_whom_a_submit_would(bench: &Workbench) {
     bench.accept(bench.job("a").after(LONG)).await;
     bench.promote(10).await;
     let mut wakes = bench.wakes().await;
-    answered(bench, &postponing(bench, bench.job("a").after(LONG / 2)), SubmitResult::Postponed).await;
+    answered(bench, &bench.postponing(bench.job("a").after(LONG / 2)), SubmitResult::Postponed).await;
     // In a cluster the wake-up of the first submit may come late.
     while let Wake::Due(shard, wait) = next(&mut wakes).await {
         assert_eq!(shard, bench.shard());
@@ -84,13 +84,13 @@ pub(crate) async fn a_change_wakes_whom_a_submit_would(bench: &Workbench) {
         }
     }
     // A later time wakes nobody: the next wake-up is that of the job that is ready.
-    answered(bench, &postponing(bench, bench.job("a").after(LONG / 4 * 3)), SubmitResult::Postponed).await;
-    answered(bench, &replacing(bench, bench.job("a")), SubmitResult::Replaced).await;
+    answered(bench, &bench.postponing(bench.job("a").after(LONG / 4 * 3)), SubmitResult::Postponed).await;
+    answered(bench, &bench.replacing(bench.job("a")), SubmitResult::Replaced).await;
     assert_eq!(next(&mut wakes).await, Wake::Ready(bench.shard()));
     // The lane that it goes to was empty, the one that it comes back to is empty again.
-    answered(bench, &replacing(bench, bench.job("a").to(OTHER)), SubmitResult::Replaced).await;
+    answered(bench, &bench.replacing(bench.job("a").to(OTHER)), SubmitResult::Replaced).await;
     assert_eq!(next(&mut wakes).await, Wake::Ready(bench.shard()));
-    answered(bench, &replacing(bench, bench.pull_job("a")), SubmitResult::Replaced).await;
+    answered(bench, &bench.replacing(bench.pull_job("a")), SubmitResult::Replaced).await;
     assert!(matches!(next(&mut wakes).await, Wake::Pull(shard, _) if shard == bench.shard()));
 }
 
@@ -101,7 +101,7 @@ pub(crate) async fn a_job_of_a_paused_topic_is_changed_and_waits_on(bench: &Work
     assert!(bench.take(1).await.is_empty());
     let new = bench.job("a").content(2).to(OTHER);
     for _ in 0..2 {
-        let changed = answered(bench, &replacing(bench, new.clone()), SubmitResult::Replaced).await;
+        let changed = answered(bench, &bench.replacing(new.clone()), SubmitResult::Replaced).await;
         assert_eq!(changed.state, State::Ready);
         assert!(bench.take(1).await.is_empty());
     }
@@ -115,7 +115,7 @@ pub(crate) async fn many_changes_of_one_job_leave_one_job_that_is_delivered_once
     let mut last = Timestamp::default();
     for n in 0..300_u64 {
         let wait = [LONG, LONG * 20, ms(0), LONG * 20, LONG * 40][n as usize % 5] + ms(n);
-        let new = replacing(bench, bench.job("a").after(wait).content((n % 7) as u8));
+        let new = bench.replacing(bench.job("a").after(wait).content((n % 7) as u8));
         let answer = super::submit(bench, &new).await;
         let wanted = if n == 0 { SubmitResult::Created } else { SubmitResult::Replaced };
         assert_eq!(answer.answer, wanted);
@@ -124,7 +124,7 @@ pub(crate) async fn many_changes_of_one_job_leave_one_job_that_is_delivered_once
     let job = bench.get(&bench.job("a").key).await;
     assert_eq!((job.due, job.attempts), (last, 0));
     bench.check().await;
-    let final_one = NewJob { due: Due::In(ms(0)), ..replacing(bench, bench.job("a")) };
+    let final_one = NewJob { due: Due::In(ms(0)), ..bench.replacing(bench.job("a")) };
     answered(bench, &final_one, SubmitResult::Replaced).await;
     bench.take_one(&job.key).await;
     assert!(bench.take(10).await.is_empty());
