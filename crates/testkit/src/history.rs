@@ -31,8 +31,9 @@ pub use self::digest::Digest;
 pub use self::entry::*;
 pub use self::findings::Violation;
 pub use self::invariant::Invariant;
+pub use self::judge::Totals;
 pub use self::reader::Unreadable;
-pub use self::report::{InvariantResult, Quantiles, Recovery, Report, Standing, Totals};
+pub use self::report::{InvariantResult, Quantiles, Recovery, Report, Standing};
 pub use self::writer::History;
 
 /// Checks a history. It is read once, as a stream; what is kept of an event is about a hundred bytes.

@@ -1,15 +1,12 @@
 //! SHA-256 digests, written as 64 hexadecimal digits.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, Visitor};
-use serde::ser::{Serialize, Serializer};
+use ringback_core::hex::{self, Hex};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-const DIGITS: &[u8; 16] = b"0123456789abcdef";
-
 /// A SHA-256 digest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "&str")]
 pub struct Digest([u8; 32]);
 
 impl Digest {
@@ -33,52 +30,17 @@ impl Digest {
     }
 }
 
-impl Serialize for Digest {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut text = [0; 64];
-        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
-        serializer.serialize_str(std::str::from_utf8(&text).expect("digits are ASCII"))
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        Hex(&digest.0).to_string()
     }
 }
 
-impl<'de> Deserialize<'de> for Digest {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(HexVisitor)
-    }
-}
+impl TryFrom<&str> for Digest {
+    type Error = &'static str;
 
-struct HexVisitor;
-
-impl Visitor<'_> for HexVisitor {
-    type Value = Digest;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("64 hexadecimal digits in lower case")
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Digest, E> {
-        let wrong = || E::invalid_value(serde::de::Unexpected::Str(text), &self);
-        let text = text.as_bytes();
-        if text.len() != 64 {
-            return Err(wrong());
-        }
-        let mut bytes = [0; 32];
-        for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-            *byte =
-                digit(pair[0]).zip(digit(pair[1])).map(|(high, low)| high << 4 | low).ok_or_else(wrong)?;
-        }
-        Ok(Digest(bytes))
-    }
-}
-
-const fn digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
+    fn try_from(text: &str) -> Result<Self, Self::Error> {
+        hex::read(text).map(Self).ok_or("not 64 hexadecimal digits in lower case")
     }
 }
 

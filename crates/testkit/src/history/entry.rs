@@ -6,7 +6,6 @@
 
 mod account;
 mod calls;
-mod defaults;
 mod receiver;
 mod run;
 
@@ -103,4 +102,20 @@ pub enum Entry<'a> {
     Metric(#[serde(borrow)] Metric<'a>),
     /// The last line.
     End(End),
+}
+
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+const fn is_zero(number: &u8) -> bool {
+    *number == 0
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const fn is_one(number: &u32) -> bool {
+    *number == 1
 }

@@ -55,7 +55,7 @@ impl Findings {
         invariant: Invariant,
         job: Option<&str>,
         lines: &[u32],
-        what: fmt::Arguments<'_>,
+        what: impl fmt::Display,
     ) {
         let count = &mut self.violations[invariant.index()];
         *count += 1;

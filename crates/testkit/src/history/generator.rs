@@ -4,7 +4,6 @@
 //! what happens to it, such as `retry-17`. Nothing runs.
 
 mod disturbed;
-mod ending;
 mod pull;
 mod push;
 mod scene;
@@ -15,7 +14,7 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
 use self::scene::Scene;
-use super::entry::{Canary, Entry, Limit, Policy, Start, Tenant};
+use super::entry::{Canary, Check, End, Entry, Exit, Limit, Metric, Policy, Scan, Start, Tenant};
 
 /// What to make.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +48,8 @@ pub fn generate(plan: Plan, out: &mut impl Write) -> io::Result<u64> {
         }
         written += scene.write(out)?;
     }
-    let end = 1_000 + plan.jobs.div_ceil(STRETCH_JOBS) * STRETCH;
-    ending::end(&mut scene, end, plan.has_faults);
+    let ended = 1_000 + plan.jobs.div_ceil(STRETCH_JOBS) * STRETCH;
+    end(&mut scene, ended, plan.has_faults);
     written += scene.write(out)?;
     out.flush()?;
     Ok(written)
@@ -119,4 +118,26 @@ fn job(scene: &mut Scene, base: u64, number: u64, has_faults: bool) {
         kinds[turn % kinds.len()]
     };
     kind(scene, base, number);
+}
+
+/// Adds the lines of the end: what is left, and what the product says of itself.
+fn end(scene: &mut Scene, t: u64, has_faults: bool) {
+    scene.push_finals(t);
+    let checked = scene.ledger.delayed + scene.ledger.dead;
+    scene.push(t, &Entry::Check(Check { t, checked, findings: 0, miscounts: 0, foreign: 0 }));
+    let mut ledger = scene.ledger.clone();
+    ledger.t = t;
+    scene.push(t, &Entry::Ledger(ledger));
+    if !has_faults {
+        for (name, label, value) in [
+            ("ringback_api_submitted_jobs_total", "created", scene.created),
+            ("ringback_notifier_attempts_total", "complete", scene.completed),
+            ("ringback_notifier_lateness_seconds_count", "", scene.deliveries),
+        ] {
+            scene.push(t, &Entry::Metric(Metric { t, pid: 201, name, label, value }));
+        }
+    }
+    scene.push(t, &Entry::Scan(Scan { t, bytes: 1_000_000, found: 0 }));
+    scene.push(t, &Entry::Exit(Exit { t, pid: 101, status: Some(0), signal: None }));
+    scene.push(t, &Entry::End(End { t, dumped: true, drained: true }));
 }

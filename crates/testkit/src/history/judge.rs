@@ -17,6 +17,7 @@ mod store;
 
 use std::collections::{BTreeMap, HashMap};
 
+pub use self::counts::Totals;
 pub(crate) use self::counts::{Counts, Lateness};
 use self::job::Jobs;
 use super::entry::{FaultClass, Loss};

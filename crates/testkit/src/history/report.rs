@@ -7,11 +7,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 
-use super::entry::StallOf;
 use super::findings::Violation;
 use super::invariant::Invariant;
-use super::judge::{Judgement, Lateness};
-use super::records::{CallOutcome, Span};
+use super::judge::{Judgement, Lateness, Totals};
 use super::tables::Tables;
 
 /// Whether an invariant held.
@@ -58,41 +56,6 @@ pub struct Recovery {
     pub max: f64,
 }
 
-/// What was counted.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Totals {
-    pub lines: u64,
-    /// Jobs that any line names.
-    pub jobs: u64,
-    /// Submits that were sent.
-    pub submits: u64,
-    /// Jobs that were accepted.
-    pub accepted: u64,
-    pub deliveries: u64,
-    pub leases: u64,
-    /// Calls whose outcome is unknown.
-    pub unknown_outcomes: u64,
-    /// Processes that were ended by SIGKILL.
-    pub kills: u64,
-    /// How long the machine stood still in all, in milliseconds.
-    pub stalled_ms: u64,
-    /// How long the late answers of the store to the run itself took in all, in milliseconds.
-    pub silent_ms: u64,
-    pub faults: BTreeMap<String, u64>,
-    /// Accepted jobs that are lost.
-    pub lost: u64,
-    /// Of the lost ones, those that the store may lose by its profile; not among `lost`.
-    pub lost_excused: u64,
-    /// Deliveries before their time.
-    pub early: u64,
-    /// Deliveries that were not submitted so.
-    pub invented: u64,
-    /// Repeated deliveries that a fault explains.
-    pub duplicates_explained: u64,
-    /// Repeated deliveries that no fault explains.
-    pub duplicates_unexplained: u64,
-}
-
 /// The report on a history.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
@@ -134,17 +97,7 @@ impl Report {
                 .map(|(kind, of_kind)| (kind.clone(), quantiles(of_kind)))
                 .collect(),
             recovery_ms: recoveries(tables, &counts.recoveries()),
-            totals: Totals {
-                jobs: counts.jobs,
-                accepted: counts.accepted,
-                lost: counts.lost,
-                lost_excused: counts.lost_excused,
-                early: counts.early,
-                invented: counts.invented,
-                duplicates_explained: counts.duplicates_explained,
-                duplicates_unexplained: counts.duplicates_unexplained,
-                ..totals(tables)
-            },
+            totals: counts.totals,
             invariants,
             violations: findings.into_described(),
         }
@@ -152,34 +105,6 @@ impl Report {
 
     pub fn standing(&self, invariant: Invariant) -> Standing {
         self.invariants[invariant.index()]
-    }
-}
-
-/// What the tables alone say.
-fn totals(tables: &Tables) -> Totals {
-    let mut faults = BTreeMap::new();
-    for fault in &tables.run.faults {
-        *faults.entry(fault.kind.clone()).or_default() += 1;
-    }
-    let is_unknown = |span: &Span| span.outcome == CallOutcome::Unknown;
-    let unknown = tables.submits.iter().filter(|submit| is_unknown(&submit.span)).count()
-        + tables.calls.iter().filter(|call| is_unknown(&call.span)).count()
-        + tables.settles.iter().filter(|settle| is_unknown(&settle.span)).count();
-    let stalled_ms = |of| {
-        let stalls = tables.run.stalls.iter().filter(|stall| stall.of == of);
-        stalls.map(|stall| stall.t - stall.since).sum::<u64>() / 1_000
-    };
-    Totals {
-        lines: tables.lines.into(),
-        submits: tables.submits.len() as u64,
-        deliveries: tables.deliveries.len() as u64,
-        leases: tables.leases.len() as u64,
-        unknown_outcomes: unknown as u64 + tables.unknown_reserves,
-        kills: tables.kills(),
-        stalled_ms: stalled_ms(StallOf::Machine),
-        silent_ms: stalled_ms(StallOf::Store),
-        faults,
-        ..Totals::default()
     }
 }
 

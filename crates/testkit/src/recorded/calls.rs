@@ -195,16 +195,7 @@ fn with_json(request: RequestBuilder, body: &Value) -> RequestBuilder {
 }
 
 fn answered(t: u64, n: u64, status: u16) -> Answered<'static> {
-    Answered {
-        t,
-        n,
-        status: Some(status),
-        job: None,
-        state: None,
-        due: None,
-        deadline: None,
-        in_flight_unknown: false,
-    }
+    Answered { t, n, status: Some(status), ..Answered::default() }
 }
 
 pub(super) fn state(name: &str) -> Option<JobState> {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use ringback_core::contract::TransitionName;
 use serde::{Deserialize, Serialize};
 
-use super::defaults::{is_false, is_one, one};
+use super::{is_false, is_one, one};
 
 /// The state of a job, or its absence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

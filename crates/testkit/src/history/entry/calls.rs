@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::account::JobState;
-use super::defaults::{is_false, is_zero};
+use super::{is_false, is_zero};
 use crate::history::digest::Digest;
 
 /// A client asks to submit a job.
@@ -128,7 +128,7 @@ pub struct Settle<'a> {
 }
 
 /// A call succeeded: it was answered with a 2xx.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Answered<'a> {
     /// When the answer was complete.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::defaults::is_false;
+use super::is_false;
 use crate::history::digest::Digest;
 
 /// The head of a delivery is complete.

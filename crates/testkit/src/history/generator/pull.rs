@@ -93,17 +93,7 @@ pub(super) fn renewed(scene: &mut Scene, base: u64, number: u64) {
     let t = held.granted + 500_000;
     let n = ask(scene, &held, t, SettleKind::Renew);
     let deadline = Some(scene.store(t + 300) + TTR);
-    let answer = Answered {
-        t: t + 900,
-        n,
-        status: None,
-        job: None,
-        state: None,
-        due: None,
-        deadline,
-        in_flight_unknown: false,
-    };
-    scene.push(t + 900, &Entry::Ok(answer));
+    scene.push(t + 900, &Entry::Ok(Answered { t: t + 900, n, deadline, ..Answered::default() }));
     // Later than its first deadline.
     held.granted += 1_100_000;
     finish(scene, &held);

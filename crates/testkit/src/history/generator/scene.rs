@@ -186,15 +186,12 @@ impl Scene {
     pub(super) fn answer(&mut self, t: u64, n: u64, status: u16, draft: &Draft, due: u64) {
         let (status, job, due) = (Some(status), Some(draft.name.as_str()), Some(due));
         let state = Some(JobState::Delayed);
-        let answer = Answered { t, n, status, job, state, due, deadline: None, in_flight_unknown: false };
-        self.push(t, &Entry::Ok(answer));
+        self.push(t, &Entry::Ok(Answered { t, n, status, job, state, due, ..Answered::default() }));
     }
 
     /// Answers a call.
     pub(super) fn ok(&mut self, t: u64, n: u64, state: Option<JobState>, due: Option<u64>) {
-        let (status, job, deadline) = (None, None, None);
-        let answer = Answered { t, n, status, job, state, due, deadline, in_flight_unknown: false };
-        self.push(t, &Entry::Ok(answer));
+        self.push(t, &Entry::Ok(Answered { t, n, state, due, ..Answered::default() }));
     }
 
     pub(super) fn refuse(&mut self, t: u64, n: u64, status: u16) {

@@ -1,8 +1,6 @@
 //! What is delivered: only what was submitted, unchanged (`ContentUnchanged`), with the right webhook headers
 //! (`WebhookHeaders`).
 
-use std::fmt;
-
 use super::job::Job;
 use super::{Judgement, Run};
 use crate::history::invariant::Invariant::{ContentUnchanged, NoSecondJob, WebhookHeaders};
@@ -32,7 +30,7 @@ fn check_origin(run: &Run<'_>, job: &Job<'_>, delivery: &Delivery, found: &mut J
     let possible = || job.possible_submits().filter(|submit| submit.span.sent <= delivery.start + epsilon);
     let what = if possible().next().is_none() {
         let Some(keys) = run.tables.anonymous.get(&delivery.content) else {
-            let what = format_args!("was delivered, but no submit of it can have been accepted");
+            let what = "was delivered, but no submit of it can have been accepted";
             return invented(job, delivery, what, found);
         };
         // Submits without an id may have made this job; but a key makes only one.
@@ -50,13 +48,13 @@ fn check_origin(run: &Run<'_>, job: &Job<'_>, delivery: &Delivery, found: &mut J
     } else {
         return;
     };
-    invented(job, delivery, format_args!("{what}"), found);
+    invented(job, delivery, what, found);
 }
 
-fn invented(job: &Job<'_>, delivery: &Delivery, what: fmt::Arguments<'_>, found: &mut Judgement) {
+fn invented(job: &Job<'_>, delivery: &Delivery, what: &str, found: &mut Judgement) {
     let mut lines: Vec<_> = job.submits.iter().flat_map(|submit| submit.span.lines()).collect();
     lines.push(delivery.line);
-    found.counts.invented += 1;
+    found.counts.totals.invented += 1;
     found.findings.violated(ContentUnchanged, Some(job.name), &lines, what);
 }
 

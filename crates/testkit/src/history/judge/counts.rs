@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 use super::Run;
 use super::job::Job;
-use crate::history::records::NEVER;
+use crate::history::entry::StallOf;
+use crate::history::records::{CallOutcome, NEVER, Span};
+use crate::history::tables::Tables;
 
 /// Longer times count as this one, in µs.
 const MAX: u64 = 3_600_000_000;
@@ -33,15 +36,43 @@ impl Lateness {
 }
 
 /// What was counted.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Totals {
+    pub lines: u64,
+    /// Jobs that any line names.
+    pub jobs: u64,
+    /// Submits that were sent.
+    pub submits: u64,
+    /// Jobs that were accepted.
+    pub accepted: u64,
+    pub deliveries: u64,
+    pub leases: u64,
+    /// Calls whose outcome is unknown.
+    pub unknown_outcomes: u64,
+    /// Processes that were ended by SIGKILL.
+    pub kills: u64,
+    /// How long the machine stood still in all, in milliseconds.
+    pub stalled_ms: u64,
+    /// How long the late answers of the store to the run itself took in all, in milliseconds.
+    pub silent_ms: u64,
+    pub faults: BTreeMap<String, u64>,
+    /// Accepted jobs that are lost.
+    pub lost: u64,
+    /// Of the lost ones, those that the store may lose by its profile; not among `lost`.
+    pub lost_excused: u64,
+    /// Deliveries before their time.
+    pub early: u64,
+    /// Deliveries that were not submitted so.
+    pub invented: u64,
+    /// Repeated deliveries that a fault explains.
+    pub duplicates_explained: u64,
+    /// Repeated deliveries that no fault explains.
+    pub duplicates_unexplained: u64,
+}
+
+/// The totals, and the times of deliveries.
 pub(crate) struct Counts {
-    pub(crate) jobs: u64,
-    pub(crate) accepted: u64,
-    pub(crate) lost: u64,
-    pub(crate) lost_excused: u64,
-    pub(crate) early: u64,
-    pub(crate) invented: u64,
-    pub(crate) duplicates_explained: u64,
-    pub(crate) duplicates_unexplained: u64,
+    pub(crate) totals: Totals,
     pub(crate) lateness: Lateness,
     pub(crate) lateness_by_fault: BTreeMap<String, Lateness>,
     lateness_by_topic: BTreeMap<String, Lateness>,
@@ -53,14 +84,7 @@ impl Counts {
         let tenants = run.tables.run.tenants.keys();
         let ends = run.tables.run.faults.iter().map(|fault| fault.end);
         Self {
-            jobs: 0,
-            accepted: 0,
-            lost: 0,
-            lost_excused: 0,
-            early: 0,
-            invented: 0,
-            duplicates_explained: 0,
-            duplicates_unexplained: 0,
+            totals: totals(run.tables),
             lateness: Lateness::new(),
             lateness_by_fault: BTreeMap::new(),
             lateness_by_topic: tenants.map(|topic| (topic.clone(), Lateness::new())).collect(),
@@ -69,8 +93,8 @@ impl Counts {
     }
 
     pub(super) fn job(&mut self, run: &Run<'_>, job: &Job<'_>) {
-        self.jobs += 1;
-        self.accepted += u64::from(job.accepted().is_some());
+        self.totals.jobs += 1;
+        self.totals.accepted += u64::from(job.accepted().is_some());
         let deliveries = job.deliveries.iter().map(|delivery| delivery.start);
         deliveries.chain(job.leases.iter().map(|lease| lease.granted)).for_each(|t| self.effects.add(t));
         let Some((first, due)) = job.deliveries.first().and_then(|first| Some((first, first.due?))) else {
@@ -99,6 +123,34 @@ impl Counts {
     /// For each fault that ended, in their order, how long after it the first effect came, in µs.
     pub(crate) fn recoveries(&self) -> Vec<Option<u64>> {
         self.effects.after_ends()
+    }
+}
+
+/// What the tables alone say.
+fn totals(tables: &Tables) -> Totals {
+    let mut faults = BTreeMap::new();
+    for fault in &tables.run.faults {
+        *faults.entry(fault.kind.clone()).or_default() += 1;
+    }
+    let is_unknown = |span: &Span| span.outcome == CallOutcome::Unknown;
+    let unknown = tables.submits.iter().filter(|submit| is_unknown(&submit.span)).count()
+        + tables.calls.iter().filter(|call| is_unknown(&call.span)).count()
+        + tables.settles.iter().filter(|settle| is_unknown(&settle.span)).count();
+    let stalled_ms = |of| {
+        let stalls = tables.run.stalls.iter().filter(|stall| stall.of == of);
+        stalls.map(|stall| stall.t - stall.since).sum::<u64>() / 1_000
+    };
+    Totals {
+        lines: tables.lines.into(),
+        submits: tables.submits.len() as u64,
+        deliveries: tables.deliveries.len() as u64,
+        leases: tables.leases.len() as u64,
+        unknown_outcomes: unknown as u64 + tables.unknown_reserves,
+        kills: tables.kills(),
+        stalled_ms: stalled_ms(StallOf::Machine),
+        silent_ms: stalled_ms(StallOf::Store),
+        faults,
+        ..Totals::default()
     }
 }
 

@@ -103,7 +103,7 @@ fn before_header(
     found.findings.checked(NotEarly);
     let is_early = now.latest + run.tables.settings.epsilon < due * 1_000;
     if is_early {
-        found.counts.early += 1;
+        found.counts.totals.early += 1;
         let early = millis(due * 1_000 - now.latest);
         let what = format_args!("was delivered {early} ms before its ringback-due-at");
         found.findings.violated(NotEarly, Some(job.name), &[delivery.line], what);
@@ -133,7 +133,7 @@ fn before_due(
     let in_force = asked.iter().filter(|asked| asked.span.sent <= at && asked.span.ended > base);
     let Some(earliest) = in_force.min_by_key(|asked| asked.due) else { return };
     if let Some(due) = earliest.due.filter(|due| now.latest + run.tables.settings.epsilon < *due) {
-        found.counts.early += 1;
+        found.counts.totals.early += 1;
         let lines = [earliest.span.lines(), vec![line]].concat();
         let early = millis(due - now.latest);
         let what = format_args!("was delivered {early} ms before its due time");

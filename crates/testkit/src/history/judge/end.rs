@@ -56,7 +56,7 @@ fn check_gone(run: &Run<'_>, job: &Job<'_>, accepted: &SubmitRecord, found: &mut
     let accepts = job.submits.iter().filter(|submit| submit.span.is_ok());
     let last = accepts.max_by_key(|submit| submit.span.ended);
     if last.is_some_and(|last| run.may_lose(&last.span)) {
-        found.counts.lost_excused += 1;
+        found.counts.totals.lost_excused += 1;
         return;
     }
     if is_handed_over && !job.is_pull() {
@@ -64,11 +64,11 @@ fn check_gone(run: &Run<'_>, job: &Job<'_>, accepted: &SubmitRecord, found: &mut
         let what = format_args!("counts as done, although no attempt succeeded");
         return found.findings.violated(OnlySuccessCompletes, Some(job.name), &lines, what);
     }
-    found.counts.lost += 1;
+    found.counts.totals.lost += 1;
     lines.extend(job.leases.iter().map(|lease| lease.line));
     let what =
         if is_handed_over { "was reserved, never finished, and is gone" } else { "was accepted and is lost" };
-    found.findings.violated(NothingLost, Some(job.name), &lines, format_args!("{what}"));
+    found.findings.violated(NothingLost, Some(job.name), &lines, what);
 }
 
 /// A job whose delivery succeeded is neither pending nor dead, unless a fault before the next attempt kept the success

@@ -22,12 +22,8 @@ pub(super) fn check(run: &Run<'_>, found: &mut Judgement) {
         let text = &log.text;
         match log.level {
             LogLevel::Panic => {
-                found.findings.violated(
-                    ProcessesHealthy,
-                    None,
-                    &[log.line],
-                    format_args!("a process panicked: {text}"),
-                );
+                let what = format_args!("a process panicked: {text}");
+                found.findings.violated(ProcessesHealthy, None, &[log.line], what);
             }
             LogLevel::Error if !log.is_known => {
                 let what = format_args!("a process logged an unknown error: {text}");

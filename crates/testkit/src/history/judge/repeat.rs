@@ -32,8 +32,7 @@ fn check_submits(job: &Job<'_>, found: &mut Judgement) {
             let what = format_args!("was answered with 2xx for two different contents");
             found.findings.violated(NoSecondJob, Some(job.name), &lines, what);
         } else if first.span.status == 201 && other.span.status == 201 {
-            let what = format_args!("was created twice");
-            found.findings.violated(NoSecondJob, Some(job.name), &lines, what);
+            found.findings.violated(NoSecondJob, Some(job.name), &lines, "was created twice");
         }
     }
     check_refused(job, first, found);
@@ -66,10 +65,10 @@ fn check_delivery(run: &Run<'_>, job: &Job<'_>, place: usize, delivery: &Deliver
         return;
     }
     if run.explains(other.start, delivery.start) {
-        found.counts.duplicates_explained += 1;
+        found.counts.totals.duplicates_explained += 1;
         return;
     }
-    found.counts.duplicates_unexplained += 1;
+    found.counts.totals.duplicates_unexplained += 1;
     let lines = [other.lines(), delivery.lines()].concat();
     if after_success.is_some() {
         let after = millis(delivery.start - other.end);

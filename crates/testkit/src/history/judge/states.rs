@@ -36,8 +36,7 @@ fn check_completed_once(job: &Job<'_>, findings: &mut Findings) {
     let mut completed =
         job.transitions.iter().filter(|transition| transition.transition == TransitionName::Complete);
     if let (Some(one), Some(two)) = (completed.next(), completed.next()) {
-        let what = format_args!("was completed twice");
-        findings.violated(OneState, Some(job.name), &[one.line, two.line], what);
+        findings.violated(OneState, Some(job.name), &[one.line, two.line], "was completed twice");
     }
 }
 

@@ -24,7 +24,7 @@ fn the_report_counts_what_the_history_has() {
 fn the_report_is_text_and_json() {
     let report = report(&history(1, 200, true));
     let text = report.to_string();
-    assert!(text.contains("NothingLost  held") && text.ends_with("clean\n"), "{text}");
+    assert!(text.contains("NothingLost           held ") && text.ends_with("clean\n"), "{text}");
     let json = serde_json::to_vec(&report).expect("it can be written");
     let back: Report = serde_json::from_slice(&json).expect("it can be read");
     assert_eq!(back.to_string(), text);
