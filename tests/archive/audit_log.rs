@@ -127,10 +127,7 @@ async fn entries_that_came_while_the_database_or_the_archivers_were_away_are_arc
 async fn new_entries(stack: &Stack) -> u64 {
     let mut sum = 0;
     for archiver in &stack.archivers {
-        let text = archiver.metrics().await;
-        let lines =
-            text.lines().filter_map(|line| line.strip_prefix("ringback_archiver_audit_log_entries_total "));
-        sum += lines.map(|number| number.parse::<u64>().expect("a number")).sum::<u64>();
+        sum += archiver.metric("ringback_archiver_audit_log_entries_total").await.unwrap_or_default() as u64;
     }
     sum
 }
@@ -165,8 +162,8 @@ async fn an_entry_that_comes_late_and_one_that_cannot_be_read_hold_up_nothing() 
     })
     .await;
     assert!(stack.archivers[0].log().contains("an entry of the audit log is not archived"));
-    let metrics = stack.archivers[0].metrics().await;
-    assert!(metrics.contains("ringback_archiver_lost_audit_log_entries_total 1\n"), "{metrics}");
+    let lost = stack.archivers[0].metric("ringback_archiver_lost_audit_log_entries_total").await;
+    assert_eq!(lost, Some(1.0));
 }
 
 #[tokio::test]

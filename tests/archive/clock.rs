@@ -1,6 +1,6 @@
 //! Clocks that are far ahead: nothing is removed from the archive by one.
 
-use ringback_testkit::{PostgresServer, Preload, RedisServer, Role, Sink, Stack, eventually};
+use ringback_testkit::{PostgresServer, Preload, RedisServer, Role, Sink, Stack};
 
 use super::database::{Database, attached};
 use crate::sample_jobs::{SOON, TOPIC, job};
@@ -31,11 +31,7 @@ async fn an_archiver_removes_nothing_by_a_clock_that_differs_from_that_of_the_st
         stack.redis().seen().expect("it has the library").set_ahead(ahead_of_redis);
         let spec = stack.spec(Role::Archiver);
         let archiver = own.env().iter().fold(spec, |spec, (name, value)| spec.env(name, value)).start();
-        eventually(SOON, &format!("it says that the clock of {of} is wrong"), async || {
-            let log = archiver.log();
-            if log.contains("nothing is removed from the archive") { Ok(()) } else { Err(log) }
-        })
-        .await;
+        archiver.wait_log("nothing is removed from the archive", SOON).await;
         assert_eq!(database.lines(kept, 1, SOON).await, ["kept"], "{of}");
     }
     stack.redis().seen().expect("it has the library").set_ahead(0);

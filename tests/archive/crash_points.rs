@@ -5,7 +5,7 @@ use std::fs;
 
 use ringback_testkit::{Role, Sink, eventually};
 
-use super::database::Database;
+use super::database::{Database, nothing_waits};
 use crate::sample_jobs::{SOON, TOPIC, job};
 
 /// The points between its steps.
@@ -55,11 +55,7 @@ async fn each_end_is_in_the_database_once_wherever_an_archiver_is_killed() {
     stack.wait_count("done", submitted + 1, SOON).await;
     let archived = database.lines("select id from ringback_ended_jobs where id = 'last'", 1, SOON).await;
     assert_eq!(archived, ["last"]);
-    eventually(SOON, "nothing waits", async || {
-        let archive = stack.get("/v1/archive").await.expect(200);
-        if archive["pending"] == 0 { Ok(()) } else { Err(archive) }
-    })
-    .await;
+    nothing_waits(&stack).await;
     let counts = database.rows("select count(*), count(distinct id) from ringback_ended_jobs").await;
     assert_eq!(counts, [[(submitted + 1).to_string(), (submitted + 1).to_string()]]);
     let shown =

@@ -8,6 +8,8 @@ use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
+use crate::sample_jobs::SOON;
+
 /// A database that archivers write to.
 pub(crate) enum Database {
     Postgres(Box<PostgresServer>),
@@ -111,20 +113,17 @@ impl Database {
 
 /// Waits until the archive is attached: jobs that end before are not archived.
 pub(crate) async fn attached(stack: &Stack) {
-    eventually(Duration::from_secs(20), "the archive is attached", async || {
-        let archive = stack.get("/v1/archive").await.expect(200);
-        if archive["attached"] == true { Ok(()) } else { Err(archive) }
-    })
-    .await;
+    stack.wait_get("/v1/archive", SOON, |archive| archive["attached"] == true).await;
 }
 
 /// Waits until the archive has its tables: an archiver attaches it before it has reached the database.
 pub(crate) async fn readable(stack: &Stack) {
-    eventually(Duration::from_secs(20), "the archive has its tables", async || {
-        let reply = stack.get("/v1/history").await;
-        if reply.status == 200 { Ok(()) } else { Err(format!("{reply:?}")) }
-    })
-    .await;
+    stack.wait_status("/v1/history", 200, SOON).await;
+}
+
+/// Waits until the archive has all ended jobs.
+pub(super) async fn nothing_waits(stack: &Stack) {
+    stack.wait_get("/v1/archive", SOON, |archive| archive["pending"] == 0).await;
 }
 
 fn text(value: ValueRef<'_>) -> String {

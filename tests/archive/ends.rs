@@ -3,20 +3,12 @@
 use ringback_testkit::{Answer, Sink, Stack};
 use serde_json::{Value, json};
 
-use super::database::Database;
+use super::database::{Database, nothing_waits};
 use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
 
 /// The state, attempts and reason of each end, by id and time.
 const ENDS: &str =
     "select id, state, attempts, reason from ringback_ended_jobs order by id, finished_at, state";
-
-async fn nothing_waits(stack: &Stack) {
-    ringback_testkit::eventually(SOON, "nothing waits", async || {
-        let archive = stack.get("/v1/archive").await.expect(200);
-        if archive["pending"] == 0 { Ok(()) } else { Err(archive) }
-    })
-    .await;
-}
 
 async fn dead_by_gone(stack: &Stack, sink: &Sink, id: &str) {
     sink.answer_job(id, Answer::status(410));
@@ -109,11 +101,8 @@ async fn a_policy_says_which_ends_of_a_topic_are_archived_and_whether_with_bodie
         stack.set_policy("all", &json!({"archive": {"states": ["done", "dead"], "bodies": true}})).await;
         stack.set_policy("none", &json!({"archive": {"states": []}})).await;
         // Archivers look at the policies each second.
-        ringback_testkit::eventually(SOON, "the archive wants done jobs", async || {
-            let ends = stack.get("/v1/archive").await.expect(200)["states"].clone();
-            if ends == json!(["done", "dead"]) { Ok(()) } else { Err(ends) }
-        })
-        .await;
+        let wanted = json!(["done", "dead"]);
+        stack.wait_get("/v1/archive", SOON, |archive| archive["states"] == wanted).await;
         for topic in ["all", "none", TOPIC] {
             for (id, status) in [("well", 200), ("ill", 410)] {
                 let id = format!("{topic}-{id}");

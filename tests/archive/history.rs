@@ -7,7 +7,7 @@ mod replay;
 use std::os::unix::fs::PermissionsExt as _;
 
 use http::Method;
-use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{Answer, Sink, Stack, StackOptions};
 use serde_json::{Value, json};
 
 use super::database::Database;
@@ -27,11 +27,7 @@ async fn history(stack: &Stack, query: &str) -> Value {
 
 /// Waits until a query finds so many ended jobs.
 async fn found(stack: &Stack, query: &str, count: usize) -> Value {
-    eventually(SOON, &format!("{count} ends of {query}"), async || {
-        let page = history(stack, query).await;
-        if ends(&page).len() == count { Ok(page) } else { Err(page) }
-    })
-    .await
+    stack.wait_get(&format!("/v1/history{query}"), SOON, |page| ends(page).len() == count).await
 }
 
 /// Three done jobs and one dead one, with tags.
@@ -52,11 +48,7 @@ async fn some_ends(stack: &Stack, sink: &Sink) {
 
 /// Waits until the archive is attached, as the operator sees it.
 async fn attached_for(root: &Caller, stack: &Stack) {
-    eventually(SOON, "the archive is attached", async || {
-        let archive = root.get(stack, "/v1/archive").await.expect(200);
-        if archive["attached"] == true { Ok(()) } else { Err(archive) }
-    })
-    .await;
+    root.wait_get(stack, "/v1/archive", |archive| archive["attached"] == true).await;
 }
 
 #[tokio::test]
@@ -191,11 +183,7 @@ async fn a_child_that_is_killed_is_started_again_by_the_next_query() {
         let children = children_that_answer(pid);
         assert_eq!(children.len(), 1, "{children:?}");
         nix_kill(children[0]);
-        eventually(SOON, "it answers again", async || {
-            let reply = stack.get("/v1/history").await;
-            if reply.status == 200 { Ok(()) } else { Err(format!("{reply:?}")) }
-        })
-        .await;
+        stack.wait_status("/v1/history", 200, SOON).await;
         assert_ne!(children_that_answer(pid), children);
     }
 }

@@ -55,11 +55,7 @@ async fn a_full_outbox_refuses_submits_and_then_deliveries_until_the_database_is
 
     // What is there is delivered up to twice the bound.
     stack.post_empty("/v1/topics/later/resume").await.expect(200);
-    eventually(SOON, "deliveries stop", async || {
-        let archive = stack.get("/v1/archive").await.expect(200);
-        if archive["pending_bytes"].as_u64() >= Some(2 << 20) { Ok(()) } else { Err(archive) }
-    })
-    .await;
+    stack.wait_get("/v1/archive", SOON, |archive| archive["pending_bytes"].as_u64() >= Some(2 << 20)).await;
     let Database::Postgres(server) = &mut database else { unreachable!("it is PostgreSQL") };
     server.restart().await;
     sink.wait_for(18, SOON).await;
@@ -143,22 +139,17 @@ async fn a_database_that_takes_nothing_is_tried_ever_more_seldom_and_gets_all_on
         stack.accept(&job(&sink, &format!("{n}"))).await;
     }
     sink.wait_for(30, SOON).await;
-    let failures = async || {
-        let text = stack.archivers[0].metrics().await;
-        let line = text.lines().find_map(|line| line.strip_prefix("ringback_archiver_failures_total "));
-        line.map_or(0, |number| number.parse::<u64>().expect("a number"))
+    let fails_three_times_more = async || {
+        let failures = async || stack.archivers[0].metric("ringback_archiver_failures_total").await;
+        let before = failures().await.unwrap_or(0.0);
+        eventually(SOON, "it has failed three times more", async || {
+            if failures().await >= Some(before + 3.0) { Ok(()) } else { Err("not yet") }
+        })
+        .await;
     };
-    eventually(SOON, "it has failed", async || match failures().await {
-        0..3 => Err("not yet"),
-        _ => Ok(()),
-    })
-    .await;
-    let (before, begun) = (failures().await, Instant::now());
-    eventually(SOON, "it has failed again", async || match failures().await - before {
-        0..3 => Err("not yet"),
-        _ => Ok(()),
-    })
-    .await;
+    fails_three_times_more().await;
+    let begun = Instant::now();
+    fails_three_times_more().await;
     // Each pause is longer than the one before it, up to some seconds. Without that these would take about 200 ms.
     assert!(begun.elapsed() > Duration::from_millis(600), "{:?}", begun.elapsed());
     let log = stack.archivers[0].log();
@@ -174,22 +165,9 @@ async fn a_file_of_sqlite_that_is_removed_is_noticed_and_taken_back() {
     let stack =
         Stack::options().count(Role::Archiver, 1).env("RINGBACK_ARCHIVE", &database.url()).start().await;
     attached(&stack).await;
-    let (sink, url) = (Sink::start().await, format!("http://{}/readyz", stack.archivers[0].admin()));
+    let sink = Sink::start().await;
     stack.accept(&job(&sink, "before")).await;
     database.lines("select id from ringback_ended_jobs", 1, SOON).await;
-    let answers = async |wanted: u16, why: &str| {
-        eventually(SOON, why, async || {
-            let reply = reqwest::get(&url).await.map_err(|error| error.to_string())?;
-            let (status, text) =
-                (reply.status().as_u16(), reply.text().await.map_err(|error| error.to_string())?);
-            if status == wanted && (status == 200 || text.contains("was removed, moved or replaced")) {
-                Ok(())
-            } else {
-                Err(format!("{status} {text}"))
-            }
-        })
-        .await;
-    };
     // No job ends meanwhile.
     let away = tempfile::tempdir().expect("a directory");
     for file in std::fs::read_dir(directory.path()).expect("read") {
@@ -197,7 +175,7 @@ async fn a_file_of_sqlite_that_is_removed_is_noticed_and_taken_back() {
         std::fs::copy(file.path(), away.path().join(file.file_name())).expect("copied");
         std::fs::remove_file(file.path()).expect("removed");
     }
-    answers(503, "the file is missed").await;
+    stack.archivers[0].wait_readiness(503, "was removed, moved or replaced", SOON).await;
     stack.accept(&job(&sink, "meanwhile")).await;
     sink.wait_for_job("meanwhile", 1, SOON).await;
     assert!(!directory.path().join("archive.db").exists(), "no empty archive takes its place");
@@ -205,6 +183,6 @@ async fn a_file_of_sqlite_that_is_removed_is_noticed_and_taken_back() {
         let file = file.expect("a file");
         std::fs::copy(file.path(), directory.path().join(file.file_name())).expect("copied");
     }
-    answers(200, "the file is taken back").await;
+    stack.archivers[0].wait_readiness(200, "", SOON).await;
     database.lines("select id from ringback_ended_jobs", 2, SOON).await;
 }

@@ -31,12 +31,8 @@ async fn a_schema_of_another_version_is_left_alone_and_ends_wait() {
     let stack = Stack::options().env("RINGBACK_ARCHIVE", &database.url()).start().await;
     let archiver = stack.spec(Role::Archiver).start();
     attached(&stack).await;
-    eventually(SOON, "the archiver says why", async || {
-        let log = archiver.log();
-        let says = log.contains("it has version 99 of the schema, and this build knows version 1");
-        if says { Ok(()) } else { Err(log) }
-    })
-    .await;
+    let log = "it has version 99 of the schema, and this build knows version 1";
+    archiver.wait_log(log, SOON).await;
     let sink = Sink::start().await;
     stack.accept(&job(&sink, "a")).await;
     stack.wait_state(TOPIC, "a", "done", SOON).await;
@@ -63,29 +59,18 @@ async fn tls_to_postgres_is_checked_by_the_authorities_of_the_file() {
         })
         .await;
         drop(stranger);
-        let archiver = stack.spec(Role::Archiver).start();
+        let _archiver = stack.spec(Role::Archiver).start();
         attached(&stack).await;
         readable(&stack).await;
         let sink = Sink::start().await;
         stack.accept(&job(&sink, mode)).await;
-        eventually(SOON, "the end is in the history", async || {
-            let page = stack.get(&format!("/v1/history/{TOPIC}/{mode}")).await.expect(200);
-            if page["items"][0]["state"] == "done" {
-                Ok(())
-            } else {
-                Err(format!("{page} {}", archiver.log()))
-            }
-        })
-        .await;
+        let path = format!("/v1/history/{TOPIC}/{mode}");
+        stack.wait_get(&path, SOON, |page| page["items"][0]["state"] == "done").await;
     }
     // Without TLS the server takes no connection, so what came before was encrypted.
     let without = Stack::options().env("RINGBACK_ARCHIVE", &plain).start().await;
     let archiver = without.spec(Role::Archiver).start();
-    eventually(SOON, "it is refused", async || {
-        let log = archiver.log();
-        if log.contains("no pg_hba.conf entry") { Ok(()) } else { Err(log) }
-    })
-    .await;
+    archiver.wait_log("no pg_hba.conf entry", SOON).await;
 }
 
 #[tokio::test]

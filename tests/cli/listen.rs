@@ -35,11 +35,7 @@ impl Receiver {
     }
 
     async fn prints(&self, text: &str) {
-        eventually(SOON, &format!("it prints {text:?}"), async || {
-            let log = self.process.log();
-            if log.contains(text) { Ok(()) } else { Err(log) }
-        })
-        .await;
+        self.process.wait_log(text, SOON).await;
     }
 
     /// The requests that it has printed as JSON, at least this many.

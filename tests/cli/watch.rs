@@ -14,11 +14,7 @@ fn start(stack: &Stack, words: &[&str]) -> Process {
 }
 
 async fn shows(watch: &Process, what: &str) {
-    eventually(SOON, &format!("it shows {what:?}"), async || {
-        let log = watch.log();
-        if log.contains(what) { Ok(()) } else { Err(log) }
-    })
-    .await;
+    watch.wait_log(what, SOON).await;
 }
 
 /// The lines of a run for scripts, each with the name of its event.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{Reply, Sink, Stack, eventually, http_client};
+use ringback_testkit::{Reply, Sink, Stack};
 use tokio::time::Instant;
 
 use crate::sample_jobs::{SOON, TOPIC, job, with};
@@ -10,27 +10,17 @@ use crate::sample_jobs::{SOON, TOPIC, job, with};
 /// Within which time it is noticed.
 const NOTICED: Duration = Duration::from_secs(2);
 
-async fn ready(stack: &Stack) -> (u16, String) {
-    let url = format!("http://{}/readyz", stack.ups[0].admin());
-    let reply = http_client().get(url).send().await.expect("it answers");
-    (reply.status().as_u16(), reply.text().await.expect("a text"))
-}
-
 /// Submits are refused, and the process is not ready and says why, until a time has passed.
 async fn stays_refused(stack: &Stack, sink: &Sink, what: &str) {
     let begun = Instant::now();
-    eventually(NOTICED, "it is noticed", async || match ready(stack).await {
-        (503, text) if text.contains("was removed, moved or replaced") => Ok(()),
-        other => Err(format!("{other:?}")),
-    })
-    .await;
+    stack.ups[0].wait_readiness(503, "was removed, moved or replaced", NOTICED).await;
     let mut n = 0;
     while begun.elapsed() < 2 * NOTICED {
         n += 1;
         let reply: Reply = stack.post("/v1/jobs", &job(sink, &format!("{what}-{n}"))).await;
         let detail = reply.json()["detail"].to_string();
         assert!(reply.status == 503 && detail.contains("was removed, moved or replaced"), "{detail}");
-        let (status, text) = ready(stack).await;
+        let (status, text) = stack.ups[0].readiness().await.expect("it answers");
         assert_eq!(status, 503, "{text}");
     }
 }

@@ -1,6 +1,6 @@
 //! A disk with too little room: an embedded store takes no new jobs, and delivers those that it has.
 
-use ringback_testkit::{Sink, Stack, http_client};
+use ringback_testkit::{Sink, Stack};
 use serde_json::json;
 
 use crate::sample_jobs::{SOON, TOPIC, job, with};
@@ -30,8 +30,7 @@ async fn submits_are_refused_and_deliveries_go_on_when_the_disk_has_little_room(
     sink.wait_for_job("waits", 1, SOON).await;
     full.wait_state(TOPIC, "waits", "done", SOON).await;
     // Readiness says so, and stays: everything else is served.
-    let ready = http_client().get(format!("http://{}/readyz", full.ups[0].admin())).send().await.expect("it");
-    let (status, text) = (ready.status(), ready.text().await.expect("a text"));
+    let (status, text) = full.ups[0].readiness().await.expect("it answers");
     let why = "less than 1048576 MiB free, so submits are refused";
     assert!(status == 200 && text.contains(why), "{status} {text}");
     assert!(full.ups[0].log().contains("submits are refused and attempts are not logged until it has room"));

@@ -7,9 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::Method;
-use ringback_testkit::{
-    Answer, Persistence, Process, RedisServer, Reply, Sink, Stack, eventually, http_client,
-};
+use ringback_testkit::{Answer, Persistence, RedisServer, Reply, Sink, Stack, eventually, http_client};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -297,12 +295,10 @@ async fn shows_none(store: &str, server: Option<&mut RedisServer>) -> (Stack, Ca
     for export in collector.arrivals() {
         canaries.are_not_in("a trace", &export.body);
     }
-    for process in processes(&stack) {
+    for process in stack.processes() {
         canaries.are_not_in("the metrics", process.metrics().await.as_bytes());
     }
-    for process in
-        stack.apis.iter_mut().chain(&mut stack.carriers).chain(&mut stack.notifiers).chain(&mut stack.ups)
-    {
+    for process in stack.processes_mut() {
         process.term();
         process.wait_exit(SOON).await;
         let log = process.log();
@@ -310,10 +306,6 @@ async fn shows_none(store: &str, server: Option<&mut RedisServer>) -> (Stack, Ca
         canaries.are_not_in("a log", log.as_bytes());
     }
     (stack, canaries)
-}
-
-fn processes(stack: &Stack) -> impl Iterator<Item = &Process> {
-    stack.apis.iter().chain(&stack.carriers).chain(&stack.notifiers).chain(&stack.ups)
 }
 
 #[tokio::test]

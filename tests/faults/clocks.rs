@@ -27,8 +27,7 @@ fn set_ahead(seen: &Seen, by: Duration) {
 }
 
 async fn readiness(process: &Process) -> String {
-    let url = format!("http://{}/readyz", process.admin());
-    reqwest::get(url).await.expect("the admin port answers").text().await.expect("a text")
+    process.readiness().await.expect("the admin port answers").1
 }
 
 /// Waits until the readiness of a process says this of a clock, or nothing of one.
@@ -43,9 +42,7 @@ async fn says(process: &Process, what: Option<&str>) {
 
 /// How many seconds the time of the store is ahead, by the metric of a process.
 async fn ahead(process: &Process) -> f64 {
-    let metrics = process.metrics().await;
-    let line = metrics.lines().find_map(|line| line.strip_prefix("ringback_store_clock_ahead_seconds "));
-    line.unwrap_or_else(|| panic!("{metrics}")).parse().expect("a number")
+    process.metric("ringback_store_clock_ahead_seconds").await.expect("the gauge")
 }
 
 #[tokio::test]

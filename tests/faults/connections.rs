@@ -8,12 +8,12 @@ use rand::rngs::StdRng;
 use ringback_core::contract::{Options, Wake};
 use ringback_store::{Store, Wakes, settings};
 use ringback_testkit::{
-    Proxy, RedisCluster, RedisOptions, RedisServer, Sink, Stack, StackOptions, eventually,
+    Proxy, RedisCluster, RedisOptions, RedisServer, Sink, Stack, StackOptions,
 };
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use super::outage::{accepted, still_the_same_processes};
+use super::outage::{accepted_again, still_the_same_processes};
 use crate::sample_jobs::{SOON, job, with};
 
 /// How long it may take until everything works again: checks, time-outs and back-offs, on a busy machine too.
@@ -34,7 +34,7 @@ fn jobs(sink: &Sink, name: &str, count: usize) -> (Vec<String>, Vec<Value>) {
 async fn works_again(stack: &mut Stack, sink: &Sink, name: &str) {
     let (ids, jobs) = jobs(sink, name, 40);
     for job in jobs {
-        eventually(RECOVERY, "a submit is accepted again", async || accepted(stack, &job).await).await;
+        accepted_again(stack, &job).await;
     }
     sink.wait_for_jobs(&ids, 1, RECOVERY).await;
     stack.ready(RECOVERY).await;
@@ -112,8 +112,7 @@ async fn not_every_call_asks_a_redis_that_is_gone_for_a_connection() {
     let most = 20 + took.as_millis() / 100;
     assert!(asked as u128 <= most, "{asked} connections in {took:?}");
     redis.restart().await;
-    let back = job(&sink, "back");
-    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &back).await).await;
+    accepted_again(&stack, &job(&sink, "back")).await;
     stack.ready(RECOVERY).await;
 }
 

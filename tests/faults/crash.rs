@@ -47,11 +47,7 @@ async fn kill_9_again_and_again_loses_no_job_and_makes_none_early() {
     let ids: Vec<&String> = due.keys().collect();
     sink.wait_for_jobs(&ids, 1, STORM).await;
     none_is_early(&sink.arrivals(), &due);
-    eventually(STORM, "every job is done", async || {
-        let stats = stack.stats().await;
-        if stats["states"]["done"] == count { Ok(()) } else { Err(stats) }
-    })
-    .await;
+    stack.wait_get("/v1/stats", STORM, |stats| stats["states"]["done"] == count).await;
     Reached::new(Figure::Kills, "kill 9 again and again", kills).write();
 }
 
@@ -166,7 +162,7 @@ async fn functions_that_redis_has_flushed_are_loaded_again_unnoticed() {
     }
     sentinel(&stack, &sink, "after").await;
     assert_eq!(sink.seen(), 151);
-    for process in stack.apis.iter().chain(&stack.carriers).chain(&stack.notifiers) {
+    for process in stack.processes() {
         let log = process.log();
         assert!(!log.contains("Function not found"), "{log}");
     }

@@ -6,7 +6,7 @@ use redis::aio::MultiplexedConnection;
 use ringback_testkit::{Process, RedisServer, Role, Sink, Stack, eventually, http_client};
 use serde_json::Value;
 
-use super::outage::{accepted, still_the_same_processes};
+use super::outage::{accepted_again, still_the_same_processes};
 use super::refusals::is_accepted;
 use crate::sample_jobs::{SOON, job, with};
 
@@ -44,15 +44,14 @@ async fn through(server: &RedisServer, url: &str, refuse: &[&str], accept: &[&st
     assert_eq!(stack.batch(&jobs).await.1["accepted"], 50);
 
     run(&mut redis, refuse).await;
-    let processes = || stack.apis.iter().chain(&stack.carriers).chain(&stack.notifiers);
+    let processes = || stack.processes();
     for process in processes() {
         is_refused(process).await;
     }
     assert!(!is_accepted(&stack, &job(&sink, "refused"), "cannot be used as it is set up").await);
 
     run(&mut redis, accept).await;
-    let back = job(&sink, "back");
-    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &back).await).await;
+    accepted_again(&stack, &job(&sink, "back")).await;
     sink.wait_for_jobs(&ids, 1, RECOVERY).await;
     sink.wait_for_job("back", 1, RECOVERY).await;
     for process in processes() {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{Persistence, Process, RedisServer, Role, Sink, Stack, eventually};
+use ringback_testkit::{Persistence, Process, RedisServer, Role, Sink, Stack};
 
-use super::outage::{accepted, still_the_same_processes};
+use super::outage::{accepted_again, still_the_same_processes};
 use crate::sample_jobs::{SOON, job, with};
 
 /// How long it may take until everything works again.
@@ -13,14 +13,7 @@ const NAME: &str = "RINGBACK_DURABILITY";
 
 /// Waits until a process is not ready, and says so with a word.
 pub(super) async fn unready(process: &Process, word: &str) {
-    let url = format!("http://{}/readyz", process.admin());
-    eventually(RECOVERY, "a process is not ready", async || {
-        let reply = reqwest::get(&url).await.map_err(|error| error.to_string())?;
-        let status = reply.status().as_u16();
-        let text = reply.text().await.map_err(|error| error.to_string())?;
-        if status == 503 && text.contains(word) { Ok(()) } else { Err(format!("{status} {text}")) }
-    })
-    .await;
+    process.wait_readiness(503, word, RECOVERY).await;
 }
 
 #[tokio::test]
@@ -48,7 +41,7 @@ async fn a_store_that_becomes_weaker_takes_no_more_jobs_until_it_is_as_asked() {
     let sink = Sink::start().await;
     stack.accept(&with(job(&sink, "before"), "delay", "3s")).await;
     set_fsync(&stack, "everysec").await;
-    for process in stack.apis.iter().chain(&stack.carriers).chain(&stack.notifiers) {
+    for process in stack.processes() {
         unready(process, "appendfsync is everysec: set it to always").await;
     }
     let (status, problem) = stack.submit(&job(&sink, "refused")).await;
@@ -58,8 +51,7 @@ async fn a_store_that_becomes_weaker_takes_no_more_jobs_until_it_is_as_asked() {
     sink.wait_for_job("before", 1, SOON).await;
 
     set_fsync(&stack, "always").await;
-    let after = job(&sink, "after");
-    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &after).await).await;
+    accepted_again(&stack, &job(&sink, "after")).await;
     sink.wait_for_job("after", 1, SOON).await;
     stack.ready(RECOVERY).await;
     still_the_same_processes(&mut stack);

@@ -165,10 +165,8 @@ async fn an_import_is_taken_and_the_notifier_buries_what_is_forbidden() {
     let dead = stack.wait_state(TOPIC, "imported", "dead", SOON).await;
     assert_eq!(dead["reason"], "forbidden-address", "{dead}");
     assert_eq!(sink.seen(), 0);
-    let metrics = stack.notifiers[0].metrics().await;
-    let mut counts =
-        metrics.lines().filter(|line| line.starts_with("ringback_notifier_forbidden_connections_total"));
-    assert!(counts.next().is_some_and(|line| line.ends_with(" 1")), "{metrics}");
+    let forbidden = stack.notifiers[0].metric("ringback_notifier_forbidden_connections_total").await;
+    assert_eq!(forbidden, Some(1.0));
 }
 
 #[tokio::test]

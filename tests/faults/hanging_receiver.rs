@@ -92,18 +92,11 @@ async fn under_many_names_it_gets_few_new_calls_once_it_is_known_and_all_of_them
     hole.answer(Answer::status(200));
     hole.release();
     let ids: Vec<String> = (0..4_000).map(|n| n.to_string()).collect();
-    eventually(Duration::from_secs(60), "all are delivered", async || {
-        let stats = stack.stats().await;
-        let done = stats["states"]["done"].as_u64().unwrap_or(0);
-        if done == ids.len() as u64 + 30 { Ok(()) } else { Err(stats) }
-    })
-    .await;
+    let all = ids.len() as u64 + 30;
+    stack.wait_get("/v1/stats", Duration::from_secs(60), |stats| stats["states"]["done"] == all).await;
 }
 
 /// The places that the notifier uses.
 async fn in_flight(stack: &Stack) -> usize {
-    let page = stack.notifiers[0].metrics().await;
-    let line = page.lines().find_map(|line| line.strip_prefix("ringback_notifier_in_flight_jobs"));
-    let value = line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-    value.unwrap_or_else(|| panic!("no such gauge: {page}")) as usize
+    stack.notifiers[0].metric("ringback_notifier_in_flight_jobs").await.expect("the gauge") as usize
 }

@@ -20,11 +20,6 @@ fn unread() -> [StackOptions; 2] {
     StackOptions::each_store().map(|options| options.unread().env("RINGBACK_LOG", "trace"))
 }
 
-fn processes(stack: &mut Stack) -> impl Iterator<Item = &mut Process> {
-    let Stack { apis, carriers, notifiers, ups, .. } = stack;
-    apis.iter_mut().chain(carriers).chain(notifiers).chain(ups)
-}
-
 /// Jobs whose names are so long that their lines fill a log soon.
 async fn deliver_many(stack: &Stack, sink: &Sink) {
     let ids: Vec<String> = (0..6_000).map(|n| format!("{n:0>120}")).collect();
@@ -62,12 +57,12 @@ async fn processes_go_on_while_nobody_reads_their_logs_and_say_later_what_they_d
     for options in unread() {
         let (mut stack, sink) = (options.start().await, Sink::start().await);
         deliver_many(&stack, &sink).await;
-        for process in processes(&mut stack) {
+        for process in stack.processes_mut() {
             is_alive(process).await;
             assert!(dropped(process).await > 0, "the log has filled its queue");
             process.read_output();
         }
-        for process in processes(&mut stack) {
+        for process in stack.processes_mut() {
             eventually(SOON, "what was dropped is reported", async || {
                 let (counted, log) = (dropped(process).await, process.log());
                 let reported = reported(&log, ": log lines were dropped");
@@ -76,10 +71,7 @@ async fn processes_go_on_while_nobody_reads_their_logs_and_say_later_what_they_d
             .await;
             process.term();
             assert_eq!(process.wait_exit(SOON).await.code(), Some(0));
-            eventually(SOON, "the last line is written", async || {
-                if process.log().contains(": stopped\n") { Ok(()) } else { Err("it is not there") }
-            })
-            .await;
+            process.wait_log(": stopped\n", SOON).await;
         }
         stack.skip_check();
     }
@@ -92,7 +84,7 @@ async fn processes_end_in_time_while_nobody_reads_their_logs() {
         stack.accept(&job(&sink, "a")).await;
         stack.wait_state(TOPIC, "a", "done", SOON).await;
         stack.skip_check();
-        for process in processes(&mut stack) {
+        for process in stack.processes_mut() {
             process.term();
             assert_eq!(process.wait_exit(SOON).await.code(), Some(0));
         }
@@ -107,14 +99,9 @@ async fn a_second_signal_ends_a_process_whose_log_nobody_reads() {
     sink.wait_for_job("hangs", 1, SOON).await;
     let notifier = &mut stack.notifiers[0];
     notifier.term();
-    let url = format!("http://{}/readyz", notifier.admin());
     eventually(SOON, "it shuts down", async || {
-        let text = http_client().get(&url).send().await.map_err(|error| error.to_string())?.text().await;
-        if text.as_ref().is_ok_and(|text| text.contains("shutting down")) {
-            Ok(())
-        } else {
-            Err(format!("{text:?}"))
-        }
+        let (_, text) = notifier.readiness().await?;
+        if text.contains("shutting down") { Ok(()) } else { Err(text) }
     })
     .await;
     notifier.term();
@@ -125,11 +112,11 @@ async fn a_second_signal_ends_a_process_whose_log_nobody_reads() {
 async fn processes_go_on_after_the_reader_of_their_logs_is_gone() {
     for options in unread() {
         let (mut stack, sink) = (options.start().await, Sink::start().await);
-        processes(&mut stack).for_each(Process::close_output);
+        stack.processes_mut().for_each(Process::close_output);
         stack.accept(&job(&sink, "a")).await;
         stack.wait_state(TOPIC, "a", "done", SOON).await;
         stack.skip_check();
-        for process in processes(&mut stack) {
+        for process in stack.processes_mut() {
             assert!(dropped(process).await > 0, "lines that cannot be written are counted");
             process.term();
             assert_eq!(process.wait_exit(SOON).await.code(), Some(0));
@@ -214,7 +201,7 @@ async fn a_redis_that_refuses_writes_leads_to_few_lines() {
     assert_eq!(stack.batch(&later).await.1["accepted"], 200);
     sink.wait_for(100, SOON).await;
     refuse_writes(stack.redis(), true).await;
-    let before: Vec<usize> = processes(&mut stack).map(|process| process.log().len()).collect();
+    let before: Vec<usize> = stack.processes_mut().map(|process| process.log().len()).collect();
     sink.answer(Answer::status(200));
     sink.release();
     // Long enough for a bound on lines per second.
@@ -223,7 +210,7 @@ async fn a_redis_that_refuses_writes_leads_to_few_lines() {
         submits.tick().await;
         assert_eq!(stack.submit(&job(&sink, "refused")).await.0, 503);
     }
-    for (process, before) in processes(&mut stack).zip(before) {
+    for (process, before) in stack.processes_mut().zip(before) {
         let log = process.log()[before..].to_owned();
         let lines = log.lines().count();
         assert!((1..=12).contains(&lines), "{lines} lines: {log}");

@@ -5,6 +5,7 @@ use std::time::Duration;
 use ringback_testkit::{Persistence, Proxy, RedisServer, Reply, Role, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
+use super::outage::accepted_again;
 use crate::cli::ringback;
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
@@ -16,7 +17,7 @@ fn stack(persistence: Persistence) -> StackOptions {
 }
 
 /// Jobs that are due in an hour.
-async fn accept(stack: &Stack, sink: &Sink, name: &str, count: usize) {
+pub(super) async fn accept(stack: &Stack, sink: &Sink, name: &str, count: usize) {
     for n in 0..count {
         stack.accept(&with(job(sink, &format!("{name}-{n}")), "delay", "1h")).await;
     }
@@ -39,14 +40,7 @@ async fn loses(stack: &Stack, sink: &Sink) -> Value {
 
 /// The detail of the check `store` on `/readyz`, once it is not ready.
 async fn unready(stack: &Stack) -> String {
-    let url = format!("http://{}/readyz", stack.apis[0].admin());
-    eventually(RECOVERY, "the API is not ready", async || {
-        let reply = reqwest::get(&url).await.map_err(|error| error.to_string())?;
-        let status = reply.status().as_u16();
-        let text = reply.text().await.map_err(|error| error.to_string())?;
-        if status == 503 && text.contains("has lost") { Ok(text) } else { Err(format!("{status} {text}")) }
-    })
-    .await
+    stack.apis[0].wait_readiness(503, "has lost", RECOVERY).await
 }
 
 #[tokio::test]
@@ -72,8 +66,7 @@ async fn an_emptied_store_that_synced_each_job_takes_no_more_until_the_loss_is_a
 
     let run_id = check.loss.expect("a loss").run_id;
     let other = accept_loss(&stack, "abc").await;
-    assert_eq!(other.status, 409, "{other:?}");
-    assert!(other.json()["detail"].as_str().is_some_and(|d| d.contains(&run_id)), "{other:?}");
+    other.refused(409, &run_id);
     for _ in 0..2 {
         let accepted = accept_loss(&stack, &run_id).await;
         assert_eq!(accepted.parts(), (200, json!({"run_id": run_id, "jobs": 40})));
@@ -155,12 +148,7 @@ async fn an_emptied_store_that_keeps_less_goes_on_by_itself_and_says_what_is_los
     let sink = Sink::start().await;
     accept(&stack, &sink, "early", 7).await;
     stack.redis_mut().restart_empty().await;
-    let late = job(&sink, "late");
-    eventually(RECOVERY, "submits are accepted again", async || match stack.submit(&late).await {
-        (200 | 201, _) => Ok(()),
-        (status, answer) => Err(format!("{status} {answer}")),
-    })
-    .await;
+    accepted_again(&stack, &job(&sink, "late")).await;
     sink.wait_for_job("late", 1, RECOVERY).await;
     let log = stack.apis[0].log();
     let lost: u64 = log
@@ -176,12 +164,7 @@ async fn an_emptied_store_that_keeps_less_goes_on_by_itself_and_says_what_is_los
 
 /// Waits until submits are accepted again though nobody has accepted a loss.
 async fn is_taken_back(stack: &mut Stack, sink: &Sink, name: &str) {
-    let late = job(sink, name);
-    eventually(RECOVERY, "submits are accepted again", async || match stack.submit(&late).await {
-        (200 | 201, _) => Ok(()),
-        (status, answer) => Err(format!("{status} {answer}")),
-    })
-    .await;
+    accepted_again(stack, &job(sink, name)).await;
     stack.ready(RECOVERY).await;
     assert_eq!(stack.check().await.loss, None);
     assert_eq!(stack.job(TOPIC, "early-0").await.0, 200);

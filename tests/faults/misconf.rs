@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringback_testkit::{RedisServer, Role, Sink, Stack, eventually};
 
 use super::durability::unready;
-use super::outage::{self, still_the_same_processes};
+use super::outage::{accepted_again, still_the_same_processes};
 use super::refusals::is_accepted;
 use crate::sample_jobs::{job, with};
 
@@ -49,7 +49,7 @@ async fn a_master_of_a_cluster_that_takes_no_writes_is_named_and_its_shards_alon
         .expect("CONFIG SET");
     save(node, "err").await;
 
-    for process in stack.apis.iter().chain(&stack.carriers).chain(&stack.notifiers) {
+    for process in stack.processes() {
         unready(process, &port.to_string()).await;
         unready(process, "MISCONF").await;
     }
@@ -69,9 +69,7 @@ async fn a_master_of_a_cluster_that_takes_no_writes_is_named_and_its_shards_alon
     save(&stack.cluster_mut().nodes()[(row + 1) % 3], "ok").await;
     stack.ready(RECOVERY).await;
     for id in &refused {
-        let job = job(&sink, id);
-        eventually(RECOVERY, "submits are accepted again", async || outage::accepted(&stack, &job).await)
-            .await;
+        accepted_again(&stack, &job(&sink, id)).await;
     }
     let all: Vec<_> = [before, refused].concat();
     sink.wait_for_jobs(&all, 1, RECOVERY).await;

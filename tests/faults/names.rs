@@ -174,10 +174,8 @@ async fn attempts_that_wait_for_a_silent_name_server_hold_no_threads_and_do_not_
         stack.accept(&with_all(job_for(&sink, &format!("silent-{n}"), "silent.example"), &fields)).await;
     }
     let attempts = async || {
-        let metrics = stack.notifiers[0].metrics().await;
-        let name = r#"ringback_notifier_attempts_total{result="retry"} "#;
-        let count = metrics.lines().find_map(|line| line.strip_prefix(name)?.parse::<usize>().ok());
-        count.unwrap_or(0)
+        let count = stack.notifiers[0].metric(r#"ringback_notifier_attempts_total{result="retry"}"#).await;
+        count.unwrap_or_default() as usize
     };
     eventually(SOON, "attempts fail", async || match attempts().await {
         400.. => Ok(()),

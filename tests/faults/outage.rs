@@ -5,9 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use ringback_testkit::figures::{Figure, Reached};
-use ringback_testkit::{
-    Answer, Persistence, RedisServer, Reply, Role, Sink, Stack, eventually, http_client, variable,
-};
+use ringback_testkit::{Answer, Persistence, RedisServer, Reply, Role, Sink, Stack, eventually, variable};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -42,8 +40,7 @@ async fn while_redis_is_gone_a_submit_is_refused_and_afterwards_all_that_was_acc
         is_refused(&stack, &job(&sink, &format!("refused-{n}")), Duration::from_secs(2)).await;
     }
     stack.redis_mut().restart().await;
-    let back = job(&sink, "back");
-    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &back).await).await;
+    accepted_again(&stack, &job(&sink, "back")).await;
 
     let mut ids: Vec<String> = (0..300).map(|n| format!("job-{n}")).collect();
     ids.push("back".to_owned());
@@ -75,10 +72,7 @@ async fn a_silent_redis_is_refused_like_an_absent_one() {
     assert!(took.iter().max() < Some(&BUSY), "{took:?}");
     stack.redis_mut().cont();
     // The refused submit may have been carried out when Redis went on: then this one finds it there.
-    eventually(RECOVERY, "submits are accepted again", async || {
-        accepted(&stack, &job(&sink, "silent")).await
-    })
-    .await;
+    accepted_again(&stack, &job(&sink, "silent")).await;
     sink.wait_for_job("silent", 1, RECOVERY).await;
     still_the_same_processes(&mut stack);
 }
@@ -100,8 +94,7 @@ async fn the_largest_batches_are_refused_by_a_silent_redis_in_time_too() {
     let took: [Duration; 5] = took.into();
     assert!(took.iter().max() < Some(&BUSY), "{took:?}");
     stack.redis_mut().cont();
-    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &job(&sink, "back")).await)
-        .await;
+    accepted_again(&stack, &job(&sink, "back")).await;
     still_the_same_processes(&mut stack);
 }
 
@@ -117,16 +110,9 @@ async fn a_redis_that_became_a_replica_is_reported_and_takes_nothing_until_it_is
     // Nobody listens there, so it keeps its data and waits.
     replica_of("127.0.0.1", "1").await;
     is_refused(&stack, &job(&sink, "refused"), Duration::from_secs(2)).await;
-    let admin = format!("http://{}/readyz", stack.apis[0].admin());
-    eventually(SOON, "the api is not ready", async || {
-        let answer = http_client().get(&admin).send().await.map_err(|e| e.to_string())?;
-        let (status, text) = (answer.status(), answer.text().await.unwrap_or_default());
-        if status == 503 && text.contains("replica") { Ok(()) } else { Err(format!("{status} {text}")) }
-    })
-    .await;
+    stack.apis[0].wait_readiness(503, "replica", SOON).await;
     replica_of("NO", "ONE").await;
-    let back = job(&sink, "back");
-    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &back).await).await;
+    accepted_again(&stack, &job(&sink, "back")).await;
     sink.wait_for_job("back", 1, RECOVERY).await;
     stack.ready(RECOVERY).await;
 }
@@ -153,8 +139,7 @@ async fn a_call_in_flight_while_redis_restarts_is_settled_afterwards() {
 async fn a_redis_that_lost_its_data_is_worked_with_again() {
     let (mut stack, sink) = (Stack::start().await, Sink::start().await);
     stack.redis_mut().restart().await;
-    let fresh = job(&sink, "fresh");
-    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &fresh).await).await;
+    accepted_again(&stack, &job(&sink, "fresh")).await;
     sink.wait_for_job("fresh", 1, RECOVERY).await;
     still_the_same_processes(&mut stack);
 }
@@ -176,8 +161,7 @@ async fn a_full_redis_refuses_new_jobs_and_still_drains() {
     stack.wait_count("done", 200, SOON).await;
 
     set_limit(&mut redis, 0).await;
-    let fits = job(&sink, "fits");
-    eventually(SOON, "submits are accepted again", async || accepted(&stack, &fits).await).await;
+    accepted_again(&stack, &job(&sink, "fits")).await;
     sink.wait_for_job("fits", 1, SOON).await;
 }
 
@@ -218,8 +202,7 @@ async fn fills_and_drains(stack: &mut Stack, sink: &Sink, cycle: u64, body: &str
     stack.add(Role::Notifier).await;
     sink.wait_for_jobs(&ids, 1, RECOVERY).await;
     let fits = format!("fits-{cycle}");
-    let job = job(sink, &fits);
-    eventually(RECOVERY, "submits are accepted again", async || accepted(stack, &job).await).await;
+    accepted_again(stack, &job(sink, &fits)).await;
     sink.wait_for_job(&fits, 1, SOON).await;
     still_the_same_processes(stack);
     set_limit(&mut redis, 0).await;
@@ -288,6 +271,11 @@ pub(super) async fn accepted(stack: &Stack, job: &Value) -> Result<(), String> {
     }
 }
 
+/// Waits until a job is accepted.
+pub(super) async fn accepted_again(stack: &Stack, job: &Value) {
+    eventually(RECOVERY, "submits are accepted again", async || accepted(stack, job).await).await;
+}
+
 async fn set_limit(redis: &mut redis::aio::MultiplexedConnection, bytes: u64) {
     let mut config = redis::cmd("CONFIG");
     config.arg("SET").arg("maxmemory").arg(bytes).query_async::<()>(redis).await.expect("CONFIG SET");
@@ -295,7 +283,7 @@ async fn set_limit(redis: &mut redis::aio::MultiplexedConnection, bytes: u64) {
 
 /// Nobody has ended: they have recovered by themselves.
 pub(super) fn still_the_same_processes(stack: &mut Stack) {
-    for process in stack.apis.iter_mut().chain(&mut stack.carriers).chain(&mut stack.notifiers) {
+    for process in stack.processes_mut() {
         assert_eq!(process.exit_status(), None, "{}", process.log());
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::history::{FaultClass, Invariant, InvariantResult};
 use ringback_testkit::recorded::{Bounds, Recorded, RecordedJob};
-use ringback_testkit::{Process, Role, Sink, Stack, eventually, variable};
+use ringback_testkit::{Process, Role, Sink, Stack, variable};
 use tokio::time::{Instant, sleep};
 
 use super::recorded_load::TOPIC;
@@ -100,12 +100,5 @@ async fn pause_all_but(survivor: usize, recorded: &Recorded, carriers: &mut [Pro
 
 /// Waits until a carrier holds so many shards.
 async fn holds(carrier: &Process, shards: usize) {
-    eventually(SOON, &format!("a carrier holds {shards} shards"), async || {
-        let page = carrier.metrics().await;
-        let line =
-            page.lines().find(|line| line.starts_with("ringback_carrier_held_shards")).unwrap_or_default();
-        let held = line.rsplit(' ').next().and_then(|held| held.parse::<usize>().ok());
-        if held == Some(shards) { Ok(()) } else { Err(format!("{held:?}")) }
-    })
-    .await;
+    carrier.wait_metric("ringback_carrier_held_shards", shards as f64, SOON).await;
 }

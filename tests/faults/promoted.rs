@@ -6,18 +6,13 @@ use std::time::Duration;
 use ringback_testkit::{Persistence, RedisServer, Sink, Stack, eventually};
 use serde_json::json;
 
-use super::outage::{accepted, still_the_same_processes};
+use super::lost_data::accept;
+use super::outage::{accepted_again, still_the_same_processes};
 use super::replicated::start;
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 /// How long it may take until everything works again.
 const RECOVERY: Duration = Duration::from_secs(60);
-
-async fn accept(stack: &Stack, sink: &Sink, name: &str, count: usize) {
-    for n in 0..count {
-        stack.accept(&with(job(sink, &format!("{name}-{n}")), "delay", "1h")).await;
-    }
-}
 
 /// Waits until a loss is noticed, accepts it, and returns how many jobs it has.
 async fn loss(stack: &Stack, sink: &Sink) -> u64 {
@@ -54,8 +49,7 @@ async fn a_replica_that_lags_for_long_and_takes_over_is_a_loss() {
     master.kill();
     proxy.lead_to(replica.port());
     assert_eq!(loss(&stack, &sink).await, 21);
-    let after = job(&sink, "after");
-    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &after).await).await;
+    accepted_again(&stack, &job(&sink, "after")).await;
     sink.wait_for_job("after", 1, SOON).await;
     assert_eq!(stack.job(TOPIC, "kept-0").await.0, 200);
     assert_eq!(stack.job(TOPIC, "lost-0").await.0, 404);
@@ -94,8 +88,7 @@ async fn a_master_of_a_cluster_that_comes_back_empty_is_a_loss() {
     accept(&stack, &sink, "job", COUNT).await;
     stack.cluster_mut().node_mut(1).restart_empty().await;
     let jobs = loss(&stack, &sink).await;
-    let after = job(&sink, "after");
-    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &after).await).await;
+    accepted_again(&stack, &job(&sink, "after")).await;
     let mut lost = 0;
     for n in 0..COUNT {
         lost += u64::from(stack.job(TOPIC, &format!("job-{n}")).await.0 == 404);

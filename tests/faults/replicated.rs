@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::durability::unready;
-use super::outage::{accepted, still_the_same_processes};
+use super::outage::{accepted_again, still_the_same_processes};
 use crate::raw_post::{JSON, raw_post};
 use crate::sample_jobs::{SOON, TOPIC, job, with, without};
 
@@ -104,7 +104,7 @@ async fn jobs_that_no_replica_had_are_no_loss_when_a_replica_takes_over() {
     let second = server().await;
     second.follow(&replica).await;
     let after = far("after");
-    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &after).await).await;
+    accepted_again(&stack, &after).await;
     stack.ready(RECOVERY).await;
     for n in 0..40 {
         assert_eq!(stack.job(TOPIC, &format!("kept-{n}")).await.0, 200);
@@ -162,8 +162,7 @@ async fn nothing_acknowledged_is_lost_when_the_master_is_killed_and_its_replica_
     sink.wait_for_job("due", 1, RECOVERY).await;
     let second = server().await;
     second.follow(&replica).await;
-    let after = job(&sink, "after");
-    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &after).await).await;
+    accepted_again(&stack, &job(&sink, "after")).await;
     for id in &ids {
         assert_eq!(stack.job(TOPIC, id).await.0, 200, "{id} of {} is lost", ids.len());
     }

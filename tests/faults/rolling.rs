@@ -148,11 +148,9 @@ async fn roll(options: StackOptions, restarts: usize) -> Counts {
 
     sink.wait_for_jobs(&submitted.pushed, 1, Duration::from_secs(60)).await;
     let ended = (submitted.pushed.len() + submitted.pulled.len(), submitted.cancelled.len());
-    eventually(Duration::from_secs(60), "every job has ended", async || {
-        let states = &stack.stats().await["states"];
-        if states["done"] == ended.0 && states["cancelled"] == ended.1 { Ok(()) } else { Err(states.clone()) }
-    })
-    .await;
+    let has_ended =
+        |stats: &Value| stats["states"]["done"] == ended.0 && stats["states"]["cancelled"] == ended.1;
+    stack.wait_get("/v1/stats", Duration::from_secs(60), has_ended).await;
     let states = &stack.stats().await["states"];
     assert_eq!(states["dead"], 0, "nothing is dead: {states}");
     let (counts, missing) = (sink.counts(), submitted.pulled.iter().find(|id| !consumed.contains(id)));

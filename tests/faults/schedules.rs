@@ -69,13 +69,9 @@ async fn a_carrier_killed_at_its_firings_loses_none_and_makes_none_twice() {
 /// Pauses a schedule once nothing of it is left to be made, and checks its jobs. Returns how many there are.
 async fn fires_each_time_once(stack: &Stack, sink: &Sink, id: &str) -> usize {
     let path = format!("/v1/schedules/{id}");
-    eventually(SOON, "nothing is left to be made up for", async || {
-        let found = stack.get(&path).await.expect(200);
-        let next = time(&found["next_at"]);
-        // Nor comes a time at the moment of the pause.
-        if next > now() + SignedDuration::from_millis(300) { Ok(()) } else { Err(found) }
-    })
-    .await;
+    // Nor comes a time at the moment of the pause.
+    let is_ahead = |found: &Value| time(&found["next_at"]) > now() + SignedDuration::from_millis(300);
+    stack.wait_get(&path, SOON, is_ahead).await;
     let paused = stack.post_empty(&format!("{path}/pause")).await.expect(200);
     let fired = paused["fired"].as_u64().expect("a number") as usize;
     let of = |id: &str| format!("{id}~");

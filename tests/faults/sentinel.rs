@@ -10,7 +10,7 @@ use ringback_testkit::{RedisSentinel, RedisServer, Role, Sink, Stack, eventually
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::outage::{accepted, still_the_same_processes};
+use super::outage::{accepted_again, still_the_same_processes};
 use super::steady_load::{CALLERS, SteadyLoad};
 use crate::sample_jobs::{SOON, job, with};
 
@@ -29,7 +29,7 @@ async fn works_again(stack: &mut Stack, sink: &Sink, name: &str) {
     let ids: Vec<_> = (0..20).map(|n| format!("{name}-{n}")).collect();
     for id in &ids {
         let job = with(job(sink, id), "delay", "500ms");
-        eventually(RECOVERY, "a submit is accepted again", async || accepted(stack, &job).await).await;
+        accepted_again(stack, &job).await;
     }
     sink.wait_for_jobs(&ids, 1, RECOVERY).await;
     stack.ready(RECOVERY).await;
@@ -135,11 +135,7 @@ async fn a_replica_that_lags_and_takes_over_shows_a_loss() {
     works_again(&mut stack, &sink, "after").await;
     let left = stack.count_in("delayed").await;
     assert!(left < 200, "nothing was lost");
-    eventually(SOON, "the loss is logged", async || {
-        let log = stack.apis[0].log();
-        if log.contains("the store has lost accepted jobs") { Ok(()) } else { Err(log) }
-    })
-    .await;
+    stack.apis[0].wait_log("the store has lost accepted jobs", SOON).await;
 }
 
 #[tokio::test]
@@ -160,11 +156,7 @@ async fn a_wrong_name_ends_a_process_and_sentinels_that_are_away_are_waited_for(
         Stack::options().store(&url).count(Role::Carrier, 0).count(Role::Notifier, 0).count(Role::Api, 0);
     let stack = spec.start().await;
     let mut process = stack.spec(Role::Carrier).start();
-    eventually(SOON, "the process says what it waits for", async || {
-        let log = process.log();
-        if log.contains("no sentinel answers") { Ok(()) } else { Err(log) }
-    })
-    .await;
+    process.wait_log("no sentinel answers", SOON).await;
     set.sentinel_mut(1).restart().await;
     process.ready(RECOVERY).await;
 }

@@ -3,7 +3,7 @@
 
 use std::process::Stdio;
 
-use ringback_testkit::{ProcessSpec, eventually, free_port, http_client};
+use ringback_testkit::{ProcessSpec, free_port, http_client};
 use tempfile::TempDir;
 
 use crate::sample_jobs::SOON;
@@ -140,11 +140,7 @@ async fn a_password_is_neither_printed_nor_logged_nor_shown_while_its_server_is_
     for (process, spec) in &started {
         let (code, text) = output(spec.clone().arg("--print-config")).await;
         assert!(code == Some(0) && text.contains("***") && !text.contains(CANARY), "{code:?} {text}");
-        eventually(SOON, "it says that a server is away", async || {
-            let log = process.log();
-            if log.contains("is unavailable") { Ok(()) } else { Err(log) }
-        })
-        .await;
+        process.wait_log("is unavailable", SOON).await;
         for page in ["readyz", "metrics"] {
             let answer = http_client().get(format!("http://{}/{page}", process.admin())).send().await;
             let text = answer.expect("it answers").text().await.expect("text");

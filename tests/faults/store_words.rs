@@ -3,9 +3,8 @@
 
 use std::path::Path;
 
-use http::StatusCode;
 use redis::aio::MultiplexedConnection;
-use ringback_testkit::{Process, ProcessSpec, RedisServer, Sink, Stack, eventually, free_port, http_client};
+use ringback_testkit::{ProcessSpec, RedisServer, Sink, Stack, eventually, free_port};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -84,19 +83,9 @@ async fn what_passes_by_itself_is_waited_out() {
         started.push((api(&url).start(), words));
     }
     for (process, words) in &mut started {
-        eventually(SOON, "it waits", async || {
-            let log = process.log();
-            if log.contains("the store is unavailable; retrying") { Ok(()) } else { Err(log) }
-        })
-        .await;
+        process.wait_log("the store is unavailable; retrying", SOON).await;
         assert_eq!(process.exit_status(), None, "{}: {}", words.escape_ascii(), process.log());
     }
-}
-
-async fn ready_text(process: &Process) -> (StatusCode, String) {
-    let answer =
-        http_client().get(format!("http://{}/readyz", process.admin())).send().await.expect("it answers");
-    (answer.status(), answer.text().await.expect("text"))
 }
 
 async fn set(redis: &mut MultiplexedConnection, name: &str, value: &str) {
@@ -112,8 +101,8 @@ async fn a_store_that_begins_to_evict_is_noticed_within_seconds_and_takes_no_new
     let mut redis = server.client().await;
     set(&mut redis, "maxmemory-policy", "allkeys-lru").await;
     eventually(SOON, "nobody is ready", async || {
-        for process in stack.apis.iter().chain(&stack.carriers).chain(&stack.notifiers) {
-            let (status, text) = ready_text(process).await;
+        for process in stack.processes() {
+            let (status, text) = process.readiness().await?;
             if status != 503 || !text.contains("maxmemory-policy of the store is allkeys-lru") {
                 return Err(format!("{status} {text}"));
             }
@@ -122,12 +111,12 @@ async fn a_store_that_begins_to_evict_is_noticed_within_seconds_and_takes_no_new
     })
     .await;
     assert!(!is_accepted(&stack, &job(&sink, "evicted"), "").await);
-    assert!(stack.carriers[0].metrics().await.contains("\nringback_store_evicts_keys 1\n"));
+    assert_eq!(stack.carriers[0].metric("ringback_store_evicts_keys").await, Some(1.0));
     assert!(stack.apis[0].log().contains("submits are refused until then"));
     set(&mut redis, "maxmemory-policy", "noeviction").await;
     stack.ready(SOON).await;
     assert!(is_accepted(&stack, &job(&sink, "kept"), "").await);
-    assert!(stack.carriers[0].metrics().await.contains("\nringback_store_evicts_keys 0\n"));
+    assert_eq!(stack.carriers[0].metric("ringback_store_evicts_keys").await, Some(0.0));
     for process in stack.apis.iter_mut().chain(&mut stack.carriers) {
         assert_eq!(process.exit_status(), None);
     }

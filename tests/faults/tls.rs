@@ -10,7 +10,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use ringback_testkit::{NameServer, Role, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{NameServer, Role, Sink, Stack, StackOptions};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -185,10 +185,7 @@ async fn the_authorities_of_receivers_are_read_again_at_sighup_unless_they_canno
     assert_eq!(sent("before", "dead").await["last"]["error"], "tls-unknown-issuer");
     let mut says = async |text: &str| {
         notifier.hang_up();
-        eventually(SOON, "it has read", async || {
-            notifier.log().contains(text).then_some(()).ok_or("not yet")
-        })
-        .await;
+        notifier.wait_log(text, SOON).await;
     };
     // As some editors save it.
     let marked = [&b"\xef\xbb\xbf"[..], &std::fs::read(file("authority.pem")).expect("a file")].concat();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
 use ringback_core::contract::{FeedPosition, Options};
 use ringback_store::{Store, settings};
-use ringback_testkit::{PostgresServer, Role, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{PostgresServer, Process, Role, Sink, Stack, StackOptions, eventually};
 use tempfile::TempDir;
 
 use crate::archive::database::Database;
@@ -95,22 +95,22 @@ pub(super) fn within(by: Duration) -> Timestamp {
     SystemClock.now().plus(by)
 }
 
-/// A time before now.
-pub(super) fn ago(by: Duration) -> Timestamp {
-    Timestamp::from_millis(SystemClock.now().as_millis() - by.as_millis() as u64)
-}
-
 /// The value of a counter of rows, over all processes that load them.
 pub(super) async fn rows(stack: &Stack, result: &str) -> u64 {
     let mut sum = 0;
     for process in &stack.feeds {
-        let label = format!("result=\"{result}\"");
-        let metrics = process.metrics().await;
-        let lines = metrics.lines().filter(|line| line.starts_with("ringback_feed_rows_total{"));
-        let values = lines.filter(|line| line.contains(&label)).filter_map(|line| line.rsplit(' ').next());
-        sum += values.map(|value| value.parse::<u64>().expect("a count")).sum::<u64>();
+        sum += loaded(process, result).await;
     }
     sum
+}
+
+/// The value of this counter for one process.
+pub(super) async fn loaded(process: &Process, result: &str) -> u64 {
+    let metrics = process.metrics().await;
+    let label = format!("result=\"{result}\"");
+    let lines = metrics.lines().filter(|line| line.starts_with("ringback_feed_rows_total{"));
+    let values = lines.filter(|line| line.contains(&label)).filter_map(|line| line.rsplit(' ').next());
+    values.map(|value| value.parse::<u64>().expect("a count")).sum()
 }
 
 /// Waits until so many rows had a result.

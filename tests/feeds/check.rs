@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use ringback_testkit::{Role, Sink, Stack};
 
-use super::business::{Business, TOPIC, UNPAID, ago, feeding, within};
+use super::business::{Business, TOPIC, UNPAID, feeding, within};
+use crate::contract::workbench::ago;
 
 const LONG: Duration = Duration::from_secs(600);
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{PostgresServer, Role, Sink, eventually};
+use ringback_testkit::{PostgresServer, Role, Sink};
 use serde_json::json;
 
-use super::business::{Business, TOPIC, ago, feeding, wait_rows};
+use super::business::{Business, TOPIC, feeding, wait_rows};
 use crate::archive::database::Database;
+use crate::contract::workbench::ago;
 use crate::sample_jobs::SOON;
 
 const ALL: &str = "due_at >= :from and due_at < :to and id > :after order by id limit :limit";
@@ -143,9 +144,5 @@ async fn an_id_in_sqlite_that_is_no_text_is_left_out_and_ids_of_two_types_are_a_
     let mut stack = feeding(&file, 0).start().await;
     let feed = stack.spec(Role::Feed).start();
     stack.feeds.push(feed);
-    eventually(SOON, "the mistake is named", async || {
-        let log = stack.feeds[0].log();
-        if log.contains("compares :after with integers") { Ok(()) } else { Err(log) }
-    })
-    .await;
+    stack.feeds[0].wait_log("compares :after with integers", SOON).await;
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use ringback_testkit::{Role, Sink, eventually};
 
-use super::business::{Business, ago, feeding};
+use super::business::{Business, feeding};
+use crate::contract::workbench::ago;
 use crate::sample_jobs::SOON;
 
 /// The points between its steps.

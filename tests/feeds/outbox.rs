@@ -102,11 +102,7 @@ async fn rows_wait_while_the_store_is_away_and_while_the_database_restarts() {
     drop(notifier);
     stack.redis_mut().stop();
     business.database.execute(&insert(&sink, "a")).await;
-    eventually(SOON, "the feed has noticed", async || {
-        let log = stack.feeds[0].log();
-        if log.contains("cannot be loaded") { Ok(()) } else { Err(log) }
-    })
-    .await;
+    stack.feeds[0].wait_log("cannot be loaded", SOON).await;
     assert_eq!(left(&business, "select id from ringback_outbox").await, ["a"]);
     stack.redis_mut().cont();
     let Database::Postgres(server) = &mut business.database else { unreachable!() };

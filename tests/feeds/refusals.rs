@@ -7,7 +7,8 @@ use http::Method;
 use ringback_testkit::{Role, Sink, Stack, eventually};
 use serde_json::json;
 
-use super::business::{Business, TOPIC, ago, feeding, rows, set_position, wait_rows, within};
+use super::business::{Business, TOPIC, feeding, rows, set_position, wait_rows, within};
+use crate::contract::workbench::ago;
 use crate::http::tenants::{Caller, ROOT};
 use crate::sample_jobs::SOON;
 
@@ -114,11 +115,7 @@ async fn a_tenant_that_has_all_its_jobs_still_has_jobs_cancelled() {
 }
 
 async fn says(stack: &Stack, text: &str) {
-    eventually(SOON, text, async || {
-        let log = stack.feeds[0].log();
-        if log.contains(text) { Ok(()) } else { Err(log) }
-    })
-    .await;
+    stack.feeds[0].wait_log(text, SOON).await;
 }
 
 #[tokio::test]

@@ -5,9 +5,10 @@ use std::fs;
 use std::time::Duration;
 
 use ringback_testkit::{Role, Sink, Stack, eventually};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::business::{Business, TOPIC, UNPAID, ago, feeding, within};
+use super::business::{Business, TOPIC, UNPAID, feeding, loaded, within};
+use crate::contract::workbench::ago;
 use crate::sample_jobs::SOON;
 
 const LONG: Duration = Duration::from_secs(600);
@@ -101,19 +102,11 @@ async fn a_process_that_stood_still_changes_nothing_back() {
     business.database.execute("update orders set body = '{\"n\":3}'").await;
     let other = stack.spec(Role::Feed).start();
     stack.feeds.push(other);
-    let is = async |stack: &Stack, n: u64| {
-        let job = stack.get(&format!("/v1/jobs/{TOPIC}/a?include=request")).await.expect(200);
-        if job["request"]["body"] == json!({"n": n}) { Ok(()) } else { Err(job) }
-    };
-    eventually(SOON, "the other process has loaded the last change", async || is(&stack, 3).await).await;
+    let (path, third) = (format!("/v1/jobs/{TOPIC}/a?include=request"), json!({"n": 3}));
+    let is_third = |job: &Value| job["request"]["body"] == third;
+    stack.wait_get(&path, SOON, is_third).await;
     stack.feeds[0].cont();
-    eventually(SOON, "the process that stood still says so", async || {
-        let log = stack.feeds[1].log();
-        if log.contains("loads all rows again") { Ok(()) } else { Err(log) }
-    })
-    .await;
-    eventually(SOON, "the job is as the row is", async || is(&stack, 3).await).await;
-    let changed = stack.feeds[1].metrics().await;
-    let replaced = changed.lines().find(|line| line.contains("result=\"replaced\"")).unwrap_or_default();
-    assert!(replaced.ends_with(" 2"), "it was changed back once: {replaced}");
+    stack.feeds[1].wait_log("loads all rows again", SOON).await;
+    stack.wait_get(&path, SOON, is_third).await;
+    assert_eq!(loaded(&stack.feeds[1], "replaced").await, 2, "it was changed back once");
 }

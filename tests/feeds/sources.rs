@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ringback_testkit::{PostgresServer, Process, Role, Sink, Stack, eventually, http_client};
+use ringback_testkit::{PostgresServer, Process, Role, Sink, Stack};
 
 use super::business::{Business, UNPAID, feeding, within};
 use crate::archive::database::Database;
@@ -12,13 +12,7 @@ use crate::sample_jobs::SOON;
 const LONG: Duration = Duration::from_secs(600);
 
 pub(super) async fn says(process: &Process, status: u16, part: &str) {
-    eventually(SOON, &format!("it says {part}"), async || {
-        let url = format!("http://{}/readyz", process.admin());
-        let answer = http_client().get(url).send().await.map_err(|error| error.to_string())?;
-        let (found, text) = (answer.status().as_u16(), answer.text().await.unwrap_or_default());
-        if found == status && text.contains(part) { Ok(()) } else { Err(format!("{found} {text}")) }
-    })
-    .await;
+    process.wait_readiness(status, part, SOON).await;
 }
 
 #[tokio::test]
@@ -41,11 +35,7 @@ async fn a_file_that_is_replaced_is_read_from_the_next_pass_on_and_one_that_is_r
     other.insert(&sink, &[("after", within(LONG))]).await;
     let stack = feeding(&business.orders(), 1).start().await;
     let is_loaded = async |id: &str| {
-        eventually(SOON, "the row is a job", async || {
-            let status = stack.get(&format!("/v1/jobs/order.unpaid/{id}")).await.status;
-            if status == 200 { Ok(()) } else { Err(status.to_string()) }
-        })
-        .await;
+        stack.wait_status(&format!("/v1/jobs/order.unpaid/{id}"), 200, SOON).await;
     };
     is_loaded("before").await;
     let [from, to] = [&other, &business].map(|it| it.database.url().replace("sqlite:", ""));

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{Role, Sink, eventually};
+use ringback_testkit::{Role, Sink};
 use serde_json::json;
 
-use super::business::{Business, TOPIC, UNPAID, ago, feeding, rows, set_position, wait_rows, within};
+use super::business::{Business, TOPIC, UNPAID, feeding, rows, set_position, wait_rows, within};
 use super::sources::says;
 use crate::archive::database::Database;
+use crate::contract::workbench::ago;
 use crate::sample_jobs::SOON;
 
 const LONG: Duration = Duration::from_secs(600);
@@ -107,15 +108,8 @@ async fn a_process_that_forgets_ended_jobs_too_early_is_noticed_until_it_is_gone
     business.insert(&sink, &[("a", within(LONG))]).await;
     wait_rows(&stack, "submitted", 1).await;
     drop(shorter);
-    eventually(GONE, "nothing is forgotten early any more", async || {
-        let log = stack.feeds[0].log();
-        if log.contains("all processes keep ended jobs for as long as the feed needs") {
-            Ok(())
-        } else {
-            Err(log)
-        }
-    })
-    .await;
+    let log = "all processes keep ended jobs for as long as the feed needs";
+    stack.feeds[0].wait_log(log, GONE).await;
     says(&stack.feeds[0], 200, "this process loads it").await;
 }
 
@@ -161,11 +155,7 @@ async fn what_becomes_due_while_the_feed_or_its_database_is_away_is_delivered() 
     let Database::Postgres(server) = &mut business.database else { unreachable!() };
     server.kill();
     stack.feeds[0].restart();
-    eventually(SOON, "the feed says what is wrong", async || {
-        let log = stack.feeds[0].log();
-        if log.contains("the feed cannot be loaded") { Ok(()) } else { Err(log) }
-    })
-    .await;
+    stack.feeds[0].wait_log("the feed cannot be loaded", SOON).await;
     server.restart().await;
     sink.wait_for_job("b", 1, SOON).await;
     wait_rows(&stack, "unchanged", 2).await;

@@ -121,11 +121,7 @@ async fn each_call_that_changes_something_leaves_one_entry_without_secrets() {
         let ask_key = json!({"tenant": "acme", "scopes": ["submit", "read", "manage", "import", "consume"]});
         let (acme, id, key) = Caller::made(&stack, &ask_key).await;
         if has_archive {
-            eventually(SOON, "the archive has its tables", async || {
-                let reply = acme.get(&stack, "/v1/history").await;
-                if reply.status == 200 { Ok(()) } else { Err(reply.status) }
-            })
-            .await;
+            acme.wait_status(&stack, "/v1/history", 200).await;
         } else {
             lose_jobs(&stack).await;
         }
@@ -300,11 +296,8 @@ async fn hostile_texts_are_data_and_the_trace_of_a_caller_is_kept() {
 
 /// The entries of a stack without keys, once there are so many.
 async fn logged(stack: &Stack, count: usize) -> Value {
-    eventually(SOON, "the entries", async || {
-        let items = stack.get("/v1/audit-log").await.json()["items"].clone();
-        if items.as_array().is_some_and(|items| items.len() == count) { Ok(items) } else { Err(items) }
-    })
-    .await
+    let is_all = |log: &Value| log["items"].as_array().is_some_and(|items| items.len() == count);
+    stack.wait_get("/v1/audit-log", SOON, is_all).await["items"].clone()
 }
 
 #[tokio::test]
@@ -352,11 +345,7 @@ async fn a_store_that_is_away_changes_no_answer_and_the_entry_is_in_the_log() {
     stack.accept(&json!({"topic": "t", "id": "a", "delay": "1h"})).await;
     stack.delete("/v1/jobs/t/a").await.expect(200);
     stack.redis_mut().kill();
-    eventually(2 * SOON, "the failure is counted", async || {
-        let metrics = stack.apis[0].metrics().await;
-        if metrics.contains("ringback_audit_log_failures_total 1") { Ok(()) } else { Err(metrics) }
-    })
-    .await;
+    stack.apis[0].wait_metric("ringback_audit_log_failures_total", 1.0, 2 * SOON).await;
     let log = stack.apis[0].log();
     assert!(
         log.contains("an entry is missing in the audit log of the store") && log.contains("\\\"cancel\\\""),

@@ -52,11 +52,7 @@ async fn count(stack: &Stack, topic: &str, state: &str) -> u64 {
 
 /// Waits until this many notices are pending.
 async fn wait_pending(stack: &Stack, deaths: u64) {
-    eventually(SOON, &format!("{deaths} deaths are in the outbox"), async || {
-        let stats = stack.stats().await;
-        if stats["outbox"]["deaths"] == deaths { Ok(()) } else { Err(stats) }
-    })
-    .await;
+    stack.wait_get("/v1/stats", SOON, |stats| stats["outbox"]["deaths"] == deaths).await;
 }
 
 pub(super) async fn outbox_is_empty(stack: &Stack) {
@@ -81,8 +77,7 @@ async fn the_notice_of_a_dead_job_agrees_with_what_the_api_shows() {
         outbox_is_empty(&stack).await;
         assert_eq!(notices(&sink, "/dead", 2).await.len(), 2, "one notice each");
         let relay = stack.carriers.first().or(stack.ups.first()).expect("a carrier runs");
-        let text = relay.metrics().await;
-        assert!(text.lines().any(|line| line == "ringback_carrier_notices_published_total 2"), "{text}");
+        assert_eq!(relay.metric("ringback_carrier_notices_published_total").await, Some(2.0));
         assert_eq!(stack.count_in("dead").await, 2);
     }
 }

@@ -48,20 +48,13 @@ async fn progress(stack: &Stack, location: &str) -> Value {
 }
 
 async fn wait_done(stack: &Stack, location: &str) -> Value {
-    eventually(Duration::from_secs(60), "the bulk operation is done", async || {
-        let now = progress(stack, location).await;
-        if now["state"] == "done" { Ok(now) } else { Err(now) }
-    })
-    .await
+    stack.wait_get(location, Duration::from_secs(60), |now| now["state"] == "done").await
 }
 
 /// Waits until a bulk operation has revived some jobs; they must be fewer than `most`.
 async fn wait_begun(stack: &Stack, location: &str, most: u64) -> u64 {
-    let now = eventually(SOON, "some are revived", async || {
-        let now = progress(stack, location).await["changed"].as_u64().expect("a number");
-        if now > 0 { Ok(now) } else { Err(now) }
-    })
-    .await;
+    let begun = stack.wait_get(location, SOON, |now| now["changed"].as_u64() > Some(0)).await;
+    let now = begun["changed"].as_u64().expect("a number");
     assert!(now < most, "{now} are revived already");
     now
 }
@@ -132,8 +125,7 @@ async fn dead_jobs_are_purged_by_filter_and_by_name() {
         assert_eq!(call(&stack, Method::DELETE, "/dead/revive").await.json()["id"], "revive");
         stack.accept(&json!({"topic": TOPIC, "id": "ready", "url": "http://127.0.0.1:9/"})).await;
         let refused = call(&stack, Method::DELETE, "/dead/ready").await;
-        assert_eq!(refused.status, 409);
-        assert!(refused.json()["detail"].as_str().expect("a detail").contains("is ready, not dead"));
+        refused.refused(409, "is ready, not dead");
         assert_eq!((stack.count_in("dead").await, stack.count_in("purged").await), (3, 1202));
     }
 }
@@ -194,12 +186,9 @@ async fn a_bulk_revive_waits_for_a_carrier() {
     stack.add(Role::Carrier).await;
     assert_eq!(wait_done(&stack, &location).await["changed"], 50);
     assert_eq!(stack.count_in("ready").await, 50);
-    let line = "ringback_carrier_changed_jobs_total{action=\"revive\"} 50";
-    eventually(SOON, line, async || {
-        let text = stack.carriers[0].metrics().await;
-        if text.lines().any(|have| have == line) { Ok(()) } else { Err(text) }
-    })
-    .await;
+    stack.carriers[0]
+        .wait_metric(r#"ringback_carrier_changed_jobs_total{action="revive"}"#, 50.0, SOON)
+        .await;
 }
 
 #[tokio::test]
@@ -267,13 +256,7 @@ async fn too_many_bulk_operations_and_wrong_fields_are_refused() {
         revive(&stack, json!({"rate": 1})).await;
     }
     let refused = stack.post(REVIVE, &json!({"rate": 1})).await;
-    assert_eq!(refused.status, 409);
-    assert!(
-        refused.json()["detail"]
-            .as_str()
-            .expect("a detail")
-            .contains("16 bulk operations are already running")
-    );
+    refused.refused(409, "16 bulk operations are already running");
     let empty = stack.post_empty(REVIVE).await;
     assert_eq!(empty.status, 409, "a call without a body is one for all");
 

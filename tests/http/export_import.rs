@@ -285,11 +285,7 @@ async fn an_export_that_loses_redis_breaks_off() {
     stack.redis_mut().kill();
     stack.skip_check();
     breaks_off(export).await;
-    eventually(SOON, "it is logged", async || {
-        let log = stack.apis[0].log();
-        if log.contains("export aborted") { Ok(()) } else { Err(log) }
-    })
-    .await;
+    stack.apis[0].wait_log("export aborted", SOON).await;
 }
 
 #[tokio::test]

@@ -59,25 +59,21 @@ async fn the_metrics_of_each_role_are_those_that_are_documented() {
 #[tokio::test]
 async fn the_metrics_count_submits_passes_and_attempts() {
     let (stack, _sink) = after_some_traffic(Stack::options()).await;
-    let lines = [
-        (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="created"} 5"#),
-        (&stack.apis[0], "ringback_api_pulled_jobs_total 1"),
-        (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="repeated"} 1"#),
-        (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="conflict"} 1"#),
-        (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="invalid"} 1"#),
-        (&stack.carriers[0], "ringback_carrier_promoted_jobs_total 2"),
-        (&stack.carriers[0], "ringback_carrier_expired_pull_leases_total 1"),
-        (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="complete"} 3"#),
-        (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="retry"} 1"#),
-        (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="bury"} 1"#),
-        (&stack.notifiers[0], "ringback_notifier_in_flight_jobs 0"),
+    let counts = [
+        (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="created"}"#, 5.0),
+        (&stack.apis[0], "ringback_api_pulled_jobs_total", 1.0),
+        (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="repeated"}"#, 1.0),
+        (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="conflict"}"#, 1.0),
+        (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="invalid"}"#, 1.0),
+        (&stack.carriers[0], "ringback_carrier_promoted_jobs_total", 2.0),
+        (&stack.carriers[0], "ringback_carrier_expired_pull_leases_total", 1.0),
+        (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="complete"}"#, 3.0),
+        (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="retry"}"#, 1.0),
+        (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="bury"}"#, 1.0),
+        (&stack.notifiers[0], "ringback_notifier_in_flight_jobs", 0.0),
     ];
-    for (process, line) in lines {
-        eventually(SOON, line, async || {
-            let text = process.metrics().await;
-            if text.lines().any(|have| have == line) { Ok(()) } else { Err(text) }
-        })
-        .await;
+    for (process, name, value) in counts {
+        process.wait_metric(name, value, SOON).await;
     }
 }
 
@@ -132,11 +128,7 @@ async fn after_some_traffic(options: StackOptions) -> (Stack, Sink) {
     }
     let second = json!({"every": "1s", "until": (now() + SOON).to_string(), "job": {"topic": "of-schedule"}});
     stack.put("/v1/schedules/second", &second).await.expect(201);
-    eventually(SOON, "it fires", async || {
-        let found = stack.get("/v1/schedules/second").await.expect(200);
-        if found["fired"].as_u64() >= Some(1) { Ok(()) } else { Err(found) }
-    })
-    .await;
+    stack.wait_get("/v1/schedules/second", SOON, |found| found["fired"].as_u64() >= Some(1)).await;
     stack.delete("/v1/schedules/second").await.expect(200);
     assert!(events.chunk().await.expect("the stream goes on").is_some());
     (stack, sink)

@@ -1,6 +1,6 @@
 //! Accepted jobs that are gone from the store: after a repair they stay counted as missing, and every place shows it.
 
-use ringback_testkit::{Persistence, RedisServer, Role, Stack, eventually};
+use ringback_testkit::{Persistence, RedisServer, Role, Stack};
 use serde_json::json;
 
 use crate::cli::ringback;
@@ -37,12 +37,7 @@ async fn a_job_that_a_repair_finds_gone_is_shown_as_missing_after_all_were_resta
     assert_eq!((&states["missing"], &states["purged"]), (&json!(1), &json!(0)), "{states}");
     let run = ringback(&server, &["stats"]).await;
     assert!(run.out.contains("missing       1\n"), "{run:?}");
-    eventually(SOON, "the carrier counts it", async || {
-        let metrics = stack.carriers[0].metrics().await;
-        let line = metrics.lines().find(|line| line.starts_with("ringback_missing_jobs"));
-        if line == Some("ringback_missing_jobs 1") { Ok(()) } else { Err(format!("{line:?}")) }
-    })
-    .await;
+    stack.carriers[0].wait_metric("ringback_missing_jobs", 1.0, SOON).await;
     // It can be submitted again, and is then another job.
     assert_eq!(stack.submit(&job).await.0, 201);
     let check = stack.check().await;

@@ -341,8 +341,7 @@ async fn policies_outlive_a_restart_of_every_process() {
     for options in StackOptions::each_store() {
         let (mut stack, sink) = (options.start().await, Sink::start().await);
         stack.set_policy(TOPIC, &json!({"headers": {"x-tenant": "a7"}, "url": sink.url("/topic")})).await;
-        let groups = [&mut stack.apis, &mut stack.carriers, &mut stack.notifiers, &mut stack.ups];
-        for process in groups.into_iter().flatten() {
+        for process in stack.processes_mut() {
             process.kill();
             process.restart();
         }
@@ -392,14 +391,12 @@ async fn nothing_is_delivered_before_the_policies_are_known() {
     run(&["SET", key, "no hash"]).await;
     stack.accept(&job(&sink, "waits")).await;
     stack.notifiers.push(stack.spec(Role::Notifier).start());
-    let ready = format!("http://{}/readyz", stack.notifiers[0].admin());
     eventually(SOON, "the notifier has the store and no policies", async || {
-        let answer = http_client().get(&ready).send().await.map_err(|error| error.to_string())?;
-        let text = answer.text().await.expect("a body");
+        let (_, text) = stack.notifiers[0].readiness().await?;
         let report: Value = serde_json::from_str(&text).map_err(|_| text.clone())?;
-        let checks = &report["checks"];
-        let waits = checks["store"]["ready"] == true && checks["notifier's policies"]["ready"] == false;
-        if waits { Ok(()) } else { Err(text) }
+        let is_ready = |check: &str| report["checks"][check]["ready"].as_bool();
+        let both = (is_ready("store"), is_ready("notifier's policies"));
+        if both == (Some(true), Some(false)) { Ok(()) } else { Err(text) }
     })
     .await;
     let arrived = sink.wait_for_job("waits", 1, SOON);

@@ -107,11 +107,7 @@ async fn a_paused_schedule_does_not_fire_and_what_it_left_out_is_not_missed() {
         assert_eq!(put(&stack, "tick", &each_second(&sink)).await.1["paused"], true);
         let resumed = act(&stack, "tick", "resume").await;
         assert!(time(&resumed["next_at"]) > time(&paused["last"]["at"]), "{resumed}");
-        eventually(SOON, "it fires again", async || {
-            let found = get(&stack, "tick").await;
-            if found["fired"] != fired { Ok(()) } else { Err(found) }
-        })
-        .await;
+        stack.wait_get("/v1/schedules/tick", SOON, |found| found["fired"] != fired).await;
         // A time that comes in the moment of the pause is missed.
         let missed = get(&stack, "tick").await["missed_firings"].clone();
         assert!(missed.as_u64() <= Some(1), "{missed}");
@@ -157,11 +153,7 @@ async fn a_schedule_that_has_fired_for_the_last_time_stays_and_is_not_exported()
         put(&stack, "goes-on", &schedule).await;
         schedule["until"] = json!((now() + SignedDuration::from_secs(2)).to_string());
         put(&stack, "ends", &schedule).await;
-        let ended = eventually(SOON, "it has fired for the last time", async || {
-            let found = get(&stack, "ends").await;
-            if found["next_at"].is_null() { Ok(found) } else { Err(found) }
-        })
-        .await;
+        let ended = stack.wait_get("/v1/schedules/ends", SOON, |found| found["next_at"].is_null()).await;
         assert!(ended["fired"].as_u64() >= Some(1), "{ended}");
         let (status, again) = put(&stack, "ends", &schedule).await;
         assert_eq!((status, again), (200, ended), "it can be put again as it is");
@@ -180,11 +172,8 @@ async fn with_overlap_skip_a_time_is_left_out_while_the_last_job_has_not_ended()
         schedule["overlap"] = json!("skip");
         put(&stack, "tick", &schedule).await;
         wait_for(&sink, "tick", 1).await;
-        eventually(SOON, "times are left out", async || {
-            let found = get(&stack, "tick").await;
-            if found["overlapped_firings"].as_u64() >= Some(2) { Ok(()) } else { Err(found) }
-        })
-        .await;
+        let is_so = |found: &Value| found["overlapped_firings"].as_u64() >= Some(2);
+        stack.wait_get("/v1/schedules/tick", SOON, is_so).await;
         let found = get(&stack, "tick").await;
         assert_eq!((&found["fired"], &found["missed_firings"]), (&json!(1), &json!(0)), "{found}");
         sink.answer_path("/tick", Answer::status(200));
@@ -318,9 +307,5 @@ async fn a_schedule_that_nothing_leads_to_is_found_by_the_check_and_repaired() {
     assert_eq!(repaired["clean"], true, "{repaired}");
     stack.carriers[0].cont();
     let fired = get(&stack, "tick").await["fired"].clone();
-    eventually(SOON, "it fires again", async || {
-        let found = get(&stack, "tick").await;
-        if found["fired"] != fired { Ok(()) } else { Err(found) }
-    })
-    .await;
+    stack.wait_get("/v1/schedules/tick", SOON, |found| found["fired"] != fired).await;
 }

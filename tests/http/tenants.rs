@@ -11,10 +11,14 @@ mod revocation;
 mod shares;
 mod topic_keys;
 
+use std::time::Duration;
+
 use http::{HeaderMap, HeaderValue, Method, header};
 use reqwest::Client;
-use ringback_testkit::{Reply, Stack, StackOptions, http_client};
+use ringback_testkit::{Reply, Stack, StackOptions, eventually, http_client};
 use serde_json::{Value, json};
+
+use crate::sample_jobs::SOON;
 
 pub(crate) const ROOT: &str = "root-key-of-the-tests-0123456789abcdef";
 const MASTER_KEY: &str = "k1:MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=";
@@ -91,6 +95,34 @@ impl Caller {
 
     pub(crate) async fn get(&self, stack: &Stack, path: &str) -> Reply {
         self.send(stack, Method::GET, path, None).await
+    }
+
+    /// Waits until the response of a `GET`, which is 200, is as it should be, and returns it.
+    pub(crate) async fn wait_get(
+        &self,
+        stack: &Stack,
+        path: &str,
+        is_right: impl Fn(&Value) -> bool,
+    ) -> Value {
+        eventually(SOON, &format!("GET {path} shows what it should"), async || {
+            let answer = self.get(stack, path).await.expect(200);
+            if is_right(&answer) { Ok(answer) } else { Err(answer) }
+        })
+        .await
+    }
+
+    /// Waits until a `GET` has a status.
+    pub(crate) async fn wait_status(&self, stack: &Stack, path: &str, status: u16) {
+        self.wait_status_at(&stack.url(path), status, SOON).await;
+    }
+
+    /// Waits until a `GET` of the API that has this URL has a status.
+    async fn wait_status_at(&self, url: &str, status: u16, within: Duration) {
+        eventually(within, &format!("GET {url} is answered {status}"), async || {
+            let found = self.send_to(url, Method::GET, None).await.status;
+            if found == status { Ok(()) } else { Err(found) }
+        })
+        .await;
     }
 
     pub(crate) async fn post(&self, stack: &Stack, path: &str, body: &Value) -> Reply {

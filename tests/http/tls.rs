@@ -210,7 +210,7 @@ async fn the_admin_port_speaks_https_by_choice() {
     let files = Files::of("api");
     let options = files.settings(Stack::options()).env("RINGBACK_ADMIN_TLS", "on");
     let stack = options.launch().await;
-    for process in stack.apis.iter().chain(&stack.carriers).chain(&stack.notifiers) {
+    for process in stack.processes() {
         let url = format!("https://{}/readyz", process.admin());
         eventually(SOON, "it is ready", async || match client(None).get(&url).send().await {
             Ok(answer) if answer.status() == 200 => Ok(()),

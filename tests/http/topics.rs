@@ -28,11 +28,7 @@ async fn a_topic_shows_how_many_of_its_jobs_are_in_each_state() {
     stack.wait_state(TOPIC, "held", "reserved", SOON).await;
     let expected = json!({"topic": TOPIC, "paused": false, "late_ms": 0, "policy": null,
         "states": {"delayed": 20, "ready": 0, "reserved": 1, "done": 1, "dead": 1, "cancelled": 0}});
-    eventually(SOON, "the counts are right", async || {
-        let answer = stack.topic(TOPIC).await;
-        if answer == expected { Ok(()) } else { Err(answer) }
-    })
-    .await;
+    stack.wait_get(&format!("/v1/topics/{TOPIC}"), SOON, |answer| *answer == expected).await;
     assert_eq!(stack.topic("other").await["states"]["delayed"], 3);
     let (status, problem) = stack.get("/v1/topics/another").await.parts();
     assert_eq!((status, problem["status"].as_u64()), (404, Some(404)), "{problem}");

@@ -79,7 +79,7 @@ async fn at_the_level_info_no_transition_is_logged_and_none_is_asked_for() {
         let (stack, sink) = (options.env(LOG, "info").start().await, Sink::start().await);
         let watch = if stack.ups.is_empty() { Some(stack.redis().watch_calls().await) } else { None };
         two_lives(&stack, &sink).await;
-        for process in stack.apis.iter().chain(&stack.carriers).chain(&stack.notifiers).chain(&stack.ups) {
+        for process in stack.processes() {
             assert!(!process.log().contains("job changed"), "{}", process.log());
         }
         let functions = watch.map(|watch| watch.by_function()).unwrap_or_default();

@@ -93,8 +93,7 @@ async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() 
     show(&format!("seed {seed}: {cells} cells\n{report}"));
     recorded.assert_clean(&report, &format!("seed {seed}"));
     assert!(wrong.is_empty(), "seed {seed}: {wrong:#?}");
-    let Stack { apis, carriers, notifiers, archivers, feeds, .. } = &mut stack;
-    for process in apis.iter_mut().chain(carriers).chain(notifiers).chain(archivers).chain(feeds) {
+    for process in stack.processes_mut() {
         assert_eq!(process.exit_status(), None, "{}", process.log());
         assert!(!process.log().contains("panicked"), "{}", process.log());
     }

@@ -1,6 +1,7 @@
 //! The binaries of the workspace as child processes. They are found beside the test that starts them.
 
-use std::net::SocketAddr;
+mod state;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
@@ -9,8 +10,6 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use crate::child::Child;
-use crate::network::http_client;
-use crate::time::eventually;
 
 /// A binary and its settings. `RINGBACK_*` and `OTEL_*` variables of the caller are not passed on.
 #[must_use]
@@ -178,41 +177,6 @@ impl Process {
     /// Waits until it has ended.
     pub async fn wait_exit(&mut self, within: Duration) -> ExitStatus {
         self.child.wait_exit(within).await
-    }
-
-    /// Waits until `/readyz` of its admin port answers 200.
-    pub async fn ready(&mut self, within: Duration) {
-        let url = format!("http://{}/readyz", self.admin());
-        let client = http_client();
-        let binary = self.spec.binary.clone();
-        let child = &mut self.child;
-        eventually(within, &format!("{binary} is ready"), async || {
-            if let Some(status) = child.exit_status() {
-                panic!("{binary} ended with {status}: {}", child.log_tail());
-            }
-            let answer = client.get(&url).send().await.map_err(|error| error.to_string())?;
-            let status = answer.status();
-            if status == 200 {
-                return Ok(());
-            }
-            Err(format!("{url} answers {status}: {}", answer.text().await.unwrap_or_default()))
-        })
-        .await;
-    }
-
-    /// The address of its admin port.
-    pub fn admin(&self) -> SocketAddr {
-        let listen =
-            self.setting("RINGBACK_ADMIN_LISTEN").expect("a process that is asked for its state has one");
-        listen.parse().expect("RINGBACK_ADMIN_LISTEN is an address with a port")
-    }
-
-    /// The text of `/metrics` of its admin port.
-    pub async fn metrics(&self) -> String {
-        let url = format!("http://{}/metrics", self.admin());
-        let answer = http_client().get(&url).send().await.and_then(reqwest::Response::error_for_status);
-        let answer = answer.unwrap_or_else(|error| panic!("{url}: {error}"));
-        answer.text().await.unwrap_or_else(|error| panic!("{url}: {error}"))
     }
 
     /// The value that it was given for an environment variable.

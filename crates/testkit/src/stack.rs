@@ -105,11 +105,21 @@ impl Stack {
 
     /// Waits until every process is ready.
     pub async fn ready(&mut self, within: Duration) {
-        let services = [&mut self.apis, &mut self.carriers, &mut self.notifiers, &mut self.ups];
-        let groups = services.into_iter().chain([&mut self.archivers, &mut self.feeds]);
-        for process in groups.flatten() {
+        for process in self.processes_mut() {
             process.ready(within).await;
         }
+    }
+
+    /// All processes.
+    pub fn processes(&self) -> impl Iterator<Item = &Process> {
+        let Self { apis, carriers, notifiers, ups, archivers, feeds, .. } = self;
+        apis.iter().chain(carriers).chain(notifiers).chain(ups).chain(archivers).chain(feeds)
+    }
+
+    /// All processes, to kill or restart them.
+    pub fn processes_mut(&mut self) -> impl Iterator<Item = &mut Process> {
+        let Self { apis, carriers, notifiers, ups, archivers, feeds, .. } = self;
+        apis.iter_mut().chain(carriers).chain(notifiers).chain(ups).chain(archivers).chain(feeds)
     }
 
     /// Starts one more process of a role and waits until it is ready.

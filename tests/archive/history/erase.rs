@@ -1,10 +1,10 @@
 //! Erasures: what is erased is gone with its bodies, also if it comes later.
 
-use ringback_testkit::{PostgresServer, Role, Sink, Stack, eventually};
+use ringback_testkit::{PostgresServer, Role, Sink, Stack};
 use serde_json::json;
 
 use super::{ends, found, history, some_ends};
-use crate::archive::database::{Database, attached, readable};
+use crate::archive::database::{Database, attached, nothing_waits, readable};
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 /// Rows of so many jobs with a tag, as an archiver writes them.
@@ -90,11 +90,7 @@ async fn an_end_that_waits_for_the_archive_while_it_is_erased_never_comes() {
         stack.delete("/v1/history?topic=other&tag=customer:8").await.expect(200);
         stack.add(Role::Archiver).await;
         found(&stack, "?tag=customer:8", 1).await;
-        eventually(SOON, "nothing waits", async || {
-            let archive = stack.get("/v1/archive").await.expect(200);
-            if archive["pending"] == 0 { Ok(()) } else { Err(archive) }
-        })
-        .await;
+        nothing_waits(&stack).await;
         assert_eq!(database.rows("select id from ringback_ended_jobs").await, [["stays"]]);
         assert_eq!(database.rows("select id from ringback_bodies").await, [["stays"]]);
     }

@@ -1,9 +1,9 @@
 //! A master that is cut off from its replica, which takes over, while an API still reaches the former master.
 
-use ringback_testkit::{Proxy, ProxyMode, RedisServer, Role, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{Proxy, ProxyMode, RedisServer, Role, Sink, Stack, StackOptions};
 
 use super::super::durability::unready;
-use super::super::outage::{accepted, still_the_same_processes};
+use super::super::outage::{accepted_again, still_the_same_processes};
 use super::super::steady_load::SteadyLoad;
 use super::{RECOVERY, server};
 use crate::sample_jobs::job;
@@ -49,8 +49,7 @@ async fn nothing_acknowledged_is_lost_when_the_master_is_cut_off_from_its_replic
     // What the former master has alone is gone.
     old.follow(&new).await;
     near_way.lead_to(new.port());
-    let after = job(&sink, "after");
-    eventually(RECOVERY, "submits are accepted again", async || accepted(&near, &after).await).await;
+    accepted_again(&near, &job(&sink, "after")).await;
     for load in &loads {
         load.more(JOBS).await;
     }

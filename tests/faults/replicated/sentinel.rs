@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{Persistence, Preload, RedisServer, Role, Sink, Stack, eventually};
+use ringback_testkit::{Persistence, Preload, RedisServer, Role, Sink, Stack};
 use tokio::time::sleep;
 
 use super::super::durability::unready;
-use super::super::outage::{accepted, nothing_is_lost};
+use super::super::outage::{accepted_again, nothing_is_lost};
 use super::super::runs_all_topologies;
 use super::super::steady_load::SteadyLoad;
 use super::RECOVERY;
@@ -77,8 +77,7 @@ async fn nothing_acknowledged_is_lost_when_replicas_that_lag_take_over() {
         stack.sentinel_mut().server_mut(replica).cont();
     }
     stack.sentinel_mut().another_master(0, 0).await;
-    let after = job(&sink, "after");
-    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &after).await).await;
+    accepted_again(&stack, &job(&sink, "after")).await;
     load.more(JOBS).await;
     nothing_is_lost(stack, &sink, &load.end().await).await;
 }
@@ -123,8 +122,7 @@ async fn a_replica_that_hangs_is_not_waited_for_when_it_cannot_take_over() {
     let (mut stack, sink) = start().await;
     stack.sentinel_mut().server_mut(1).stop();
     unready(&stack.apis[0], "too few replicas keep up").await;
-    let meanwhile = job(&sink, "meanwhile");
-    eventually(RECOVERY, "submits are accepted again", async || accepted(&stack, &meanwhile).await).await;
+    accepted_again(&stack, &job(&sink, "meanwhile")).await;
     stack.ready(RECOVERY).await;
     stack.sentinel_mut().server_mut(1).cont();
     nothing_is_lost(stack, &sink, &["meanwhile".to_owned()]).await;

@@ -3,7 +3,7 @@
 use super::{NOTICES, assert_reports, body, doomed, notices, outbox_is_empty, wait_pending};
 use crate::redis_layout::keys;
 use crate::sample_jobs::{SOON, TOPIC, with};
-use ringback_testkit::{Answer, Role, Sink, Stack, eventually, http_client};
+use ringback_testkit::{Answer, Role, Sink, Stack, eventually};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -44,10 +44,8 @@ async fn a_full_store_keeps_pending_notices_until_there_is_room() {
     let dead = stack.wait_state(TOPIC, "a", "dead", SOON).await;
     let carrier = &stack.carriers[0];
     eventually(SOON, "the carrier counts the rejected notices", async || {
-        let text = carrier.metrics().await;
-        let line =
-            text.lines().find(|line| line.starts_with("ringback_carrier_rejected_dead_letter_notices_total"));
-        if line.is_some_and(|line| !line.ends_with(" 0")) { Ok(()) } else { Err(format!("{line:?}")) }
+        let count = carrier.metric("ringback_carrier_rejected_dead_letter_notices_total").await;
+        if count > Some(0.0) { Ok(()) } else { Err(format!("{count:?}")) }
     })
     .await;
     wait_pending(&stack, 1).await;
@@ -89,13 +87,8 @@ async fn an_entry_that_cannot_be_read_is_taken_out_and_keeps_nobody_waiting() {
     ids.sort_unstable();
     assert_eq!(ids, ["\"a\"", "\"b\""]);
     outbox_is_empty(&stack).await;
-    let text = stack.carriers[1].metrics().await;
-    let line = text.lines().find(|line| line.starts_with("ringback_carrier_outbox_unreadable_total"));
-    assert_eq!(
-        line.and_then(|line| line.rsplit(' ').next()).map(str::to_owned),
-        Some(torn.to_string()),
-        "{line:?}"
-    );
+    let unreadable = stack.carriers[1].metric("ringback_carrier_outbox_unreadable_total").await;
+    assert_eq!(unreadable, Some(torn as f64));
 }
 
 #[tokio::test]
@@ -154,12 +147,8 @@ async fn a_notice_beyond_the_limit_of_topics_waits_until_a_topic_is_free() {
     more_topics(10_000).await;
     let carrier = stack.add(Role::Carrier).await;
     eventually(SOON, "the notice was refused", async || {
-        let text = carrier.metrics().await;
-        if text.contains("ringback_carrier_rejected_dead_letter_notices_total") {
-            Ok(())
-        } else {
-            Err("it was not")
-        }
+        let count = carrier.metric("ringback_carrier_rejected_dead_letter_notices_total").await;
+        count.map(drop).ok_or("it was not")
     })
     .await;
     more_topics(-10_000).await;
@@ -186,14 +175,12 @@ async fn a_carrier_that_has_no_policies_yet_submits_no_notices() {
     run(["RENAME", key, aside]).await;
     run(["SET", key, "no hash"]).await;
     stack.carriers.push(stack.spec(Role::Carrier).start());
-    let ready = format!("http://{}/readyz", stack.carriers[0].admin());
-    eventually(SOON, "the carrier holds the shards and has no policies", async || {
-        let answer = http_client().get(&ready).send().await.map_err(|error| error.to_string())?;
-        let text = answer.text().await.expect("a body");
+    eventually(SOON, "the carrier has the shards and no policies", async || {
+        let (_, text) = stack.carriers[0].readiness().await?;
         let report: Value = serde_json::from_str(&text).map_err(|_| text.clone())?;
-        let checks = &report["checks"];
-        let waits = checks["shards"]["ready"] == true && checks["carrier's policies"]["ready"] == false;
-        if waits { Ok(()) } else { Err(text) }
+        let is_ready = |check: &str| report["checks"][check]["ready"].as_bool();
+        let both = (is_ready("shards"), is_ready("carrier's policies"));
+        if both == (Some(true), Some(false)) { Ok(()) } else { Err(text) }
     })
     .await;
     // It has promoted since, so its passes go on.

@@ -1,7 +1,7 @@
 //! Secret header values of policies at rest: sealed, of no use without their key, sealed again with a newer one, and in
 //! backups.
 
-use ringback_testkit::{Role, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{Role, Sink, Stack, StackOptions};
 use serde_json::{Value, json};
 
 use super::sealing::{KEY_2, delivered_only_with_the_key, restart_all, run};
@@ -91,11 +91,7 @@ async fn headers_from_before_there_was_a_key_are_sealed_and_those_of_an_older_ke
     assert_eq!(stored, policy(VALUE), "there is no key");
     for (keys, id) in [(KEY_1.to_owned(), "k1"), (format!("{KEY_2},{KEY_1}"), "k2")] {
         restart_all(&mut stack, &keys).await;
-        eventually(SOON, "they are sealed", async || {
-            let policy = stack.get("/v1/export/topics").await.json()["policy"].clone();
-            if key_of(&policy) == Some(id) { Ok(()) } else { Err(policy) }
-        })
-        .await;
+        stack.wait_get("/v1/export/topics", SOON, |topics| key_of(&topics["policy"]) == Some(id)).await;
         exported(&stack).await;
         assert_eq!(delivered(&stack, &sink, id).await.as_deref(), Some(VALUE));
     }

@@ -38,7 +38,7 @@ async fn a_secret_is_shown_once_and_never_again() {
         assert!(
             exported["policy"]["secrets"][0]["sealed"].as_str().is_some_and(|text| text.starts_with("k1."))
         );
-        for process in stack.apis.iter().chain(&stack.carriers).chain(&stack.notifiers).chain(&stack.ups) {
+        for process in stack.processes() {
             assert!(!is_shown(&process.log(), &secret), "{}", process.log());
         }
         for role in [Role::Api, Role::Notifier, Role::Up] {
@@ -181,11 +181,7 @@ async fn callbacks_of_a_topic_whose_policy_cannot_be_read_wait() {
     set.exec_async(&mut redis).await.expect("HSET");
     // It publishes that policies have changed.
     stack.set_policy("other", &json!({})).await;
-    eventually(SOON, "the notifier knows it", async || {
-        let log = stack.notifiers[0].log();
-        if log.contains("cannot be read, so its callbacks wait") { Ok(()) } else { Err(log) }
-    })
-    .await;
+    stack.notifiers[0].wait_log("cannot be read, so its callbacks wait", SOON).await;
     let seen = sink.seen();
     stack.accept(&job(&sink, "waits")).await;
     eventually(SOON, "the job was tried and released", async || {
@@ -194,8 +190,7 @@ async fn callbacks_of_a_topic_whose_policy_cannot_be_read_wait() {
     })
     .await;
     assert_eq!(sink.seen(), seen, "nothing is sent unsigned");
-    let problem = stack.put("/v1/topics/e2e", &json!({"timeout": "5s"})).await.expect(409);
-    assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains("\"secrets\":[]")), "{problem}");
+    stack.put("/v1/topics/e2e", &json!({"timeout": "5s"})).await.refused(409, "\"secrets\":[]");
     // An export without it would not be complete.
     stack.get("/v1/export/topics").await.expect(503);
     let masked =

@@ -1,11 +1,10 @@
 //! Bulk operations of tenants: nobody changes, counts or sees what belongs to another one.
 
 use http::Method;
-use ringback_testkit::{Stack, eventually};
+use ringback_testkit::Stack;
 use serde_json::{Value, json};
 
 use super::{ALL, Caller, stacks};
-use crate::sample_jobs::SOON;
 
 fn job(topic: &str, id: &str) -> Value {
     json!({"topic": topic, "id": id, "url": "https://hooks.example.com/", "delay": "1h", "tags": ["a"]})
@@ -16,11 +15,8 @@ async fn cancel(stack: &Stack, caller: &Caller) -> u64 {
     let ask = json!({"filter": {"tag": "a"}});
     let begun = caller.post(stack, "/v1/jobs/cancel", &ask).await.expect(202);
     let path = format!("/v1/bulk/{}", begun["id"].as_str().expect("an id"));
-    let done = eventually(SOON, "it is done", async || {
-        let now = caller.get(stack, &path).await.expect(200);
-        if now["state"] == "done" { Ok(now) } else { Err(now) }
-    });
-    done.await["changed"].as_u64().expect("a number")
+    let done = caller.wait_get(stack, &path, |now| now["state"] == "done").await;
+    done["changed"].as_u64().expect("a number")
 }
 
 async fn counted(stack: &Stack, caller: &Caller, is_root: bool) -> (u64, usize) {

@@ -71,21 +71,14 @@ async fn furnish(stack: &Stack, caller: &Caller, sink: &Sink, only: &str) -> Vec
     let failing = sink.url("/fails");
     for topic in ["shared", own] {
         accept(json!({"topic": topic, "id": "failed", "url": failing, "retry": once})).await;
-        eventually(SOON, "the job is dead", async || {
-            let job = caller.get(stack, &format!("/v1/jobs/{topic}/failed")).await.expect(200);
-            if job["state"] == "dead" { Ok(()) } else { Err(job) }
-        })
-        .await;
+        let path = format!("/v1/jobs/{topic}/failed");
+        caller.wait_get(stack, &path, |job| job["state"] == "dead").await;
     }
     let none = json!({"reason": "none-has-it"});
     let revive = format!("/v1/topics/{own}/dead/revive");
     let bulk = caller.post(stack, &revive, &none).await.expect(202);
-    eventually(SOON, "the bulk operation is over", async || {
-        let path = format!("/v1/bulk/{}", bulk["id"].as_str().expect("an id"));
-        let found = caller.get(stack, &path).await.expect(200);
-        if found["state"] == "done" { Ok(()) } else { Err(found) }
-    })
-    .await;
+    let path = format!("/v1/bulk/{}", bulk["id"].as_str().expect("an id"));
+    caller.wait_get(stack, &path, |found| found["state"] == "done").await;
     accept(json!({"topic": own, "id": "held", "ttr": "1h"})).await;
     let reserve = format!("/v1/topics/{own}/reserve");
     let reserved = caller.post(stack, &reserve, &json!({"wait": "5s"})).await.expect(200);

@@ -43,11 +43,7 @@ async fn delayed(stack: &Stack, tenant: &'static str) -> u64 {
 async fn caller(stack: &Stack, tenant: &str) -> Caller {
     let caller = Caller::of(stack, tenant).await;
     for url in stack.api_urls() {
-        eventually(SOON, "the key is known", async || {
-            let status = caller.send_to(&format!("{url}/v1/topics"), Method::GET, None).await.status;
-            if status == 200 { Ok(()) } else { Err(status) }
-        })
-        .await;
+        caller.wait_status_at(&format!("{url}/v1/topics"), 200, SOON).await;
     }
     caller
 }
@@ -106,11 +102,8 @@ async fn all_apis_together_accept_no_more_jobs_than_a_tenant_may_have() {
         sum += join_all(calls).await.into_iter().sum::<u64>();
     }
     assert_eq!((sum, delayed(&stack, "greedy").await), (30, 30));
-    let refused = greedy.post(&stack, "/v1/jobs", &json!({"topic": "t"})).await.expect(429);
-    assert!(
-        refused["detail"].as_str().expect("a text").contains("30 jobs that its quota allows"),
-        "{refused}"
-    );
+    let refused = greedy.post(&stack, "/v1/jobs", &json!({"topic": "t"})).await;
+    refused.refused(429, "30 jobs that its quota allows");
     let all = greedy.get(&stack, "/v1/jobs").await.expect(200);
     for job in &all["items"].as_array().expect("jobs")[..10] {
         let path = format!("/v1/jobs/t/{}", job["id"].as_str().expect("an id"));
@@ -182,8 +175,7 @@ async fn a_tenant_has_no_more_topics_origins_and_bytes_than_its_quota_allows() {
         ] {
             let reply = submit(&greedy, &refused).await;
             assert_eq!(reply.header("retry-after"), Some("1"));
-            let problem = reply.expect(429);
-            assert!(problem["detail"].as_str().expect("a text").contains(what), "{problem}");
+            reply.refused(429, what);
             submit(&other, &refused).await.expect(201);
         }
         submit(&greedy, &job("one", "2", "x")).await.expect(201);
@@ -192,15 +184,14 @@ async fn a_tenant_has_no_more_topics_origins_and_bytes_than_its_quota_allows() {
         let statuses = [0, 1].map(|n| results["results"][n]["status"].as_u64());
         assert_eq!(statuses, [Some(429), Some(201)], "{results}");
         let paused = greedy.send(&stack, Method::POST, "/v1/topics/three/pause", None).await;
-        assert!(paused.expect(429)["detail"].as_str().expect("a text").contains("as many topics"));
+        paused.refused(429, "as many topics");
         let root = Caller::root(Some("greedy"));
         submit(&root, &job("three", "1", "x")).await.expect(201);
 
         let with_body =
             |body: &str| json!({"topic": "one", "delay": "1h", "url": "https://x.example/", "body": body});
         submit(&greedy, &with_body("12345678")).await.expect(201);
-        let problem = submit(&greedy, &with_body("123456789")).await.expect(413);
-        assert!(problem["detail"].as_str().expect("a text").contains("quota allows 10"), "{problem}");
+        submit(&greedy, &with_body("123456789")).await.refused(413, "quota allows 10");
         submit(&other, &with_body("123456789")).await.expect(201);
     }
 }
@@ -213,28 +204,20 @@ async fn schedules_wait_for_the_quota_of_their_tenant() {
         let caller = caller(&stack, "acme").await;
         let job = json!({"topic": "t", "ttr": "30s", "body": "12345678"});
         let schedule = json!({"every": "1s", "missed": "all", "job": job});
-        caller.send(&stack, Method::PUT, "/v1/schedules/tick", Some(&schedule)).await.expect(201);
-        let waits = async |why: &str| {
-            eventually(SOON, why, async || {
-                let found = caller.get(&stack, "/v1/schedules/tick").await.expect(200);
-                let late = now().duration_since(time(&found["next_at"]));
-                if late.as_secs() >= 3 { Ok(found["fired"].as_u64().expect("a number")) } else { Err(found) }
-            })
-            .await
-        };
-        assert_eq!(waits("it has as many jobs as it may have").await, 3);
+        let tick = "/v1/schedules/tick";
+        caller.send(&stack, Method::PUT, tick, Some(&schedule)).await.expect(201);
+        let is_late = |found: &Value| now().duration_since(time(&found["next_at"])).as_secs() >= 3;
+        // It has as many jobs as it may have.
+        assert_eq!(caller.wait_get(&stack, tick, is_late).await["fired"], 3);
         assert_eq!(delayed(&stack, "acme").await, 0);
 
         // What it has missed meanwhile is made up for.
         set(&stack, "acme", &json!({"jobs": 100}), 200).await;
-        eventually(SOON, "it fires again", async || {
-            let found = caller.get(&stack, "/v1/schedules/tick").await.expect(200);
-            if found["fired"].as_u64() > Some(6) { Ok(()) } else { Err(found) }
-        })
-        .await;
+        caller.wait_get(&stack, tick, |found| found["fired"].as_u64() > Some(6)).await;
         set(&stack, "acme", &json!({"body_bytes": 9}), 200).await;
-        waits("its body is too large by now").await;
-        let run = caller.send(&stack, Method::POST, "/v1/schedules/tick/run", None).await.expect(413);
-        assert!(run["detail"].as_str().expect("a text").contains("quota allows 9"), "{run}");
+        // Its body is too large by now.
+        caller.wait_get(&stack, tick, is_late).await;
+        let run = caller.send(&stack, Method::POST, "/v1/schedules/tick/run", None).await;
+        run.refused(413, "quota allows 9");
     }
 }

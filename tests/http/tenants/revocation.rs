@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};
-use ringback_testkit::{Stack, StackOptions, eventually};
+use ringback_testkit::{Stack, StackOptions};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -132,11 +132,7 @@ async fn a_call_whose_body_comes_after_its_key_was_deleted_changes_nothing() {
             all.push((path, HalfSentCall::new(&stack, &caller, method, path, body).await));
         }
         delete(&stack, &key).await;
-        eventually(SOON, "the key is refused", async || {
-            let status = caller.get(&stack, "/v1/topics").await.status;
-            if status == 401 { Ok(()) } else { Err(status) }
-        })
-        .await;
+        caller.wait_status(&stack, "/v1/topics", 401).await;
         for (path, call) in all {
             let answer = call.finish().await;
             assert!(answer.starts_with("HTTP/1.1 401 "), "{path}: {answer}");
@@ -184,11 +180,7 @@ async fn an_export_of_a_deleted_key_is_aborted() {
     let mut export = export.await.expect("an export");
     export.chunk().await.expect("a chunk").expect("it begins");
     delete(&stack, &key).await;
-    eventually(SOON, "the key is refused", async || {
-        let status = caller.get(&stack, "/v1/topics").await.status;
-        if status == 401 { Ok(()) } else { Err(status) }
-    })
-    .await;
+    caller.wait_status(&stack, "/v1/topics", 401).await;
     // What was on its way arrives, and an export that is not complete does not look like one.
     let end = timeout(SOON, async {
         loop {

@@ -52,7 +52,7 @@ pub(crate) async fn supervise(
             (least, since) = (left.len(), Instant::now());
         } else if since.elapsed() >= STUCK && stopped.is_empty() && plan.is_armed() && ends == Ends::IfStuck {
             // Some points are reached at a start or an orderly end only,
-            let mut all: Vec<_> = processes(stack).collect();
+            let mut all: Vec<_> = stack.processes_mut().collect();
             if ended.len() > all.len() {
                 // and so once in the life of a process.
                 plan.arm_first_passes();
@@ -76,18 +76,13 @@ pub(crate) async fn supervise(
             }
         }
         // One that was asked to end does so, and is started again.
-        let is_ending = processes(stack).any(|process| ended.contains(&process.pid()));
+        let is_ending = stack.processes_mut().any(|process| ended.contains(&process.pid()));
         if left.is_empty() && stopped.is_empty() && !is_ending {
             return;
         }
         assert!(Instant::now() < deadline, "seed {}: {counts:?}; not reached: {left:?}", plan.seed);
         sleep(LOOK).await;
     }
-}
-
-fn processes(stack: &mut Stack) -> impl Iterator<Item = &mut Process> {
-    let Stack { apis, carriers, notifiers, ups, .. } = stack;
-    apis.iter_mut().chain(carriers).chain(notifiers).chain(ups)
 }
 
 fn look_after(

@@ -194,10 +194,9 @@ impl Run {
             history.write(&Entry::Exit(Exit { t: history.t(), pid, status: status.code(), signal: None }));
             return;
         }
-        let metrics = notifier.metrics().await;
         let name = "ringback_notifier_attempts_total";
-        let line = metrics.lines().find(|line| line.starts_with(name) && line.contains("\"complete\""));
-        let value = line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_default();
+        let value =
+            notifier.metric(&format!("{name}{{result=\"complete\"}}")).await.unwrap_or_default() as u64;
         history.write(&Entry::Metric(Metric { t: history.t(), pid, name, label: "complete", value }));
     }
 }

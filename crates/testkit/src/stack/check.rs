@@ -61,15 +61,7 @@ impl Stack {
         let setting = |name| api.as_ref().and_then(|api| api.setting(name)).map(str::to_owned);
         let url = setting("RINGBACK_API_LISTEN").map(|at| format!("http://{at}/v1/check"));
         let root_key = setting("RINGBACK_ROOT_KEY");
-        let processes = self
-            .apis
-            .iter()
-            .chain(&self.carriers)
-            .chain(&self.notifiers)
-            .chain(&self.ups)
-            .chain(&self.archivers)
-            .chain(&self.feeds);
-        let process = processes.into_iter().next()?;
+        let process = self.processes().next()?;
         let mut store = Options { url: self.store.url(), ..settings::defaults(CALL_TIMEOUT) };
         // A relative directory is below that of the process.
         if let Some(directory) = store.url.strip_prefix("embedded:") {

@@ -102,6 +102,14 @@ impl Reply {
         self.json()
     }
 
+    /// The problem of a response that must have this status, and this part in its `detail`.
+    #[track_caller]
+    pub fn refused(&self, status: u16, part: &str) -> Value {
+        let problem = self.expect(status);
+        assert!(problem["detail"].as_str().is_some_and(|detail| detail.contains(part)), "{problem}");
+        problem
+    }
+
     /// The status and the body as JSON.
     pub fn parts(&self) -> (u16, Value) {
         (self.status, self.json())

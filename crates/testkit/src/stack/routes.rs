@@ -11,6 +11,24 @@ use super::requests::Reply;
 use crate::time::eventually;
 
 impl Stack {
+    /// Waits until the response of a `GET`, which is 200, is as it should be, and returns it.
+    pub async fn wait_get(&self, path: &str, within: Duration, is_right: impl Fn(&Value) -> bool) -> Value {
+        eventually(within, &format!("GET {path} shows what it should"), async || {
+            let answer = self.get(path).await.expect(200);
+            if is_right(&answer) { Ok(answer) } else { Err(answer) }
+        })
+        .await
+    }
+
+    /// Waits until a `GET` has a status, and returns the response.
+    pub async fn wait_status(&self, path: &str, status: u16, within: Duration) -> Value {
+        eventually(within, &format!("GET {path} is answered {status}"), async || {
+            let reply = self.get(path).await;
+            if reply.status == status { Ok(reply.json()) } else { Err(format!("{reply:?}")) }
+        })
+        .await
+    }
+
     /// Submits one job, given as the exact text to send.
     pub async fn submit_text(&self, job: impl Into<Bytes>) -> Reply {
         self.request(http::Method::POST, "/v1/jobs", Some(("application/json", job.into()))).await
