@@ -72,6 +72,18 @@ pub(crate) async fn fed(server: &str, words: &[&str], input: Vec<u8>) -> Run {
     run_fed(spec(server, words), input).await
 }
 
+/// Runs it to its end, with this exit status and this text on standard error.
+pub(crate) async fn reports(server: &str, words: &[&str], status: i32, part: &str) {
+    let run = ringback(server, words).await;
+    assert!(run.code == Some(status) && run.err.contains(part), "{words:?}: {run:?}");
+}
+
+/// Runs it to its end, with this exit status and this text on standard output.
+pub(crate) async fn prints(server: &str, words: &[&str], status: i32, part: &str) {
+    let run = ringback(server, words).await;
+    assert!(run.code == Some(status) && run.out.contains(part), "{words:?}: {run:?}");
+}
+
 /// Runs a process to its end, with this on standard input.
 pub(crate) async fn run_fed(spec: ProcessSpec, input: Vec<u8>) -> Run {
     let mut command = spec.command();
@@ -186,10 +198,8 @@ async fn mistakes_in_a_job_are_reported_field_by_field() {
 
     let run = fed(&server, &["submit", "-"], vec![b'x'; 2_000_000]).await;
     assert!(run.code == Some(1) && run.err.contains("use `ringback import`"), "{run:?}");
-    let run = ringback(&server, &["submit", "no-such-file.json"]).await;
-    assert!(run.code == Some(2) && run.err.contains("no-such-file.json: No such file"), "{run:?}");
-    let run = ringback(&server, &["cancel", "t/nobody"]).await;
-    assert!(run.code == Some(1) && run.err.contains("no job t/nobody is known"), "{run:?}");
+    reports(&server, &["submit", "no-such-file.json"], 2, "no-such-file.json: No such file").await;
+    reports(&server, &["cancel", "t/nobody"], 1, "no job t/nobody is known").await;
 }
 
 #[tokio::test]
@@ -248,9 +258,5 @@ async fn a_store_that_is_away_is_2() {
 async fn what_is_no_ringback_is_2() {
     let sink = Sink::start().await;
     sink.answer(ringback_testkit::Answer::status(404).body("<html>"));
-    let run = ringback(&sink.url(""), &["get", "t/i"]).await;
-    assert!(
-        run.code == Some(2) && run.err.contains("answered 404 Not Found, but it is not a Ringback API"),
-        "{run:?}"
-    );
+    reports(&sink.url(""), &["get", "t/i"], 2, "answered 404 Not Found, but it is not a Ringback API").await;
 }

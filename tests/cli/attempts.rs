@@ -3,7 +3,7 @@
 use ringback_testkit::{Answer, Sink, Stack};
 use serde_json::json;
 
-use super::ringback;
+use super::{reports, ringback};
 use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 #[tokio::test]
@@ -42,6 +42,5 @@ async fn the_attempts_of_a_job_are_shown_as_a_table_and_as_the_json_of_the_api()
     }
     let run = ringback(&server, &["attempts", TOPIC, "works", "--json"]).await;
     assert_eq!((run.code, run.json(), run.err.as_str()), (Some(0), json!({"items": []}), ""), "{run:?}");
-    let run = ringback(&server, &["attempts", TOPIC, "nobody"]).await;
-    assert!(run.code == Some(1) && run.err.contains("no job"), "{run:?}");
+    reports(&server, &["attempts", TOPIC, "nobody"], 1, "no job").await;
 }

@@ -3,7 +3,7 @@
 use ringback_testkit::{Role, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
-use super::ringback;
+use super::{reports, ringback};
 use crate::sample_jobs::SOON;
 
 fn dead(id: &str, reason: &str) -> Value {
@@ -44,8 +44,7 @@ async fn dead_jobs_are_listed_and_purged() {
 
     let run = ringback(&server, &["dead", "purge", "t", "job-0"]).await;
     assert_eq!((run.code, run.out.as_str()), (Some(0), "t/job-0 is purged\n"));
-    let run = ringback(&server, &["dead", "purge", "t", "job-0"]).await;
-    assert!(run.code == Some(1) && run.err.contains("no job t/job-0 is known"), "{run:?}");
+    reports(&server, &["dead", "purge", "t", "job-0"], 1, "no job t/job-0 is known").await;
     for wrong in [
         &["dead", "purge", "t"][..],
         &["dead", "purge", "t", "a", "--all"],

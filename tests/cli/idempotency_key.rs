@@ -3,7 +3,7 @@
 use ringback_testkit::StackOptions;
 use serde_json::json;
 
-use super::{fed, ringback};
+use super::{fed, prints, ringback};
 use crate::raw_post::{JSON, raw_post};
 
 const SUBMIT: [&str; 7] = ["submit", "--topic", "t", "--delay", "1h", "--url", "http://127.0.0.1:9/"];
@@ -54,10 +54,8 @@ async fn a_submit_that_replaces_a_job_is_repeated_by_its_key() {
         assert_eq!((run.code, run.err.as_str()), (Some(0), note), "{run:?}");
 
         assert_eq!(stack.cancel("t", "i").await.0, 200);
-        let run = ringback(&server, &with("first")).await;
-        assert!(run.code == Some(0) && run.out.contains("state     cancelled\n"), "{run:?}");
-        let run = ringback(&server, &with("second")).await;
-        assert!(run.code == Some(0) && run.out.contains("state     delayed\n"), "{run:?}");
+        prints(&server, &with("first"), 0, "state     cancelled\n").await;
+        prints(&server, &with("second"), 0, "state     delayed\n").await;
     }
 }
 

@@ -3,7 +3,7 @@
 use ringback_testkit::StackOptions;
 use serde_json::{Value, json};
 
-use super::{fed, ringback};
+use super::{fed, reports, ringback};
 use crate::sample_jobs::{between, time};
 
 const SUBMIT: &str = "submit --topic t --id page-7 --delay 1h --url http://127.0.0.1:9/";
@@ -17,8 +17,7 @@ async fn a_job_is_replaced_and_postponed_by_flags_and_from_a_file() {
         let with = |more: &[&'static str]| [&submit[..], more].concat();
         let run = ringback(&server, &with(&["--body", "1"])).await;
         assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{run:?}");
-        let run = ringback(&server, &with(&["--body", "2"])).await;
-        assert!(run.code == Some(1) && run.err.contains("if_exists"), "{run:?}");
+        reports(&server, &with(&["--body", "2"]), 1, "if_exists").await;
         let run = ringback(&server, &with(&["--body", "2", "--if-exists", "replace"])).await;
         let note = "it took the place of the job that had this topic and id\n";
         assert_eq!((run.code, run.err.as_str()), (Some(0), note), "{run:?}");

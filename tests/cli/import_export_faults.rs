@@ -7,7 +7,7 @@ use ringback_testkit::{Answer, Script, Sink};
 use serde_json::{Value, json};
 
 use super::scripted_server::{Fault, Importer};
-use super::{Run, fed, ringback, spec};
+use super::{Run, fed, reports, ringback, spec};
 
 fn lines(count: usize) -> String {
     let line = |n| {
@@ -154,8 +154,7 @@ async fn a_server_without_imports_is_reported_at_once() {
     sink.answer(Answer::status(404).body(problem.to_string()));
     let run = fed(&sink.url(""), &["import", "-"], lines(2).into_bytes()).await;
     assert!(run.code == Some(2) && run.err.contains("does not offer imports"), "{run:?}");
-    let run = ringback(&sink.url(""), &["import", "no-such-file"]).await;
-    assert!(run.code == Some(2) && run.err.contains("no-such-file: No such file"), "{run:?}");
+    reports(&sink.url(""), &["import", "no-such-file"], 2, "no-such-file: No such file").await;
 }
 
 pub(super) fn stream(chunks: &[&str], end: &str) -> Answer {
@@ -183,11 +182,9 @@ async fn a_file_gets_its_name_once_the_export_is_complete() {
         "/v1/export",
         Script::first(1, stream(&["1\n2\n"], "")).finally(stream(&["1\n2\n3\n"], "0\r\n\r\n")),
     );
-    let run = ringback(&sink.url(""), &words).await;
-    assert!(run.code == Some(2) && run.err.contains("the export is incomplete after 2 jobs"), "{run:?}");
+    reports(&sink.url(""), &words, 2, "the export is incomplete after 2 jobs").await;
     assert!(!path.exists() && part.exists());
-    let run = ringback(&sink.url(""), &words).await;
-    assert!(run.code == Some(0) && run.err.contains("3 jobs exported to "), "{run:?}");
+    reports(&sink.url(""), &words, 0, "3 jobs exported to ").await;
     assert_eq!((std::fs::read_to_string(&path).unwrap().as_str(), part.exists()), ("1\n2\n3\n", false));
 }
 

@@ -3,7 +3,7 @@
 use ringback_testkit::{Answer, Sink};
 use serde_json::{Value, json};
 
-use super::ringback;
+use super::{reports, ringback};
 
 fn job(id: usize) -> Value {
     json!({"topic": "t", "id": format!("job-{id}"), "state": "dead", "due_at": "2025-11-20T10:22:44.193Z",
@@ -70,14 +70,12 @@ async fn a_server_without_lists_is_reported() {
     let sink = Sink::start().await;
     let problem = json!({"type": "about:blank", "status": 405, "title": "Method Not Allowed", "detail": "x"});
     sink.answer(Answer::status(405).body(problem.to_string()));
-    let run = ringback(&sink.url(""), &["list"]).await;
-    assert!(run.code == Some(2) && run.err.contains("the server does not offer lists of jobs"), "{run:?}");
+    reports(&sink.url(""), &["list"], 2, "the server does not offer lists of jobs").await;
 }
 
 #[tokio::test]
 async fn a_page_that_follows_itself_ends_the_list() {
     let sink = Sink::start().await;
     sink.answer(page(0..1, Some("c")));
-    let run = ringback(&sink.url(""), &["list", "--all"]).await;
-    assert!(run.code == Some(2) && run.err.contains("follows itself"), "{run:?}");
+    reports(&sink.url(""), &["list", "--all"], 2, "follows itself").await;
 }

@@ -7,7 +7,7 @@ use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions};
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use super::{Run, fed, ringback};
+use super::{Run, fed, reports, ringback};
 use crate::sample_jobs::{SOON, TOPIC, job};
 
 fn far(id: &str) -> Value {
@@ -41,8 +41,7 @@ async fn jobs_move_from_one_installation_to_another() {
     let (first, again) = (dir.path().join("first.ndjson"), dir.path().join("again.ndjson"));
     let (first, again) = (first.to_str().expect("UTF-8"), again.to_str().expect("UTF-8"));
 
-    let run = ringback(&from, &["export", "-o", first]).await;
-    assert!(run.code == Some(0) && run.err.contains("2501 jobs exported to "), "{run:?}");
+    reports(&from, &["export", "-o", first], 0, "2501 jobs exported to ").await;
     for expected in [json!([2501, 2501, 0, 0, true]), json!([2501, 0, 2501, 0, true])] {
         let run = ringback(&to, &["import", first, "--output", "json"]).await;
         assert_eq!((run.code, run.err.as_str(), counts(&run)), (Some(0), "", expected), "{run:?}");

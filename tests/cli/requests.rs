@@ -8,7 +8,7 @@ use http::HeaderMap;
 use ringback_testkit::{Arrival, Sink, StackOptions};
 use serde_json::{Value, json};
 
-use super::ringback;
+use super::{prints, reports, ringback};
 use crate::sample_jobs::{SOON, TOPIC, with_all};
 
 /// What a careless shell would run, split or expand.
@@ -134,8 +134,7 @@ async fn what_has_no_callback_is_reported() {
             run.code == Some(0) && run.out.contains("not stored any more, because it is cancelled"),
             "{run:?}"
         );
-        let run = ringback(&server, &["get", "t/nobody", "--curl"]).await;
-        assert!(run.code == Some(1) && run.err.contains("no job t/nobody is known"), "{run:?}");
+        reports(&server, &["get", "t/nobody", "--curl"], 1, "no job t/nobody is known").await;
     }
     for wrong in [
         &["get", "t/a", "--curl", "--full"][..],
@@ -211,11 +210,7 @@ async fn a_server_without_requests_is_reported() {
     let job = json!({"topic": "t", "id": "a", "state": "ready", "due_at": "2025-11-20T10:22:44.193Z",
         "created_at": "2025-11-20T10:22:41.087Z", "attempts": 0, "failures": 0});
     sink.answer(ringback_testkit::Answer::status(200).body(job.to_string()));
-    let run = ringback(&sink.url(""), &["get", "t/a", "--full"]).await;
-    assert!(
-        run.code == Some(0) && run.out.contains("\nthe server does not show requests of jobs"),
-        "{run:?}"
-    );
+    prints(&sink.url(""), &["get", "t/a", "--full"], 0, "\nthe server does not show requests of jobs").await;
     let run = ringback(&sink.url(""), &["get", "t/a", "--curl"]).await;
     assert!(
         run.code == Some(1) && run.err.contains("t/a: the server does not show requests of jobs"),

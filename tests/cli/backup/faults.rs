@@ -11,7 +11,7 @@ use super::api_only;
 use super::files::{backup, of_jobs, restore, restored};
 use super::sample::fill;
 use crate::cli::import_export_faults::stream;
-use crate::cli::{ringback, spec};
+use crate::cli::{reports, ringback, spec};
 use crate::sample_jobs::SOON;
 
 #[tokio::test]
@@ -87,10 +87,8 @@ async fn a_stream_that_breaks_leaves_no_file() {
         let run = ringback(&sink.url(""), &["backup", "-"]).await;
         assert!(run.code == Some(2) && !run.out.contains("\"kind\":\"end\""), "{run:?}");
     }
-    let run = ringback(&stack.url(""), &["backup", dir.path().to_str().expect("UTF-8")]).await;
-    assert!(run.code == Some(2) && run.err.contains("is a directory"), "{run:?}");
-    let run = ringback(&stack.url(""), &["backup", "no/such/directory"]).await;
-    assert!(run.code == Some(2) && run.err.contains("No such file or directory"), "{run:?}");
+    reports(&stack.url(""), &["backup", dir.path().to_str().expect("UTF-8")], 2, "is a directory").await;
+    reports(&stack.url(""), &["backup", "no/such/directory"], 2, "No such file or directory").await;
 }
 
 #[tokio::test]
