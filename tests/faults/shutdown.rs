@@ -44,10 +44,7 @@ async fn a_process_without_a_terminal_goes_on_at_sighup_and_reads_its_certificat
         process.ready(SOON).await;
         process.hang_up();
         process.hang_up();
-        eventually(SOON, "it has noticed", async || {
-            process.log().contains("SIGHUP").then_some(()).ok_or("not yet")
-        })
-        .await;
+        process.wait_log("SIGHUP", SOON).await;
         process.ready(SOON).await;
         process.term();
         assert_eq!(process.wait_exit(SOON).await.code(), Some(0), "{}", process.log());
@@ -144,57 +141,46 @@ async fn the_shards_of_a_killed_carrier_move_within_its_locks() {
     assert!(lateness < Duration::from_secs(5), "{lateness:?} late");
 }
 
-#[tokio::test]
-async fn every_mistake_of_the_configuration_is_named_at_once() {
-    let mistakes: [(Role, &[(&str, &str)]); 3] = [
-        (
-            Role::Api,
-            &[
-                ("RINGBACK_STORE", "ftp://x"),
-                ("RINGBACK_API_LISTEN", "nonsense"),
-                ("RINGBACK_SHUTDOWN_TIMEOUT", "-3s"),
-            ],
-        ),
-        (
-            Role::Carrier,
-            &[
-                ("RINGBACK_ADMIN_LISTEN", "1:2:3"),
-                ("RINGBACK_LOCK_TTL", "banana"),
-                ("RINGBACK_LOG_FORMAT", "xml"),
-            ],
-        ),
-        (
-            Role::Notifier,
-            &[("RINGBACK_LEASE_MARGIN", "x"), ("RINGBACK_RETRY", "1s never"), ("RINGBACK_CONCURRENCY", "0")],
-        ),
-    ];
-    for (role, variables) in mistakes {
-        let mut spec = ProcessSpec::new(role.binary());
-        for (name, value) in variables {
-            spec = spec.env(name, value);
-        }
-        let mut process = spec.start();
-        let status = process.wait_exit(SOON).await;
-        let log = process.log();
-        assert_eq!(status.code(), Some(64), "{log}");
-        for (name, _) in variables {
-            assert!(log.contains(name), "{name} is not named: {log}");
-        }
+/// Runs a process to its end, which must be with this status. Returns what it has printed, which has all of these texts.
+async fn ends(spec: ProcessSpec, status: i32, texts: &[&str]) -> String {
+    let mut process = spec.start();
+    let ended = process.wait_exit(SOON).await;
+    let log = process.log();
+    assert_eq!(ended.code(), Some(status), "{log}");
+    for text in texts {
+        assert!(log.contains(text), "no {text} in {log}");
     }
+    log
 }
 
 #[tokio::test]
-async fn times_that_do_not_fit_each_other_are_refused_and_both_are_named() {
-    let refused = [
-        (Role::Carrier, "RINGBACK_LOCK_TTL", "9s", "RINGBACK_SHUTDOWN_TIMEOUT", "2s"),
-        (Role::Notifier, "RINGBACK_LEASE_MARGIN", "10s", "RINGBACK_SHUTDOWN_TIMEOUT", "0s"),
-    ];
-    for (role, one, value, other, short) in refused {
-        let mut process = ProcessSpec::new(role.binary()).env(one, value).env(other, short).start();
-        assert_eq!(process.wait_exit(SOON).await.code(), Some(64), "{}", process.log());
-        for text in [one, other, "at least 3s"] {
-            assert!(process.log().contains(text), "no {text} in {}", process.log());
-        }
+async fn every_mistake_of_the_configuration_is_named_at_once() {
+    let ttl = "RINGBACK_LOCK_TTL";
+    let (margin, timeout) = ("RINGBACK_LEASE_MARGIN", "RINGBACK_SHUTDOWN_TIMEOUT");
+    for (role, variables, texts) in [
+        (
+            Role::Api,
+            &[("RINGBACK_STORE", "ftp://x"), ("RINGBACK_API_LISTEN", "nonsense"), (timeout, "-3s")][..],
+            &[][..],
+        ),
+        (
+            Role::Carrier,
+            &[("RINGBACK_ADMIN_LISTEN", "1:2:3"), (ttl, "banana"), ("RINGBACK_LOG_FORMAT", "xml")],
+            &[],
+        ),
+        (
+            Role::Notifier,
+            &[(margin, "x"), ("RINGBACK_RETRY", "1s never"), ("RINGBACK_CONCURRENCY", "0")],
+            &[],
+        ),
+        // Times that do not fit each other.
+        (Role::Carrier, &[(ttl, "9s"), (timeout, "2s")], &["at least 3s"]),
+        (Role::Notifier, &[(margin, "10s"), (timeout, "0s")], &["at least 3s"]),
+    ] {
+        let spec = ProcessSpec::new(role.binary());
+        let spec = variables.iter().fold(spec, |spec, (name, value)| spec.env(name, value));
+        let names: Vec<_> = variables.iter().map(|(name, _)| *name).collect();
+        ends(spec, 64, &[&names, texts].concat()).await;
     }
 }
 
@@ -215,35 +201,14 @@ async fn more_callbacks_than_files_may_be_open_are_refused() {
 }
 
 #[tokio::test]
-async fn an_unknown_flag_is_a_mistake_of_the_configuration() {
+async fn flags_are_known_or_refused_and_the_printed_configuration_hides_passwords() {
     for role in ROLES {
-        let mut process = ProcessSpec::new(role.binary()).arg("--no-such-flag").start();
-        let status = process.wait_exit(SOON).await;
-        assert_eq!(status.code(), Some(64), "{}", process.log());
-        assert!(process.log().contains("--no-such-flag"), "{}", process.log());
-    }
-}
-
-#[tokio::test]
-async fn the_printed_configuration_hides_passwords() {
-    for role in ROLES {
-        let spec = ProcessSpec::new(role.binary()).arg("--print-config");
-        let mut process = spec.env("RINGBACK_STORE", "redis://name:hunter2@127.0.0.1:1").start();
-        let status = process.wait_exit(SOON).await;
-        let log = process.log();
-        assert_eq!(status.code(), Some(0), "{log}");
-        assert!(log.contains("127.0.0.1:1") && !log.contains("hunter2"), "{log}");
-    }
-}
-
-#[tokio::test]
-async fn help_names_the_flags() {
-    for role in ROLES {
-        let mut process = ProcessSpec::new(role.binary()).arg("--help").start();
-        assert_eq!(process.wait_exit(SOON).await.code(), Some(0), "{}", process.log());
-        for flag in ["--store", "--admin-listen", "--print-config"] {
-            assert!(process.log().contains(flag), "{flag} is not in {}", process.log());
-        }
+        let spec = || ProcessSpec::new(role.binary());
+        ends(spec().arg("--no-such-flag"), 64, &["--no-such-flag"]).await;
+        ends(spec().arg("--help"), 0, &["--store", "--admin-listen", "--print-config"]).await;
+        let printing = spec().arg("--print-config").env("RINGBACK_STORE", "redis://name:hunter2@127.0.0.1:1");
+        let printed = ends(printing, 0, &["127.0.0.1:1"]).await;
+        assert!(!printed.contains("hunter2"), "{printed}");
     }
 }
 

@@ -57,78 +57,40 @@ async fn lines_are_taken_like_an_array_and_a_bad_one_spoils_no_other() {
 }
 
 #[tokio::test]
-async fn lines_may_end_as_windows_writes_them() {
-    let stack = StackOptions::api_only().start().await;
-    let job =
-        |id: &str| json!({"topic": TOPIC, "id": id, "delay": "1h", "url": "http://127.0.0.1:9/", "body": 1});
-    let answer = stack.post_lines("/v1/jobs/batch", format!("{}\r\n{}\r\n", job("a"), job("b"))).await.json();
-    assert_eq!(statuses(&answer), [201, 201], "{answer}");
-}
-
-#[tokio::test]
-async fn an_id_twice_in_one_batch_is_submitted_twice() {
+async fn each_item_of_a_batch_is_answered_by_itself() {
     let (stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
     let far = |id: &str| with(job(&sink, id), "delay", "1h");
-    let jobs = [far("a"), far("b"), far("a"), with(far("a"), "body", "other")];
-    let (status, answer) = stack.batch(&jobs).await;
-    assert_eq!(status, 200, "{answer}");
-    assert_eq!(statuses(&answer), [201, 201, 200, 409], "{answer}");
-    assert_eq!((&answer["accepted"], &answer["refused"]), (&json!(3), &json!(1)));
-    assert_eq!(stack.count_in("delayed").await, 2);
-}
-
-#[tokio::test]
-async fn a_batch_again_is_the_same_jobs_again() {
-    let (stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
-    let jobs: Vec<Value> = (0..20).map(|n| with(job(&sink, &format!("{n}")), "delay", "1h")).collect();
-    for expected in [201, 200] {
-        let (_, answer) = stack.batch(&jobs).await;
-        assert_eq!(statuses(&answer), [expected; 20], "{answer}");
-        assert_eq!(answer["accepted"], 20);
+    let twice = [far("a"), far("b"), far("a"), with(far("a"), "body", "other")];
+    let many: Vec<Value> = (0..20).map(|n| far(&n.to_string())).collect();
+    for (jobs, expected, delayed) in [
+        (&[][..], &[][..], 0),
+        (&twice, &[201, 201, 200, 409], 2),
+        (&many, &[201; 20], 22),
+        (&many, &[200; 20], 22),
+    ] {
+        let (status, answer) = stack.batch(jobs).await;
+        assert_eq!((status, statuses(&answer)), (200, expected.to_vec()), "{answer}");
+        let refused = expected.iter().filter(|status| **status > 201).count();
+        let counts = (&answer["accepted"], &answer["refused"]);
+        assert_eq!(counts, (&json!(jobs.len() - refused), &json!(refused)), "{answer}");
+        stack.wait_count("delayed", delayed, SOON).await;
     }
-    assert_eq!(stack.count_in("delayed").await, 20);
-}
-
-#[tokio::test]
-async fn bad_items_of_an_array_spoil_no_other() {
-    let (stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
-    let far = |id: &str| with(job(&sink, id), "delay", "1h");
-    let jobs = [json!(17), far("a"), json!({}), far("no spaces"), far("b"), Value::Null, json!([])];
-    let (status, answer) = stack.batch(&jobs).await;
-    assert_eq!(status, 200, "{answer}");
-    assert_eq!((&answer["accepted"], &answer["refused"]), (&json!(2), &json!(5)), "{answer}");
-    let results = answer["results"].as_array().expect("results");
-    for (n, result) in results.iter().enumerate() {
+    let bad = [json!(17), far("c"), json!({}), far("no spaces"), far("d"), Value::Null, json!([])];
+    let (status, answer) = stack.batch(&bad).await;
+    assert_eq!((status, &answer["accepted"], &answer["refused"]), (200, &json!(2), &json!(5)), "{answer}");
+    for (n, result) in answer["results"].as_array().expect("results").iter().enumerate() {
         let good = [1, 4].contains(&n);
         assert_eq!(result["status"] == 201, good, "item {n}: {result}");
         assert_eq!(result.get("problem").is_none(), good, "item {n}: {result}");
     }
-    assert_eq!(stack.count_in("delayed").await, 2);
-}
-
-#[tokio::test]
-async fn an_empty_batch_accepts_nothing() {
-    let stack = StackOptions::api_only().start().await;
-    let (status, answer) = stack.batch(&[]).await;
-    assert_eq!((status, answer), (200, json!({"accepted": 0, "refused": 0, "results": []})));
-    assert_eq!(
-        stack.post_lines("/v1/jobs/batch", String::new()).await.json(),
-        json!({"accepted": 0, "refused": 0, "results": []})
-    );
-}
-
-#[tokio::test]
-async fn the_largest_batch_is_accepted_whole() {
-    let stack = StackOptions::api_only().start().await;
-    let lines: Vec<String> = (0..10_000)
-        .map(|n| {
-            format!(r#"{{"topic":"{TOPIC}","id":"{n}","delay":"1h","url":"http://127.0.0.1:9/","body":{n}}}"#)
-        })
-        .collect();
-    let reply = stack.post_lines("/v1/jobs/batch", lines.join("\n")).await;
-    assert_eq!(reply.status, 200);
-    assert_eq!(reply.json()["accepted"], 10_000);
-    assert_eq!(stack.count_in("delayed").await, 10_000);
+    let lines = async |text: String| stack.post_lines("/v1/jobs/batch", text).await.expect(200);
+    assert_eq!(lines(String::new()).await, json!({"accepted": 0, "refused": 0, "results": []}));
+    let windows = lines(format!("{}\r\n{}\r\n", far("e"), far("f"))).await;
+    assert_eq!(statuses(&windows), [201, 201], "{windows}");
+    // The largest one.
+    let all: Vec<String> = (0..10_000).map(|n| far(&format!("all-{n}")).to_string()).collect();
+    assert_eq!(lines(all.join("\n")).await["accepted"], 10_000);
+    stack.wait_count("delayed", 10_026, SOON).await;
 }
 
 #[tokio::test]

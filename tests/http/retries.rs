@@ -6,7 +6,7 @@ use ringback_testkit::{Answer, Arrival, Script, Sink, Stack, StackOptions, free_
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::sample_jobs::{SOON, TOPIC, between, job, sentinel, time, with};
+use crate::sample_jobs::{SOON, TOPIC, between, job, sentinel, time, with, with_all};
 
 /// Three exact tiers.
 fn tiers() -> Value {
@@ -28,7 +28,8 @@ async fn failures_are_spaced_by_the_tiers_and_the_job_dies_after_the_last() {
     assert!(dead["last"]["duration_ms"].is_u64(), "{dead}");
     assert!(time(&dead["last"]["at"]) >= arrivals[2].at, "{dead}");
 
-    sentinel_through(&stack, &sink).await;
+    sink.answer_job("after", Answer::status(200));
+    sentinel(&stack, &sink, "after").await;
     assert_eq!(sink.arrivals_of("fails").len(), 4, "a dead job is not delivered");
     assert_eq!(stack.count_in("dead").await, 1);
 }
@@ -141,148 +142,100 @@ async fn the_operator_limits_how_long_jobs_are_retried() {
     }
 }
 
-#[tokio::test]
-async fn a_receiver_that_recovers_gets_the_job_and_no_more() {
-    let (stack, sink) = (Stack::start().await, Sink::start().await);
-    sink.answer(Script::first(2, Answer::status(500)).finally(Answer::status(204)));
-    stack.accept(&with(job(&sink, "recovers"), "retry", tiers())).await;
-    let done = stack.wait_state(TOPIC, "recovers", "done", SOON).await;
-    assert_eq!(done["attempts"], 3, "{done}");
-    sentinel_through(&stack, &sink).await;
-    are_attempts_of_one_job(&sink.arrivals_of("recovers"), 3);
+/// A job and what its receiver answers; the state that it ends in or why it is dead, after how many attempts; and the
+/// least gaps between its arrivals in milliseconds, where they are looked at.
+type Case = (&'static str, Script, Value, &'static str, usize, Option<&'static [u64]>);
+
+fn cases(sink: &Sink) -> Vec<Case> {
+    let once = |answer| Script::first(1, answer);
+    let status = Answer::status;
+    let (always, failing) = (Script::always, || Script::always(Answer::status(500)));
+    let tiers = json!({"retry": tiers()});
+    let retry = |delays: &[&str]| json!({"retry": {"delays": delays, "jitter": 0}});
+    let up_to = |delays: &[&str], max: u32| json!({"retry": {"delays": delays, "jitter": 0, "max": max}});
+    let recovers = Script::first(2, status(500)).finally(status(204));
+    let cut = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nnot a hundred bytes";
+    let nonsense = "SSH-2.0-nonsense\r\n\r\n";
+    let refused = with(retry(&["50ms", "50ms"]), "url", format!("http://127.0.0.1:{}/", free_port()));
+    let same =
+        json!({"retry": tiers["retry"], "headers": {"x-merchant": "88231"}, "context": {"order": "17"}});
+    let redirect = |code| once(status(code).header("location", &sink.url("/elsewhere")));
+    vec![
+        ("recovers", recovers, tiers.clone(), "done", 3, Some(&[])),
+        ("same", Script::first(2, status(500)), same, "done", 3, Some(&[])),
+        (
+            "retry-after",
+            once(status(503).header("retry-after", "1")),
+            tiers.clone(),
+            "done",
+            2,
+            Some(&[1000]),
+        ),
+        // It never shortens a tier.
+        ("tier", once(status(500).header("retry-after", "0")), retry(&["300ms"]), "done", 2, Some(&[300])),
+        ("gone", always(status(410)), tiers.clone(), "gone", 1, Some(&[])),
+        ("redirect-301", redirect(301), tiers.clone(), "done", 2, None),
+        ("redirect-302", redirect(302), tiers.clone(), "done", 2, None),
+        ("redirect-303", redirect(303), tiers.clone(), "done", 2, None),
+        ("redirect-307", redirect(307), tiers.clone(), "done", 2, None),
+        ("redirect-308", redirect(308), tiers.clone(), "done", 2, None),
+        ("redirect-304", redirect(304), tiers.clone(), "done", 2, None),
+        // From the start of the first call: its whole time-out, then the tier.
+        (
+            "slow",
+            always(status(200).held()),
+            with(retry(&["100ms"]), "timeout", "200ms"),
+            "exhausted",
+            2,
+            Some(&[290]),
+        ),
+        // A body that never ends.
+        ("cut", once(Answer::raw(cut)), tiers, "done", 2, None),
+        // Longer than is read.
+        ("long", always(status(200).body(vec![b'x'; 4 << 20])), json!({}), "done", 1, None),
+        ("close", always(Answer::close()), retry(&["50ms"]), "exhausted", 2, None),
+        ("nonsense", always(Answer::raw(nonsense)), retry(&["50ms"]), "exhausted", 2, None),
+        ("refused", failing(), refused, "exhausted", 3, None),
+        ("more", failing(), up_to(&["20ms"], 4), "exhausted", 4, Some(&[])),
+        ("fewer", failing(), up_to(&["20ms", "20ms", "20ms"], 2), "exhausted", 2, Some(&[])),
+        ("none", failing(), json!({"retry": {"preset": "none"}}), "exhausted", 1, Some(&[])),
+    ]
 }
 
 #[tokio::test]
-async fn retry_after_a_503_waits_for_the_header() {
+async fn each_answer_but_a_whole_2xx_in_time_is_a_failure() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
-    sink.answer(Script::first(1, Answer::status(503).header("retry-after", "1")));
-    stack.accept(&with(job(&sink, "later"), "retry", tiers())).await;
-    let arrivals = sink.wait_for_job("later", 2, SOON).await;
-    is_spaced(&arrivals, &[1000]);
-    stack.wait_state(TOPIC, "later", "done", SOON).await;
-}
-
-#[tokio::test]
-async fn retry_after_never_shortens_a_tier() {
-    let (stack, sink) = (Stack::start().await, Sink::start().await);
-    sink.answer(Script::first(1, Answer::status(500).header("retry-after", "0")));
-    let policy = json!({"delays": ["300ms"], "jitter": 0});
-    stack.accept(&with(job(&sink, "tier"), "retry", policy)).await;
-    is_spaced(&sink.wait_for_job("tier", 2, SOON).await, &[300]);
-}
-
-#[tokio::test]
-async fn a_410_ends_the_job_at_once() {
-    let (stack, sink) = (Stack::start().await, Sink::start().await);
-    sink.answer_job("gone", Answer::status(410));
-    stack.accept(&with(job(&sink, "gone"), "retry", tiers())).await;
-    let dead = stack.wait_state(TOPIC, "gone", "dead", SOON).await;
-    assert_eq!((&dead["reason"], &dead["attempts"]), (&json!("gone"), &json!(1)), "{dead}");
+    let cases = cases(&sink);
+    for (id, answers, fields, ..) in &cases {
+        sink.answer_job(id, answers.clone());
+        stack.accept(&with_all(job(&sink, id), fields)).await;
+    }
+    for (id, _, _, end, attempts, gaps) in &cases {
+        let ended = stack.wait_state(TOPIC, id, if *end == "done" { end } else { "dead" }, SOON).await;
+        assert_eq!(ended["attempts"], *attempts, "{ended}");
+        if *end != "done" {
+            assert_eq!(ended["reason"], *end, "{ended}");
+            let has_no_answer = ["slow", "close", "nonsense", "refused"].contains(id);
+            let last = &ended["last"];
+            assert_eq!(
+                (last["error"].is_string(), last["status"].is_null()),
+                (has_no_answer, has_no_answer),
+                "{ended}"
+            );
+        }
+        if *end == "exhausted" {
+            assert_eq!(ended["failures"], *attempts, "{ended}");
+        }
+        if let Some(gaps) = gaps {
+            is_spaced(&sink.arrivals_of(id), gaps);
+        }
+    }
     sentinel(&stack, &sink, "after").await;
-    assert_eq!(sink.arrivals_of("gone").len(), 1);
-}
-
-#[tokio::test]
-async fn a_redirect_is_a_failure_and_is_not_followed() {
-    let (stack, sink) = (Stack::start().await, Sink::start().await);
-    for status in [301, 302, 303, 307, 308, 304] {
-        let id = format!("redirect-{status}");
-        let away = Answer::status(status).header("location", &sink.url("/elsewhere"));
-        sink.answer_job(&id, Script::first(1, away));
-        stack.accept(&with(job(&sink, &id), "retry", tiers())).await;
-        let done = stack.wait_state(TOPIC, &id, "done", SOON).await;
-        assert_eq!(done["attempts"], 2, "{status}: {done}");
+    for (id, .., attempts, _) in cases.iter().filter(|(.., gaps)| gaps.is_some()) {
+        are_attempts_of_one_job(&sink.arrivals_of(id), *attempts);
     }
     assert!(sink.arrivals().iter().all(|arrival| arrival.path == "/hook"), "a redirect was followed");
-}
-
-#[tokio::test]
-async fn an_answer_that_comes_too_late_is_a_failure() {
-    let (stack, sink) = (Stack::start().await, Sink::start().await);
-    sink.answer_job("slow", Answer::status(200).held());
-    let policy = json!({"delays": ["100ms"], "jitter": 0});
-    let sent = with(with(job(&sink, "slow"), "retry", policy), "timeout", "200ms");
-    stack.accept(&sent).await;
-    let dead = stack.wait_state(TOPIC, "slow", "dead", SOON).await;
-    assert_eq!((&dead["attempts"], &dead["failures"]), (&json!(2), &json!(2)), "{dead}");
-    assert_eq!(dead["reason"], "exhausted");
-    assert!(dead["last"]["error"].is_string() && dead["last"].get("status").is_none(), "{dead}");
-    // From the start of the first call: its whole time-out, then the tier.
-    is_spaced(&sink.arrivals_of("slow"), &[290]);
-}
-
-#[tokio::test]
-async fn a_body_that_never_ends_is_a_failure() {
-    let (stack, sink) = (Stack::start().await, Sink::start().await);
-    let cut = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nnot a hundred bytes";
-    sink.answer_job("cut", Script::first(1, Answer::raw(cut)));
-    stack.accept(&with(job(&sink, "cut"), "retry", tiers())).await;
-    let done = stack.wait_state(TOPIC, "cut", "done", SOON).await;
-    assert_eq!(done["attempts"], 2, "{done}");
-}
-
-#[tokio::test]
-async fn an_answer_longer_than_is_read_still_counts() {
-    let (stack, sink) = (Stack::start().await, Sink::start().await);
-    sink.answer_job("long", Answer::status(200).body(vec![b'x'; 4 << 20]));
-    stack.accept(&job(&sink, "long")).await;
-    let done = stack.wait_state(TOPIC, "long", "done", SOON).await;
-    assert_eq!(done["attempts"], 1, "{done}");
-}
-
-#[tokio::test]
-async fn no_answer_at_all_is_a_failure() {
-    let (stack, sink) = (Stack::start().await, Sink::start().await);
-    for (id, nothing) in [("close", Answer::close()), ("nonsense", Answer::raw("SSH-2.0-nonsense\r\n\r\n"))] {
-        sink.answer_job(id, nothing);
-        stack.accept(&with(job(&sink, id), "retry", json!({"delays": ["50ms"], "jitter": 0}))).await;
-        let dead = stack.wait_state(TOPIC, id, "dead", SOON).await;
-        assert_eq!((&dead["reason"], &dead["failures"]), (&json!("exhausted"), &json!(2)), "{id}: {dead}");
-        assert!(dead["last"]["error"].is_string(), "{id}: {dead}");
-    }
-}
-
-#[tokio::test]
-async fn a_refused_connection_is_a_failure() {
-    let (stack, sink) = (Stack::start().await, Sink::start().await);
-    let mut refused = with(job(&sink, "refused"), "url", format!("http://127.0.0.1:{}/", free_port()));
-    refused["retry"] = json!({"delays": ["50ms", "50ms"], "jitter": 0});
-    stack.accept(&refused).await;
-    let dead = stack.wait_state(TOPIC, "refused", "dead", SOON).await;
-    assert_eq!((&dead["reason"], &dead["attempts"]), (&json!("exhausted"), &json!(3)), "{dead}");
-    assert!(dead["last"]["error"].is_string(), "{dead}");
-}
-
-#[tokio::test]
-async fn a_policy_can_bound_the_failures_or_do_without_retries() {
-    let (stack, sink) = (Stack::start().await, Sink::start().await);
-    sink.answer(Answer::status(500));
-    let policies = [
-        ("more", json!({"delays": ["20ms"], "jitter": 0, "max": 4}), 4),
-        ("fewer", json!({"delays": ["20ms", "20ms", "20ms"], "jitter": 0, "max": 2}), 2),
-        ("none", json!({"preset": "none"}), 1),
-    ];
-    for (id, policy, failures) in policies {
-        stack.accept(&with(job(&sink, id), "retry", policy)).await;
-        let dead = stack.wait_state(TOPIC, id, "dead", SOON).await;
-        assert_eq!(
-            (&dead["failures"], &dead["reason"]),
-            (&json!(failures), &json!("exhausted")),
-            "{id}: {dead}"
-        );
-        are_attempts_of_one_job(&sink.arrivals_of(id), failures);
-    }
-}
-
-#[tokio::test]
-async fn headers_context_and_body_are_the_same_at_every_attempt() {
-    let (stack, sink) = (Stack::start().await, Sink::start().await);
-    sink.answer(Script::first(2, Answer::status(500)));
-    let mut sent = with(job(&sink, "same"), "retry", tiers());
-    sent["headers"] = json!({"x-merchant": "88231"});
-    sent["context"] = json!({"order": "17"});
-    stack.accept(&sent).await;
-    for arrival in sink.wait_for_job("same", 3, SOON).await {
+    for arrival in sink.arrivals_of("same") {
         assert_eq!(arrival.header("x-merchant"), Some("88231"));
         assert_eq!(arrival.header("ringback-context-order"), Some("17"));
         assert_eq!(arrival.body, r#"{"id":"same"}"#);
@@ -292,7 +245,7 @@ async fn headers_context_and_body_are_the_same_at_every_attempt() {
 /// Attempt numbers from 1, one webhook-id, none before it was due.
 fn are_attempts_of_one_job(arrivals: &[Arrival], count: usize) {
     let attempts: Vec<_> = arrivals.iter().filter_map(Arrival::attempt).collect();
-    assert_eq!(attempts, (1..=count as u64).collect::<Vec<_>>());
+    assert_eq!(attempts, (1..=count as u64).collect::<Vec<_>>(), "{:?}", arrivals[0].job_id());
     for arrival in arrivals {
         assert_eq!(arrival.header("webhook-id"), arrivals[0].header("webhook-id"));
         let due = arrival.due_at().expect("ringback-due-at");
@@ -302,19 +255,14 @@ fn are_attempts_of_one_job(arrivals: &[Arrival], count: usize) {
 
 /// No gap shorter than its tier in milliseconds, and none two seconds longer.
 fn is_spaced(arrivals: &[Arrival], tiers: &[u64]) {
-    assert!(arrivals.len() > tiers.len(), "{} arrivals", arrivals.len());
+    assert!(arrivals.len() > tiers.len(), "{arrivals:?}");
     for (pair, &tier) in arrivals.windows(2).zip(tiers) {
         let gap = between(pair[0].at, pair[1].at);
         let tier = Duration::from_millis(tier);
         assert!(
             gap >= tier && gap < tier + Duration::from_secs(2),
-            "a gap of {gap:?} for a tier of {tier:?}"
+            "{}: a gap of {gap:?} for a tier of {tier:?}",
+            pair[0].job_id()
         );
     }
-}
-
-/// A later job gets through: whatever was still to come before it has come.
-async fn sentinel_through(stack: &Stack, sink: &Sink) {
-    sink.answer_job("after", Answer::status(200));
-    sentinel(stack, sink, "after").await;
 }
