@@ -226,7 +226,7 @@ async fn leases_replays_tombstones_and_epochs_outlive_the_process() {
     let shard = store.shard_of(&job("a").key);
     assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
     let lease = reserve(&store, shard, 1).await.remove(0);
-    let epoch = store.claim(shard, "carrier").await.expect("claim");
+    let epoch = store.take_shard(shard, "carrier").await.expect("claim");
     drop(store);
 
     let store = open(directory.path()).await;
@@ -240,7 +240,7 @@ async fn leases_replays_tombstones_and_epochs_outlive_the_process() {
     assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Repeated);
     let held = store.promote(shard, &epoch, at_most(10)).await.expect("promote");
     assert!(matches!(held, Pass::Held { .. }), "nobody has claimed it since: {held:?}");
-    let later = store.claim(shard, "carrier").await.expect("claim");
+    let later = store.take_shard(shard, "carrier").await.expect("claim");
     assert_ne!(later, epoch);
     assert_eq!(store.promote(shard, &epoch, at_most(10)).await.expect("promote"), Pass::Fenced);
     check::tables(&store).await;
@@ -291,7 +291,7 @@ async fn a_job_is_due_to_the_millisecond_by_the_clock_of_the_store() {
     let store = in_memory(&Memory::new(clock.clone())).await;
     assert_eq!(store.profile(), Profile::Memory);
     let shard = store.shard_of(&job("a").key);
-    let epoch = store.claim(shard, "carrier").await.expect("claim");
+    let epoch = store.take_shard(shard, "carrier").await.expect("claim");
     submit(&store, job("a").after(Duration::from_secs(10))).await.expect("submit");
     clock.advance(ms(9999));
     assert_eq!(promoted(&store, shard, &epoch).await, 0);
@@ -305,7 +305,7 @@ async fn leases_and_epochs_grow_though_the_clock_is_set_back_and_the_store_opene
     let memory = Memory::new(clock.clone());
     let store = in_memory(&memory).await;
     let shard = store.shard_of(&job("a").key);
-    let epoch = store.claim(shard, "carrier").await.expect("claim");
+    let epoch = store.take_shard(shard, "carrier").await.expect("claim");
     submit(&store, job("a")).await.expect("submit");
     let stale = reserve(&store, shard, 1).await.remove(0);
     assert_eq!(settle(&store, stale, release(ms(0))).await, SettleResult::Applied);
@@ -314,7 +314,7 @@ async fn leases_and_epochs_grow_though_the_clock_is_set_back_and_the_store_opene
 
     clock.set(Timestamp::from_millis(1_000));
     let store = in_memory(&memory).await;
-    assert_ne!(store.claim(shard, "carrier").await.expect("claim"), epoch);
+    assert_ne!(store.take_shard(shard, "carrier").await.expect("claim"), epoch);
     assert_eq!(store.promote(shard, &epoch, at_most(10)).await.expect("promote"), Pass::Fenced);
     let number = lost.grant().receipt.lease.number;
     submit(&store, job("b")).await.expect("submit");

@@ -22,7 +22,7 @@ impl Life {
     pub(crate) async fn of(store: Store) -> Self {
         store.prepare().await.expect("a private store is fit");
         let shard = store.shards().next().expect("a store has shards");
-        let epoch = store.claim(shard, "guard").await.expect("the store answers");
+        let epoch = store.take_shard(shard, "guard").await.expect("the store answers");
         Self { store, shard, epoch, sequence: 0 }
     }
 

@@ -249,7 +249,10 @@ pub(crate) async fn entries_have_the_attempts_that_were_logged(bench: &Workbench
         let lease = bench.reserved(bench.job(name)).await;
         if is_logged {
             let note = AttemptLogEntry::of(&lease, failed());
-            assert_eq!(bench.store().note(bench.shard(), &[note]).await.expect("note"), LogResult::Kept);
+            assert_eq!(
+                bench.store().log_attempts(bench.shard(), &[note]).await.expect("note"),
+                LogResult::Kept
+            );
         }
         assert_eq!(bench.settle(lease, bury()).await, SettleResult::Applied);
     }

@@ -38,7 +38,7 @@ fn note(lease: &mut Lease, number: u32, answer: &[u8]) -> AttemptLogEntry {
 
 impl Workbench {
     async fn note(&self, notes: &[AttemptLogEntry]) {
-        assert_eq!(self.store().note(self.shard(), notes).await.expect("note"), LogResult::Kept);
+        assert_eq!(self.store().log_attempts(self.shard(), notes).await.expect("note"), LogResult::Kept);
     }
 
     async fn attempts(&self, key: &JobKey) -> Option<Vec<Attempt>> {

@@ -16,7 +16,7 @@ pub(crate) async fn each_claim_has_a_later_epoch_and_fences_the_one_before(bench
     let (store, shard) = (bench.store(), bench.shard());
     let mut epochs = vec![bench.epoch().clone()];
     for n in 0..20 {
-        epochs.push(store.claim(shard, ["one", "two", "two"][n % 3]).await.expect("claim"));
+        epochs.push(store.take_shard(shard, ["one", "two", "two"][n % 3]).await.expect("claim"));
         let (last, old) = epochs.split_last().expect("some");
         assert!(!is_fenced(bench, last).await);
         assert!(!old.contains(last), "an epoch came twice");
@@ -24,17 +24,17 @@ pub(crate) async fn each_claim_has_a_later_epoch_and_fences_the_one_before(bench
     }
     assert!(is_fenced(bench, &epochs[0]).await);
     let other = store.shards().find(|other| *other != shard).expect("another shard");
-    store.claim(other, "three").await.expect("claim");
+    store.take_shard(other, "three").await.expect("claim");
     assert!(!is_fenced(bench, &epochs[20]).await, "another shard has another holder");
 }
 
 pub(crate) async fn a_shard_is_given_back_only_by_who_holds_it(bench: &Workbench) {
     let (store, shard) = (bench.store(), bench.shard());
-    let epoch = store.claim(shard, "another").await.expect("claim");
+    let epoch = store.take_shard(shard, "another").await.expect("claim");
     store.release_shard(shard, bench.epoch()).await.expect("give back");
     assert!(!is_fenced(bench, &epoch).await, "it was given back by who does not hold it");
     store.release_shard(shard, &epoch).await.expect("give back");
-    let next = store.claim(shard, "third").await.expect("claim");
+    let next = store.take_shard(shard, "third").await.expect("claim");
     assert_ne!(next, epoch);
     assert!(is_fenced(bench, &epoch).await);
     assert!(!is_fenced(bench, &next).await);

@@ -86,7 +86,7 @@ pub(crate) async fn a_fenced_pass_evicts_nothing(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(0)).await;
     let job = bench.job_in(State::Dead, bench.job("a")).await;
     let (store, shard) = (bench.store(), bench.shard());
-    let epoch = store.claim(shard, "another").await.expect("claim");
+    let epoch = store.take_shard(shard, "another").await.expect("claim");
     let pass = store.evict(shard, bench.epoch(), at_most(10)).await.expect("evict");
     assert_eq!(pass, Pass::Fenced);
     assert_eq!(bench.get(&job.key).await, job);

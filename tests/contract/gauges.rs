@@ -93,7 +93,7 @@ pub(crate) async fn a_carrier_that_has_lost_the_shard_gets_no_gauges(bench: &Wor
     let held = || vec![(bench.shard(), bench.epoch().clone())];
     let before = bench.store().gauges(held(), &[]).await.remove(0).1;
     assert!(before.expect("the store answers").is_some());
-    let epoch = bench.store().claim(bench.shard(), "another").await.expect("claim");
+    let epoch = bench.store().take_shard(bench.shard(), "another").await.expect("claim");
     for topics in [&[][..], &[topic(TOPIC)]] {
         let after = bench.store().gauges(held(), topics).await.remove(0).1;
         assert_eq!(after.expect("the store answers"), None);

@@ -300,7 +300,7 @@ pub(crate) async fn a_fenced_acknowledgement_changes_nothing(bench: &Workbench) 
     dead(bench, with_on_dead(bench.job("a"))).await;
     let place = outbox(bench).await.pending.remove(0).id;
     let (store, shard) = (bench.store(), bench.shard());
-    let epoch = store.claim(shard, "another").await.expect("claim");
+    let epoch = store.take_shard(shard, "another").await.expect("claim");
     let ack = OutboxAck { done: vec![place], later: Vec::new() };
     assert_eq!(acknowledge(bench, &ack).await, AckResult::Fenced);
     assert_eq!(dead_letters(bench).await.len(), 1);

@@ -11,7 +11,7 @@ pub(crate) async fn nothing_is_answered_before_the_checks_have_succeeded(bench: 
         store.get(&job.key).await.err(),
         store.cancel(&job.key).await.err(),
         store.stats().await.err(),
-        store.claim(shard, "other").await.err(),
+        store.take_shard(shard, "other").await.err(),
         store.heartbeat("other", FLOOR).await.err(),
         store.promote(shard, bench.epoch(), at_most(1)).await.err(),
         store.reserve(shard, &bench.ask(1)).await.err(),

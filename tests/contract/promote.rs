@@ -106,7 +106,7 @@ pub(crate) async fn a_fenced_pass_promotes_nothing(bench: &Workbench) {
     let job = bench.accept(bench.job("a").after(ms(1))).await;
     until(job.due).await;
     let (store, shard) = (bench.store(), bench.shard());
-    let epoch = store.claim(shard, "another").await.expect("claim");
+    let epoch = store.take_shard(shard, "another").await.expect("claim");
     let pass = store.promote(shard, bench.epoch(), at_most(10)).await.expect("promote");
     assert_eq!(pass, Pass::Fenced);
     assert_eq!(bench.get(&job.key).await, job);

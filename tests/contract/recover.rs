@@ -93,7 +93,7 @@ pub(crate) async fn a_fenced_pass_recovers_nothing(bench: &Workbench) {
     let lease = bench.reserved(bench.job("a").timeout(BRIEF)).await;
     sleep_until(lease.deadline() + ms(20)).await;
     let (store, shard) = (bench.store(), bench.shard());
-    let epoch = store.claim(shard, "another").await.expect("claim");
+    let epoch = store.take_shard(shard, "another").await.expect("claim");
     let pass = store.recover(shard, bench.epoch(), at_most(10)).await.expect("recover").pass;
     assert_eq!(pass, Pass::Fenced);
     assert_eq!(bench.state(&lease.key).await, Some(State::Reserved));

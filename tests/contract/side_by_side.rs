@@ -125,7 +125,7 @@ impl Pair {
             store.prepare().await.expect("the store is fit");
         }
         for shard in stores[0].shards() {
-            let claim = async |store: &Store| store.claim(shard, "carrier").await.expect("claim");
+            let claim = async |store: &Store| store.take_shard(shard, "carrier").await.expect("claim");
             epochs.insert(shard, [claim(&stores[0]).await, claim(&stores[1]).await]);
         }
         let (soon, expired_by) = (now(), now());

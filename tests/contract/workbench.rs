@@ -96,7 +96,7 @@ impl Workbench {
         let store = server.open(options.clone());
         store.prepare().await.expect("the store is fit");
         let shard = store.shards().nth(shard).expect("the shard is one of them");
-        let epoch = store.claim(shard, "carrier").await.expect("claim");
+        let epoch = store.take_shard(shard, "carrier").await.expect("claim");
         Self { server, options, store, shard, epoch, sequence: AtomicU64::new(1) }
     }
 

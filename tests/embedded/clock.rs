@@ -40,7 +40,7 @@ impl Stepped {
         let memory = Memory::new(clock.clone());
         let store = in_memory(&memory).await;
         let shard = store.shard_of(&job("a").key);
-        let epoch = store.claim(shard, "carrier").await.expect("claim");
+        let epoch = store.take_shard(shard, "carrier").await.expect("claim");
         Self { clock, begin, memory, store, shard, epoch }
     }
 

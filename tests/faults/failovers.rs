@@ -91,7 +91,7 @@ impl Fences {
     async fn rise(&mut self) {
         for shard in (0..Self::SHARDS).map(Shard) {
             let epoch = eventually(RECOVERY, "a shard is claimed", async || {
-                self.store.claim(shard, "carrier").await.map_err(|error| error.to_string())
+                self.store.take_shard(shard, "carrier").await.map_err(|error| error.to_string())
             })
             .await;
             let epoch: u64 = epoch.0.parse().expect("a number");

@@ -28,7 +28,7 @@ async fn epochs_and_leases_still_grow_after_their_counters_are_lost() {
     assert_eq!(bench.settle(current, Outcome::Complete).await, SettleResult::Applied);
 
     run(&mut redis, &[b"HDEL", shard.as_bytes(), b"epoch", b"carrier"]).await;
-    let epoch = bench.store().claim(bench.shard(), "another").await.expect("claim");
+    let epoch = bench.store().take_shard(bench.shard(), "another").await.expect("claim");
     assert_ne!(epoch, *bench.epoch());
     bench.check().await;
 }

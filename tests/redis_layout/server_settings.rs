@@ -125,7 +125,7 @@ async fn a_full_store_takes_no_job_and_drains_until_it_does_again() {
     assert_eq!(bench.stats().await, before);
     assert_eq!(bench.state(&refused.key).await, None);
 
-    bench.store().claim(bench.shard(), "another").await.expect("claim");
+    bench.store().take_shard(bench.shard(), "another").await.expect("claim");
     let bench = restarted(&bench).await;
     bench.promote_until(1000).await;
     let mut done = 0;
@@ -192,17 +192,20 @@ async fn a_full_store_takes_no_notes_and_shows_those_it_has() {
         [note]
     };
     // Looks at how full it is, which counts for a second.
-    assert_eq!(bench.store().note(bench.shard(), &note()).await.expect("note"), LogResult::Kept);
+    assert_eq!(bench.store().log_attempts(bench.shard(), &note()).await.expect("note"), LogResult::Kept);
     fill_up(&server).await;
-    let refused = bench.store().note(bench.shard(), &note()).await;
+    let refused = bench.store().log_attempts(bench.shard(), &note()).await;
     assert!(matches!(refused, Err(StoreError::Full) | Ok(LogResult::Full)), "{refused:?}");
     let restarted = restarted(&bench).await;
-    assert_eq!(restarted.store().note(restarted.shard(), &note()).await.expect("a look"), LogResult::Full);
+    assert_eq!(
+        restarted.store().log_attempts(restarted.shard(), &note()).await.expect("a look"),
+        LogResult::Full
+    );
     let key = bench.key(TOPIC, "a");
     assert_eq!(bench.store().attempts(&key).await.expect("attempts").expect("known").len(), 1);
     set(&server, "maxmemory", "0").await;
     eventually(SOON, "attempts are noted again", async || {
-        let noted = restarted.store().note(restarted.shard(), &note()).await.expect("note");
+        let noted = restarted.store().log_attempts(restarted.shard(), &note()).await.expect("note");
         if noted == LogResult::Kept { Ok(()) } else { Err("there is no room") }
     })
     .await;

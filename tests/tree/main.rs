@@ -14,6 +14,7 @@ mod imports;
 mod layers;
 mod modules;
 mod reference;
+mod scripts;
 mod source;
 mod weight;
 mod words;

@@ -183,7 +183,7 @@ impl ShardWorker {
         let logged = expired.iter().filter(is_logged);
         let notes: Vec<_> = logged.map(|job| AttemptLogEntry::expired(&job.receipt, LEASE_EXPIRED)).collect();
         if !notes.is_empty() {
-            let unlogged = self.store.note_once(self.shard, &notes).await;
+            let unlogged = self.store.log_attempts_once(self.shard, &notes).await;
             self.metrics.unlogged.add(unlogged as u64, &[]);
         }
     }

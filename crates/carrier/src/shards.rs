@@ -134,7 +134,7 @@ impl Shards {
     async fn claim(&mut self, shard: Shard) -> Result<(), StoreError> {
         crash_point!("carrier.before_claim");
         let call_start = CallStart::now(&*self.context.clock);
-        let epoch = self.store.claim(shard, &self.name).await?;
+        let epoch = self.store.take_shard(shard, &self.name).await?;
         crash_point!("carrier.after_claim");
         call_start.claimed(shard, &epoch);
         info!(carrier = self.name, shard = shard.number(), "claimed shard");

@@ -213,7 +213,7 @@ impl Deliverer {
 
     /// Drops the answer if the store is nearly full: what is kept for a notice takes about as much room as its job then.
     async fn cut_to_room(&self, success: Success) -> Success {
-        match timeout(self.store.note_timeout(), self.store.shortage()).await {
+        match timeout(self.store.log_attempts_timeout(), self.store.shortage()).await {
             Ok(Some(_)) => Success { answer: Bytes::new(), ..success },
             Ok(None) | Err(_) => success,
         }

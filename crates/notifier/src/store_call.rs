@@ -159,7 +159,7 @@ impl SettleBatch {
         if meta.notes.is_empty() {
             return meta;
         }
-        match store.note_in_time(shard, &meta.notes).await {
+        match store.log_attempts_in_time(shard, &meta.notes).await {
             Some(LogResult::Kept) => meta.notes.clear(),
             Some(LogResult::Full) => {
                 meta.unlogged = meta.notes.len();

@@ -1,5 +1,5 @@
 //! The store in one directory, in one process: a redb database with a redo log before it, and one
-//! writer that runs calls in groups. `edges` has the calls that change jobs, `queries` the calls that
+//! writer that runs calls in groups. `transitions` has the calls that change jobs, `queries` the calls that
 //! only read, and `check` the check of all indexes and counts.
 
 mod answers;
@@ -7,7 +7,6 @@ mod call_faults;
 mod check;
 mod clock_consent;
 mod compact;
-mod edges;
 mod error;
 mod files;
 mod location;
@@ -17,6 +16,7 @@ mod streams;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod transitions;
 mod txn;
 mod wal;
 mod writer;
@@ -45,7 +45,7 @@ pub const SCHEME: &str = "embedded:";
 const TOMBSTONE_BYTES: u64 = 256;
 /// The shard for calls that concern no shard, such as those about policies and bulk operations.
 const ANY_SHARD: Shard = Shard(0);
-/// About how many bytes an edge writes for one job without its body.
+/// About how many bytes a transition writes for one job without its body.
 const EDGE_BYTES: usize = 256;
 
 pub struct EmbeddedStore {

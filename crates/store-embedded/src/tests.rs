@@ -22,11 +22,11 @@ use ringback_core::job::{
 };
 
 use super::EmbeddedStore;
-use super::edges::new_record::NewRecord;
-use super::edges::submit::submit;
 use super::error::Error as Failure;
 use super::location::{Medium, StoreLocation};
 use super::tables::Shards;
+use super::transitions::new_record::NewRecord;
+use super::transitions::submit::submit;
 use super::wal::log::Disk;
 use super::writer::shared::SharedWriter;
 

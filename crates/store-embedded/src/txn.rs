@@ -1,9 +1,9 @@
-//! The writer's open transaction as the edges see it: the tables, and the shard and the time of the
-//! present edge. An edge checks first and changes after. `transitions` has the state changes that
-//! edges are made of.
+//! The writer's open transaction as the transitions see it: the tables, and the shard and the time of the
+//! present transition. A transition checks first and changes after. `state_changes` has what
+//! transitions are made of.
 
 pub(crate) mod set_back;
-pub(crate) mod transitions;
+pub(crate) mod state_changes;
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -39,29 +39,29 @@ pub(crate) struct Sealed {
     pub(crate) wakes: Vec<Wake>,
     pub(crate) events: Vec<Event>,
     /// Changes of jobs to log.
-    pub(crate) edges: Vec<LoggedTransition>,
+    pub(crate) transitions: Vec<LoggedTransition>,
 }
 
 pub(crate) struct Txn<'t> {
     pub(crate) tables: Tables<Writing<'t>>,
     journal: &'t Journal,
-    /// The rows of shards that edges of this transaction have changed.
+    /// The rows of shards that transitions of this transaction have changed.
     rows: HashMap<u16, ShardRow>,
     /// The shards among them that the present group has changed.
     changed: BTreeSet<u16>,
     passes: PassTimes,
     /// What the present group publishes.
     sealed: Sealed,
-    /// The row of the shard before the present edge.
+    /// The row of the shard before the present transition.
     before: ShardRow,
-    /// The row of the shard, as the present edge changes it.
+    /// The row of the shard, as the present transition changes it.
     pub(crate) row: ShardRow,
-    edge: Edge,
+    transition: Transition,
 }
 
-/// The state of the present edge.
+/// The state of the present transition.
 #[derive(Default)]
-struct Edge {
+struct Transition {
     shard: u16,
     now_us: u64,
     /// The earliest time for which a carrier must wake up, in ms.
@@ -94,15 +94,16 @@ impl<'t> Txn<'t> {
             sealed: Sealed::default(),
             before: ShardRow::default(),
             row: ShardRow::default(),
-            edge: Edge::default(),
+            transition: Transition::default(),
         })
     }
 
-    /// Begins an edge of a shard at a time in µs. The shard is watched until `watched`, in ms.
+    /// Begins a transition of a shard at a time in µs. The shard is watched until `watched`, in ms.
     pub(crate) fn begin(&mut self, shard: Shard, now_us: u64, watched: u64) -> Result<()> {
         let is_watched = watched > now_us / 1000;
         let is_logged = transition_log::is_on();
-        self.edge = Edge { shard: shard.0, now_us, is_watched, is_logged, ..Edge::default() };
+        self.transition =
+            Transition { shard: shard.0, now_us, is_watched, is_logged, ..Transition::default() };
         self.tables.counts.begin();
         self.before = match self.rows.get(&shard.0) {
             Some(row) => row.clone(),
@@ -112,13 +113,13 @@ impl<'t> Txn<'t> {
         Ok(())
     }
 
-    /// Ends an edge that has succeeded.
+    /// Ends a transition that has succeeded.
     pub(crate) fn end(&mut self) {
-        let Edge { shard, now_us, wake_at, is_ready, pull_topics, events, taken, .. } =
-            std::mem::take(&mut self.edge);
+        let Transition { shard, now_us, wake_at, is_ready, pull_topics, events, taken, .. } =
+            std::mem::take(&mut self.transition);
         self.tables.counts.end(shard);
         self.sealed.events.extend(events);
-        self.sealed.edges.extend(taken);
+        self.sealed.transitions.extend(taken);
         let wakes = &mut self.sealed.wakes;
         if is_ready {
             wakes.push(Wake::Ready(Shard(shard)));
@@ -142,7 +143,7 @@ impl<'t> Txn<'t> {
 
     /// Writes the row of the shard though nothing changes, to see whether it can be written.
     pub(crate) fn touch(&mut self) {
-        self.row.time_us = self.edge.now_us;
+        self.row.time_us = self.transition.now_us;
     }
 
     /// The size of the journal in bytes, which grows with each row that is written.
@@ -166,30 +167,30 @@ impl<'t> Txn<'t> {
     }
 
     pub(crate) fn shard(&self) -> u16 {
-        self.edge.shard
+        self.transition.shard
     }
 
     pub(crate) fn now_us(&self) -> u64 {
-        self.edge.now_us
+        self.transition.now_us
     }
 
     /// The time in ms, rounded down: to compare with, as in "is it due?"
     pub(crate) fn now(&self) -> u64 {
-        self.edge.now_us / 1000
+        self.transition.now_us / 1000
     }
 
     /// The time in ms, rounded up: to add to, so that nothing is ever early.
     pub(crate) fn now_up(&self) -> u64 {
-        self.edge.now_us.div_ceil(1000)
+        self.transition.now_us.div_ceil(1000)
     }
 
     pub(crate) fn is_watched(&self) -> bool {
-        self.edge.is_watched
+        self.transition.is_watched
     }
 
     /// Wakes the shard's carrier at a time, in ms, unless it makes a pass before.
     pub(crate) fn wake_at(&mut self, at: u64) {
-        self.edge.wake_at = Some(self.edge.wake_at.map_or(at, |first| first.min(at)));
+        self.transition.wake_at = Some(self.transition.wake_at.map_or(at, |first| first.min(at)));
     }
 
     /// Publishes a wake-up that is about no shard.
@@ -199,33 +200,33 @@ impl<'t> Txn<'t> {
 
     /// Wakes those who reserve push jobs.
     pub(crate) fn wake_push(&mut self) {
-        self.edge.is_ready = true;
+        self.transition.is_ready = true;
     }
 
     /// Wakes those who reserve from a lane.
     pub(crate) fn wake_lane(&mut self, lane: Lane<'_>) {
         if lane.is_pull() {
-            if !self.edge.pull_topics.contains(lane.topic) {
-                self.edge.pull_topics.insert(lane.topic.into());
+            if !self.transition.pull_topics.contains(lane.topic) {
+                self.transition.pull_topics.insert(lane.topic.into());
             }
         } else {
-            self.edge.is_ready = true;
+            self.transition.is_ready = true;
         }
     }
 
     /// Notes the time of the next planned pass over the shard, in ms.
     pub(crate) fn plan_pass(&mut self, at: u64) {
-        self.passes.insert(self.edge.shard, at);
+        self.passes.insert(self.transition.shard, at);
     }
 
-    /// The turn of a lane that was empty, the time in µs: behind all lanes that had a turn before this edge.
+    /// The turn of a lane that was empty, the time in µs: behind all lanes that had a turn before this transition.
     pub(crate) fn next_turn(&mut self) -> u64 {
         let turn = (self.before.turn + 1).max(self.now_us());
         self.row.turn = self.row.turn.max(turn);
         turn
     }
 
-    /// The last turn that has come, with those of this edge. Lanes that were put off have later ones.
+    /// The last turn that has come, with those of this transition. Lanes that were put off have later ones.
     pub(crate) fn last_turn(&self) -> u64 {
         self.row.turn.max(self.now_us())
     }
@@ -234,7 +235,7 @@ impl<'t> Txn<'t> {
     pub(crate) fn give_turn(&mut self, lane: &str) -> Result<()> {
         let lane = Lane::parse(lane).ok_or(StoreError::Unreadable("a lane's name"))?;
         let turn = if lane.is_pull() { PULL } else { self.next_turn() };
-        self.tables.ready.set_turn(self.edge.shard, &lane.name(), Some(turn))?;
+        self.tables.ready.set_turn(self.transition.shard, &lane.name(), Some(turn))?;
         self.wake_lane(lane);
         Ok(())
     }
@@ -253,12 +254,12 @@ impl<'t> Txn<'t> {
     /// Publishes an event of a job. Must be called before its body is removed, and while the record
     /// still has its topic.
     pub(crate) fn publish(&mut self, job: &Record, what: impl FnOnce() -> EventKind) -> Result<()> {
-        if !self.edge.is_watched {
+        if !self.transition.is_watched {
             return Ok(());
         }
         if let Some(key) = self.key_of(job)? {
             let at = Timestamp::from_millis(self.now());
-            self.edge.events.push(Event { at, key, tags: job.tags.clone(), kind: what() });
+            self.transition.events.push(Event { at, key, tags: job.tags.clone(), kind: what() });
         }
         Ok(())
     }
@@ -271,25 +272,25 @@ impl<'t> Txn<'t> {
 
     /// Names the changes of jobs that follow, for the log.
     pub(crate) fn because(&mut self, name: TransitionName, reason: Option<&'static str>) {
-        self.edge.cause = Some((name, reason));
+        self.transition.cause = Some((name, reason));
     }
 
     /// Notes a change of a job for the log. Must be called before its body is removed, and while the record
     /// still has its topic. `reason` replaces that of the cause.
-    pub(crate) fn note_edge(
+    pub(crate) fn log_transition(
         &mut self,
         job: &Record,
         from: Option<State>,
         to: Option<State>,
         reason: Option<&str>,
     ) -> Result<()> {
-        if !self.edge.is_logged {
+        if !self.transition.is_logged {
             return Ok(());
         }
-        let Some((name, why)) = self.edge.cause else { return Ok(()) };
+        let Some((name, why)) = self.transition.cause else { return Ok(()) };
         if let Some(key) = self.key_of(job)? {
             let reason = reason.or(why).map(Into::into);
-            self.edge.taken.push(LoggedTransition { key, name, from, to, reason });
+            self.transition.taken.push(LoggedTransition { key, name, from, to, reason });
         }
         Ok(())
     }

@@ -256,10 +256,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Answers a group whose changes are safe, logs its edges, and publishes its events and wake-ups.
+    /// Answers a group whose changes are safe, logs its transitions, and publishes its events and wake-ups.
     fn answer(&self, group: &mut Vec<Member>, sealed: Sealed) {
         crash_point!("embedded.before_answer");
-        transition_log::write(&sealed.edges);
+        transition_log::write(&sealed.transitions);
         self.location.events.publish(sealed.events);
         for member in group.drain(..) {
             member.call.answer(member.failed);

@@ -1,4 +1,4 @@
-//! Events over publish and subscribe, packed as `lua/prelude/events.lua` says.
+//! Events over publish and subscribe, packed as `prelude/events.lua` says.
 
 use std::sync::Arc;
 use std::time::Duration;

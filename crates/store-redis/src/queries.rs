@@ -1,8 +1,9 @@
-//! The calls that only read: each runs one Lua script of `lua/queries`.
+//! The calls that only read: each file packs the arguments of a script beside it and reads its answer.
 
 mod dead;
+mod destinations;
 mod forecast;
 mod gauges;
 mod job;
 mod page;
-pub(crate) mod stats;
+mod stats;

@@ -1,4 +1,4 @@
-//! How records and job states are packed, in agreement with `lua/prelude/records.lua`.
+//! How records and job states are packed, in agreement with `prelude/records.lua`.
 
 mod tombstone;
 

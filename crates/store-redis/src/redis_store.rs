@@ -10,12 +10,11 @@ use ringback_core::contract::{ClockGap, Options, Profile, Shard, StoreError};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::accepted_counts::{AcceptedCounts, Row, SeenRow};
+use super::accepted_counts::AcceptedCounts;
 use super::clock_watch::ClockWatch;
-use super::keys::{Keys, Place};
+use super::keys::Keys;
 use super::lane_ids::LaneKey;
 use super::moving::Moving;
-use super::script;
 use super::server_checks::Risk;
 use super::server_checks::{self, Eviction};
 use super::topology::{Confirmation, Topology};
@@ -41,10 +40,10 @@ pub struct RedisStore {
     /// Why the store takes no new jobs although it was found fit before: it has become weaker than asked.
     pub(crate) weakness: RwLock<Option<StoreError>>,
     /// The key of lane ids for an installation that this process makes.
-    new_lane_key: LaneKey,
-    clock: ClockWatch,
+    pub(crate) new_lane_key: LaneKey,
+    pub(crate) clock: ClockWatch,
     /// The shortest time for which a process keeps tombstones, in ms; 0 before that was looked at.
-    shortest_keep_done: AtomicU64,
+    pub(crate) shortest_keep_done: AtomicU64,
 }
 
 /// What was found when the store was found fit.
@@ -120,28 +119,6 @@ impl RedisStore {
 
     pub fn profile(&self) -> Option<Profile> {
         self.server_checks.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|found| found.profile)
-    }
-
-    /// Makes or checks the row of the installation.
-    pub(crate) async fn look_at_installation(&self) -> Result<SeenRow, StoreError> {
-        let has_to_be_accepted = u8::from(self.keeps_all());
-        let key = self.new_lane_key.to_hex();
-        let (life, sound_life) = self.lives();
-        let keep_done = millis_up(self.options.keep_done);
-        let shards = self.options.shards;
-        let args = (Self::LAYOUT, shards, life, has_to_be_accepted, key, sound_life, keep_done);
-        let asked = Instant::now();
-        let row: Row = self.call(&script::INSTALL, Place::Installation).early().arg(args).run().await?;
-        self.clock.saw(row.8, asked.elapsed());
-        self.shortest_keep_done.store(row.9, Ordering::Relaxed);
-        let (layout, stored_shards) = (&row.0, &row.1);
-        if *layout != Self::LAYOUT.to_string() {
-            return Err(StoreError::other_layout(layout, Self::LAYOUT));
-        }
-        if *stored_shards != shards.to_string() {
-            return Err(self.options.shard_mismatch(stored_shards));
-        }
-        self.take_row(row)
     }
 
     pub(crate) fn lane_key(&self) -> Result<LaneKey, StoreError> {

@@ -1,5 +1,5 @@
-//! The Lua scripts, as one function library of Redis. The library begins with the pieces of `lua/prelude`. Each
-//! piece owns one part of the layout, such as records, the schedule or ready queues. Redis runs the pieces once,
+//! The Lua scripts, as one function library of Redis. The library begins with the pieces of `prelude`. Each
+//! piece owns one part of the layout, such as records, the due index or ready queues. Redis runs the pieces once,
 //! at the first call.
 //!
 //! If the library cannot be loaded because memory is full, the same text runs as a script, which is slower.
@@ -36,8 +36,8 @@ impl Kind {
 pub(crate) enum Returns {
     /// The answer of the script.
     Plain,
-    /// The answer and the edges that it took, for the log.
-    WithEdges,
+    /// The answer and the transitions that it took, for the log.
+    WithTransitions,
 }
 
 /// A script, with the name of its call.
@@ -53,9 +53,9 @@ impl Script {
         self.name
     }
 
-    /// Whether it takes edges of jobs, so that it can return them too.
-    pub(crate) fn takes_edges(&self) -> bool {
-        TAKE_EDGES.contains(&self.name)
+    /// Whether it takes transitions of jobs, so that it can return them too.
+    pub(crate) fn takes_transitions(&self) -> bool {
+        TAKE_TRANSITIONS.contains(&self.name)
     }
 
     /// A call of the library's function. It uses the first key.
@@ -63,7 +63,7 @@ impl Script {
         let mut cmd = redis::cmd("FCALL");
         let name = match returns {
             Returns::Plain => format!("{}_{}", LIBRARY.name, self.name),
-            Returns::WithEdges => format!("{}_{}{LOGGED}", LIBRARY.name, self.name),
+            Returns::WithTransitions => format!("{}_{}{LOGGED}", LIBRARY.name, self.name),
         };
         cmd.arg(name).arg(keys.len()).arg(keys);
         cmd
@@ -72,7 +72,7 @@ impl Script {
     /// The same call as that of the function, with the text of all scripts.
     pub(crate) fn as_text(&self, function: &Cmd, returns: Returns) -> Cmd {
         let flags = self.kind.flag().map_or_else(String::new, |flag| format!(" flags={flag}"));
-        let is_logged = returns == Returns::WithEdges;
+        let is_logged = returns == Returns::WithTransitions;
         let source = format!(
             "#!lua{flags}\n{}\nreturn init()('{}', KEYS[1], ARGV, {is_logged})",
             LIBRARY.init, self.name
@@ -101,9 +101,9 @@ static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
     // Locals of a file stay inside its block, because Lua allows only 200 in a function.
     let bodies: String = FILES.iter().map(|file| format!("do\n{file}\nend\n")).collect();
     let init = format!(
-        "local function init()\nlocal edges = {{}}\n{}\n{bodies}\n\
+        "local function init()\nlocal scripts = {{}}\n{}\n{bodies}\n\
          return function(name, base, args, is_logged)\nstart(base, name, is_logged)\n\
-         local is_done, answer = pcall(edges[name], args)\n\
+         local is_done, answer = pcall(scripts[name], args)\n\
          if not is_done then\nshard.fail()\nraise(answer)\nend\n\
          if is_logged then return {{answer, events.logged()}} end\nreturn answer\nend\nend",
         PIECES.concat()
@@ -118,17 +118,17 @@ pub(crate) fn load() -> Cmd {
     let Library { name, init } = &*LIBRARY;
     // A library cannot use Redis's API while it loads, so the first call runs the pieces.
     let mut source = format!("#!lua name={name}\n{init}\nlocal run\n");
-    let mut register = |edge: &str, end: &str, kind: Kind, is_logged: bool| {
+    let mut register = |script: &str, end: &str, kind: Kind, is_logged: bool| {
         let flags = kind.flag().map_or_else(String::new, |flag| format!("'{flag}'"));
         source.push_str(&format!(
-            "redis.register_function{{function_name='{name}_{edge}{end}', flags={{{flags}}}, \
+            "redis.register_function{{function_name='{name}_{script}{end}', flags={{{flags}}}, \
              callback=function(keys, args) run = run or init() \
-             return run('{edge}', keys[1], args, {is_logged}) end}}\n"
+             return run('{script}', keys[1], args, {is_logged}) end}}\n"
         ));
     };
     for script in ALL {
         register(script.name, "", script.kind, false);
-        if script.takes_edges() {
+        if script.takes_transitions() {
             register(script.name, LOGGED, script.kind, true);
         }
     }
@@ -138,12 +138,12 @@ pub(crate) fn load() -> Cmd {
 }
 
 macro_rules! files {
-    ($($file:literal)*) => { &[$(include_str!(concat!("lua/", $file, ".lua"))),*] };
+    ($($file:literal)*) => { &[$(include_str!(concat!($file, ".lua"))),*] };
 }
 
 /// The pieces of the prelude, each after those that it uses.
 const PIECES: &[&str] = files! {
-    "prelude/base" "prelude/shard" "prelude/lanes" "prelude/records" "prelude/schedule" "prelude/due"
+    "prelude/base" "prelude/shard" "prelude/lanes" "prelude/records" "prelude/due_index" "prelude/due"
     "prelude/ready" "prelude/oldest" "prelude/leases" "prelude/dead_letters" "prelude/outbox" "prelude/archive" "prelude/tombs"
     "prelude/lateness"
     "prelude/topics" "prelude/tag_index" "prelude/destinations" "prelude/parking" "prelude/arrivals" "prelude/grants" "prelude/outcomes" "prelude/events" "prelude/moves"
@@ -151,23 +151,23 @@ const PIECES: &[&str] = files! {
 };
 
 const FILES: &[&str] = files! {
-    "edges/submit" "edges/replace" "edges/import" "edges/cancel" "edges/moves" "edges/purge" "edges/bulk"
-    "edges/promote" "edges/reserve" "edges/pull" "edges/renew" "edges/settle" "edges/exchange" "edges/settle_receipts"
-    "edges/recover" "edges/evict" "edges/acknowledge" "edges/claims" "edges/pauses" "edges/note" "edges/watch"
-    "edges/schedules" "edges/archive"
-    "queries/job" "queries/page" "queries/dead" "queries/pull" "queries/outbox" "queries/stats" "queries/topics"
+    "transitions/submit" "transitions/replace" "transitions/import" "transitions/cancel" "transitions/moves" "transitions/purge" "transitions/bulk"
+    "transitions/promote" "transitions/reserve" "transitions/pull" "transitions/renew" "transitions/settle" "transitions/settle_receipts"
+    "transitions/recover" "transitions/evict" "shard/take_shard" "shard/pauses" "shard/log_attempts" "shard/watch"
+    "transitions/schedules" "shard/archive"
+    "queries/job" "queries/page" "queries/dead" "shard/outbox" "queries/stats" "queries/topics"
     "queries/destinations" "queries/forecast"
-    "queries/gauges" "queries/schedules" "queries/archive"
+    "queries/gauges"
     "installation/install" "installation/servers" "installation/members" "installation/policies" "installation/bulks"
-    "installation/draw" "installation/schedules" "installation/feeds" "installation/audit_log" "installation/failing"
-    "check/counts" "check/jobs" "check/lanes" "check/lists" "check/repair" "check/schedule" "check/schedules"
+    "installation/quota" "installation/schedules" "installation/feeds" "installation/audit_log" "installation/failing"
+    "check/counts" "check/jobs" "check/lanes" "check/lists" "check/repair" "check/due" "check/schedules"
 };
 
-/// The end of the names of functions that also return the edges that they took.
+/// The end of the names of functions that also return the transitions that they took.
 const LOGGED: &str = "_logged";
 
-/// The scripts that take edges of jobs.
-const TAKE_EDGES: [&str; 25] = [
+/// The scripts that take transitions of jobs.
+const TAKE_TRANSITIONS: [&str; 25] = [
     "submit",
     "fire",
     "replace",
@@ -230,13 +230,13 @@ scripts! {
     RECOVER: "recover", Drains;
     EVICT: "evict", Drains;
     ACKNOWLEDGE: "acknowledge", Drains;
-    CLAIM: "claim", Drains;
+    TAKE_SHARD: "take_shard", Drains;
     RELEASE_SHARD: "release_shard", Drains;
     PAUSE: "pause", Drains;
     RESUME: "resume", Drains;
     PAUSE_DESTINATION: "pause_destination", Drains;
     RESUME_DESTINATION: "resume_destination", Drains;
-    NOTE: "note", Fills;
+    LOG_ATTEMPTS: "log_attempts", Fills;
     WATCH: "watch", Drains;
     CHANGE_SCHEDULES: "change_schedules", Drains;
     FIRE: "fire", Fills;
@@ -279,7 +279,7 @@ scripts! {
     NOTE_SERVERS: "note_servers", Drains;
     DROP_SERVER: "drop_server", Drains;
     MEMBERS: "members", Drains;
-    DRAW: "draw", Fills;
+    GRANT_QUOTA: "grant_quota", Fills;
     HOLD_FEED: "hold_feed", Drains;
     CHANGE_FEED: "change_feed", Drains;
     APPEND_AUDIT_LOG: "append_audit_log", Drains;
@@ -318,8 +318,8 @@ mod tests {
         for script in ALL {
             let expected = match script.name() {
                 "submit" | "replace" | "import" | "reschedule" | "revive" | "revive_many" | "bulk_revive"
-                | "bulk_reschedule" | "begin_bulk" | "put_policy" | "draw" | "note" | "fire"
-                | "list_schedule" => Kind::Fills,
+                | "bulk_reschedule" | "begin_bulk" | "put_policy" | "grant_quota" | "log_attempts"
+                | "fire" | "list_schedule" => Kind::Fills,
                 "get"
                 | "get_stored"
                 | "paused_by"
@@ -357,13 +357,13 @@ mod tests {
     }
 
     #[test]
-    fn each_script_that_takes_edges_has_a_function_that_returns_them() {
+    fn each_script_that_takes_transitions_has_a_function_that_returns_them() {
         let names: Vec<_> = ALL.iter().map(|script| script.name()).collect();
-        assert!(TAKE_EDGES.iter().all(|name| names.contains(name)), "each is a script");
+        assert!(TAKE_TRANSITIONS.iter().all(|name| names.contains(name)), "each is a script");
         let text = String::from_utf8(load().get_packed_command()).expect("text");
         for script in ALL {
             let logged = format!("_{}{LOGGED}'", script.name());
-            assert_eq!(text.contains(&logged), script.takes_edges(), "{}", script.name());
+            assert_eq!(text.contains(&logged), script.takes_transitions(), "{}", script.name());
         }
     }
 
@@ -373,7 +373,7 @@ mod tests {
         for Script { name, .. } in ALL {
             let script = text.split(&format!("-- {name}: ")).nth(1).unwrap_or_default();
             let (header, _) =
-                script.split_once(&format!("function edges.{name}(")).expect("name and function");
+                script.split_once(&format!("function scripts.{name}(")).expect("name and function");
             for word in ["-- KEYS  ", "-- ARGV  ", "-- Returns "] {
                 assert_eq!(header.matches(word).count(), 1, "{name}: {word}");
             }

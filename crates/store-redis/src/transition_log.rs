@@ -1,4 +1,4 @@
-//! Asks scripts for the edges that they take while these are logged, and logs them. Otherwise calls and
+//! Asks scripts for the transitions that they take while these are logged, and logs them. Otherwise calls and
 //! answers are the same as without a log.
 
 use redis::Value;
@@ -9,20 +9,24 @@ use ringback_core::state::State;
 use super::reply::{self, take};
 use super::script::{Returns, Script};
 
-/// Whether a call of the script has to return its edges.
+/// Whether a call of the script has to return its transitions.
 pub(crate) fn wanted(script: &Script) -> Returns {
-    if transition_log::is_on() && script.takes_edges() { Returns::WithEdges } else { Returns::Plain }
+    if transition_log::is_on() && script.takes_transitions() {
+        Returns::WithTransitions
+    } else {
+        Returns::Plain
+    }
 }
 
-/// The script's own answer. Logs the edges that came with it.
+/// The script's own answer. Logs the transitions that came with it.
 pub(crate) fn answer(answer: Value, returns: Returns) -> Result<Value, StoreError> {
     match returns {
         Returns::Plain => Ok(answer),
-        Returns::WithEdges => {
-            let Ok([answer, edges]) = <[Value; 2]>::try_from(take::list(answer)?) else {
-                return Err(StoreError::Unreadable("an answer with edges"));
+        Returns::WithTransitions => {
+            let Ok([answer, transitions]) = <[Value; 2]>::try_from(take::list(answer)?) else {
+                return Err(StoreError::Unreadable("an answer with transitions"));
             };
-            log(edges);
+            log(transitions);
             Ok(answer)
         }
     }
@@ -31,11 +35,13 @@ pub(crate) fn answer(answer: Value, returns: Returns) -> Result<Value, StoreErro
 /// Name, states before and after, topic, id and reason.
 type Packed = (String, i64, i64, String, String, String);
 
-/// Logs the edges that can be read. The others are skipped: the call itself has succeeded.
-fn log(edges: Value) {
-    match reply::read::<Vec<Packed>>(edges, "edges") {
-        Ok(edges) => transition_log::write(&edges.into_iter().filter_map(unpack).collect::<Vec<_>>()),
-        Err(error) => tracing::debug!(%error, "edges that were taken cannot be logged"),
+/// Logs the transitions that can be read. The others are skipped: the call itself has succeeded.
+fn log(transitions: Value) {
+    match reply::read::<Vec<Packed>>(transitions, "transitions") {
+        Ok(transitions) => {
+            transition_log::write(&transitions.into_iter().filter_map(unpack).collect::<Vec<_>>());
+        }
+        Err(error) => tracing::debug!(%error, "transitions that were taken cannot be logged"),
     }
 }
 
@@ -58,12 +64,15 @@ mod tests {
         let packed = |name: &str, to, reason: &str| {
             (name.to_owned(), 3, to, "pay".to_owned(), "order-1".to_owned(), reason.to_owned())
         };
-        let edge = unpack(packed("bury", 5, "gone")).unwrap();
-        assert_eq!((edge.name, edge.key.to_string().as_str()), (TransitionName::Bury, "pay/order-1"));
-        assert_eq!((edge.from, edge.to), (Some(State::Reserved), Some(State::Dead)));
-        assert_eq!(edge.reason.as_deref(), Some("gone"));
-        let edge = unpack(packed("evict", 0, "")).unwrap();
-        assert_eq!((edge.to, edge.reason), (None, None));
+        let transition = unpack(packed("bury", 5, "gone")).unwrap();
+        assert_eq!(
+            (transition.name, transition.key.to_string().as_str()),
+            (TransitionName::Bury, "pay/order-1")
+        );
+        assert_eq!((transition.from, transition.to), (Some(State::Reserved), Some(State::Dead)));
+        assert_eq!(transition.reason.as_deref(), Some("gone"));
+        let transition = unpack(packed("evict", 0, "")).unwrap();
+        assert_eq!((transition.to, transition.reason), (None, None));
         assert_eq!(unpack(packed("dance", 5, "")), None);
     }
 }

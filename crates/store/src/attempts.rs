@@ -19,31 +19,35 @@ impl Store {
         }
     }
 
-    /// note: adds attempts to the logs of their jobs, all of one shard, at most
+    /// Adds attempts to the logs of their jobs, all of one shard, at most
     /// [`MAX_BATCH`](ringback_core::limits::MAX_BATCH). No transition: the jobs do not change. Skipped while
     /// the store is [nearly full](Store::shortage), so that attempts never take a job's place.
     ///
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
-    pub async fn note(&self, shard: Shard, notes: &[AttemptLogEntry]) -> Result<LogResult, StoreError> {
+    pub async fn log_attempts(
+        &self,
+        shard: Shard,
+        notes: &[AttemptLogEntry],
+    ) -> Result<LogResult, StoreError> {
         if self.logging.is_none() || notes.is_empty() {
             return Ok(LogResult::Kept);
         }
         if self.shortage().await.is_some() {
             return Ok(LogResult::Full);
         }
-        dispatch!(self.note(shard, notes))
+        dispatch!(self.log_attempts(shard, notes))
     }
 
     /// How long logging attempts may delay the settle that follows.
-    pub fn note_timeout(&self) -> Duration {
-        self.note_timeout
+    pub fn log_attempts_timeout(&self) -> Duration {
+        self.log_attempts_timeout
     }
 
-    /// [`Store::note`] within [`Store::note_timeout`]. `None` if it failed or took too long: then the attempts
+    /// [`Store::log_attempts`] within [`Store::log_attempts_timeout`]. `None` if it failed or took too long: then the attempts
     /// may be in the log or not.
-    pub async fn note_in_time(&self, shard: Shard, notes: &[AttemptLogEntry]) -> Option<LogResult> {
-        match timeout(self.note_timeout, self.note(shard, notes)).await {
+    pub async fn log_attempts_in_time(&self, shard: Shard, notes: &[AttemptLogEntry]) -> Option<LogResult> {
+        match timeout(self.log_attempts_timeout, self.log_attempts(shard, notes)).await {
             Ok(Ok(noted)) => return Some(noted),
             Ok(Err(StoreError::Full)) => return Some(LogResult::Full),
             Ok(Err(error)) => {
@@ -55,10 +59,10 @@ impl Store {
         None
     }
 
-    /// [`Store::note_in_time`] for callers that do not try again. Returns how many attempts may be missing in
+    /// [`Store::log_attempts_in_time`] for callers that do not try again. Returns how many attempts may be missing in
     /// the log.
-    pub async fn note_once(&self, shard: Shard, notes: &[AttemptLogEntry]) -> usize {
-        match self.note_in_time(shard, notes).await {
+    pub async fn log_attempts_once(&self, shard: Shard, notes: &[AttemptLogEntry]) -> usize {
+        match self.log_attempts_in_time(shard, notes).await {
             Some(LogResult::Kept) => 0,
             Some(LogResult::Full) | None => notes.len(),
         }

@@ -20,7 +20,7 @@ pub struct Store {
     pub(crate) shards: u16,
     /// Which attempts are logged by default; `None` if there is no room for any.
     pub(crate) logging: Option<Logging>,
-    pub(crate) note_timeout: Duration,
+    pub(crate) log_attempts_timeout: Duration,
     pub(crate) pressure: Arc<Pressure>,
     /// The draws of tenants, if the store is in this process.
     pub(crate) draws: Arc<LocalQuotaGrants>,
@@ -51,7 +51,8 @@ impl Store {
     /// # Errors
     /// [`StoreError::Unfit`] if the URL cannot be used.
     pub fn open(options: Options) -> Result<Self, StoreError> {
-        let (shards, logging, note_timeout) = (options.shards, options.logging(), options.note_timeout());
+        let (shards, logging, log_attempts_timeout) =
+            (options.shards, options.logging(), options.log_attempts_timeout());
         let room = Shortage::Disk(options.keep_free_mib);
         let (shortage, backend) = match options.url.strip_prefix(SCHEME) {
             Some(directory) => {
@@ -62,17 +63,18 @@ impl Store {
         };
         let (pressure, draws) = (Arc::new(Pressure::new(shortage)), Arc::default());
         let behind = Arc::default();
-        Ok(Self { backend, shards, logging, note_timeout, pressure, draws, behind })
+        Ok(Self { backend, shards, logging, log_attempts_timeout, pressure, draws, behind })
     }
 
     /// An embedded store without a file, for tests. Its jobs live as long as `memory`. URL and prefix of
     /// the options are ignored.
     pub fn in_memory(memory: &Memory, options: Options) -> Self {
-        let (shards, logging, note_timeout) = (options.shards, options.logging(), options.note_timeout());
+        let (shards, logging, log_attempts_timeout) =
+            (options.shards, options.logging(), options.log_attempts_timeout());
         let pressure = Arc::new(Pressure::new(Shortage::Disk(options.keep_free_mib)));
         let backend = Backend::Embedded(Arc::new(EmbeddedStore::in_memory(memory, options)));
         let (draws, behind) = (Arc::default(), Arc::default());
-        Self { backend, shards, logging, note_timeout, pressure, draws, behind }
+        Self { backend, shards, logging, log_attempts_timeout, pressure, draws, behind }
     }
 
     /// Connects to the store and checks that it is fit to keep jobs. Until this has succeeded once, every

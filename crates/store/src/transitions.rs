@@ -58,10 +58,10 @@ impl Store {
     ///
     /// # Errors
     /// Any [`StoreError`].
-    pub async fn claim(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
+    pub async fn take_shard(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
         match &self.backend {
-            Backend::Redis(store) => store.claim(shard, carrier).await,
-            Backend::Embedded(store) => store.claim(shard).await,
+            Backend::Redis(store) => store.take_shard(shard, carrier).await,
+            Backend::Embedded(store) => store.take_shard(shard).await,
         }
     }
 

@@ -198,14 +198,14 @@ pub(crate) async fn a_new_life_has_an_attempt_log_of_its_own(bench: &Workbench) 
     };
     let lease = bench.reserved(bench.job("a")).await;
     let (early, late) = (note(&lease, b"early"), note(&lease, b"late"));
-    store.note(shard, &[early]).await.expect("note");
+    store.log_attempts(shard, &[early]).await.expect("note");
     bench.settle(lease, retry(LONG)).await;
     let new = bench.replacing(bench.job("a"));
     answered(bench, &new, SubmitResult::Replaced).await;
     let attempts = async || store.attempts(&new.key).await.expect("attempts").expect("the job is known");
     assert_eq!(attempts().await, [], "those of the former life are not shown");
     let lease = bench.take_one(&new.key).await;
-    store.note(shard, &[note(&lease, b"new"), late]).await.expect("note");
+    store.log_attempts(shard, &[note(&lease, b"new"), late]).await.expect("note");
     let shown: Vec<_> =
         attempts().await.into_iter().map(|attempt| (attempt.number, attempt.answer)).collect();
     assert_eq!(shown, [(2, Bytes::from_static(b"new"))]);

@@ -33,7 +33,7 @@ impl Pair {
             }
             for _ in 0..if matches!(times, Times::Twice) { 2 } else { 1 } {
                 for (store, notes) in self.stores.iter().zip(&notes) {
-                    store.note(shard, notes).await.expect("note");
+                    store.log_attempts(shard, notes).await.expect("note");
                 }
             }
         }

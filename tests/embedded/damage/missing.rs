@@ -16,7 +16,7 @@ const SHARDS: [u16; 4] = [0, 1, 2, 3];
 async fn gauge(store: &Store) -> u64 {
     let mut sum = 0;
     for shard in SHARDS.map(Shard) {
-        let epoch = store.claim(shard, "carrier").await.expect("claim");
+        let epoch = store.take_shard(shard, "carrier").await.expect("claim");
         let (_, gauges) = store.gauges(vec![(shard, epoch)], &[]).await.remove(0);
         sum += gauges.expect("the store answers").expect("the shard is held").missing;
     }
@@ -56,7 +56,7 @@ async fn jobs_without_a_record_count_as_missing_after_a_repair_and_a_restart() {
     let mut taken = Vec::new();
     eventually(SOON, "the new jobs are reserved", async || {
         for shard in SHARDS.map(Shard) {
-            let epoch = store.claim(shard, "carrier").await.expect("claim");
+            let epoch = store.take_shard(shard, "carrier").await.expect("claim");
             store.recover(shard, &epoch, at_most(10)).await.expect("recover");
             store.promote(shard, &epoch, at_most(10)).await.expect("promote");
             let leases = reserve(&store, shard, 100 + taken.len() as u64).await;

@@ -23,7 +23,7 @@ const REPAIRS: [&str; 8] = [
 ];
 
 /// A call that is made for tenants with quotas. `quotas` sweeps it.
-const OF_QUOTAS: &str = "draw";
+const OF_QUOTAS: &str = "grant_quota";
 
 /// Calls that are made if a server refuses to rewrite its append-only file, and if a schedule cannot be read.
 const UNREACHED: [&str; 10] = [

@@ -148,7 +148,7 @@ bugs! {
         "retries-at-one-time" Calm [RetryTimes] RETRY_AT => "local at = ceil((NOW_UP + outcomes.delay(o)) / 500) * 500";
         "retry-at-once" Calm [RetryTimes] RETRY_AT => "local at = NOW_UP";
         "retry-not-scheduled" Calm [RecordsIndexed]
-            "    schedule.add(lane, at, schedule.entry(loc, six(at)))\n    goes_on(" => "    goes_on(";
+            "    due_index.add(lane, at, due_index.entry(loc, six(at)))\n    goes_on(" => "    goes_on(";
         "stale-receipt-accepted" Calm [StaleReceipts] "if state.code(s) ~= RESERVED or state.receipt(s) ~= held then" =>
             "if state.code(s) ~= RESERVED then";
         // The second call is made with the next one of the same carrier.

@@ -76,7 +76,7 @@ impl LockWatch {
 }
 
 impl Seen {
-    /// Takes a line such as `+1700000000.123456 [0 127.0.0.1:5] "FCALL" "ringback_0a_claim" "1" "ringback:{0}" "me"`.
+    /// Takes a line such as `+1700000000.123456 [0 127.0.0.1:5] "FCALL" "ringback_0a_take_shard" "1" "ringback:{0}" "me"`.
     fn take(&mut self, line: &str) {
         let Some((head, command)) = line.split_once("] \"") else { return };
         let words: Vec<&str> = command.trim_end_matches('"').split("\" \"").collect();
@@ -88,7 +88,7 @@ impl Seen {
                 let is_call = |name: &&str| {
                     function.split_once(name).is_some_and(|(_, rest)| matches!(rest, "" | "_logged"))
                 };
-                if is_call(&"_claim") {
+                if is_call(&"_take_shard") {
                     self.call = Some(Call::Claim);
                 } else if FENCED.iter().any(|name| is_call(&format!("_{name}").as_str())) {
                     let token = token.parse().unwrap_or_default();

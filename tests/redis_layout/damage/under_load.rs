@@ -157,7 +157,7 @@ async fn consume(store: &Store, shard: Shard, round: u64) {
 async fn claimed(store: &Store) -> Vec<(Shard, Epoch)> {
     let mut epochs = Vec::new();
     for shard in store.shards() {
-        epochs.push((shard, store.claim(shard, "carrier").await.expect("claim")));
+        epochs.push((shard, store.take_shard(shard, "carrier").await.expect("claim")));
     }
     epochs
 }

@@ -157,7 +157,7 @@ impl Workload<'_> {
             &renewed,
             Attempt { status: Some(500), answer: "no".into(), ..Attempt::default() },
         );
-        bench.store().note(bench.shard(), &[note]).await.expect("note");
+        bench.store().log_attempts(bench.shard(), &[note]).await.expect("note");
         let lost = self.reserved("lost").await.key;
         bench.recover_until(&lost, State::Ready).await;
         self.end_ready().await;

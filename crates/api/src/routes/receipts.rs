@@ -211,7 +211,7 @@ async fn record_failure(api: &Api, receipt: &Receipt, outcome: &Outcome, topic: 
     };
     // The store is only asked for the topic if topics differ in what they log.
     let topic = if topic.is_none() && api.policies.is_any_logging() {
-        let lease = timeout(api.store.note_timeout(), api.store.lease_info(receipt)).await;
+        let lease = timeout(api.store.log_attempts_timeout(), api.store.lease_info(receipt)).await;
         lease.ok().and_then(Result::ok).flatten().and_then(|lease| lease.topic)
     } else {
         topic
@@ -219,7 +219,7 @@ async fn record_failure(api: &Api, receipt: &Receipt, outcome: &Outcome, topic: 
     let policy = topic.and_then(|topic| api.policies.get(&topic).ok()?);
     if api.store.logging(policy.as_deref()).notes_failure() {
         let notes = [AttemptLogEntry::failed(receipt, error)];
-        api.metrics.unlogged(api.store.note_once(receipt.shard, &notes).await);
+        api.metrics.unlogged(api.store.log_attempts_once(receipt.shard, &notes).await);
     }
 }
 

@@ -71,7 +71,7 @@ async fn lives(setup: &Setup, profile: Profile, jobs: usize, batch: usize) -> f6
     let before = cpu_seconds(server.pid());
     begin(&store, new, batch).await;
     for shard in store.shards() {
-        let epoch = store.claim(shard, "bench").await.expect("the store answers");
+        let epoch = store.take_shard(shard, "bench").await.expect("the store answers");
         finish(&store, shard, &epoch, batch).await;
     }
     let micros = (cpu_seconds(server.pid()) - before) * 1e6 / jobs as f64;

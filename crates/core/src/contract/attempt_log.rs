@@ -1,7 +1,7 @@
 //! How an attempt log is packed, for both backends. First the time when its job was accepted (6 bytes),
 //! then the attempts by number, each after its length (2): number (4), time (6), duration in ms (4),
 //! status or 0 (2), the lengths of `error` and `by` (1 each), both texts, and the start of the response.
-//! `prelude/attempts.lua` does on Redis what [`AttemptLog::add`] does here.
+//! `prelude/attempt_logs.lua` does on Redis what [`AttemptLog::add`] does here.
 
 use std::time::Duration;
 

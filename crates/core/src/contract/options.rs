@@ -73,7 +73,7 @@ impl Options {
 
     /// How long logging attempts may delay the settle that follows. Callers have time for a slow settle and
     /// one more slow call, but not for a third.
-    pub fn note_timeout(&self) -> Duration {
+    pub fn log_attempts_timeout(&self) -> Duration {
         self.call_timeout / 4
     }
 

@@ -1,6 +1,6 @@
 //! The check of ledgers, and of counts by lane and topic. Ledgers and the counts of lanes are compared
 //! with the records; the counts of a topic and a shard are compared with the rows below them, which
-//! every edge changes together. So a difference stays the same until it is repaired, however much
+//! every transition changes together. So a difference stays the same until it is repaired, however much
 //! moves. Sums are repaired first, since a repair of the rows below them changes them too.
 
 use std::collections::{BTreeMap, BTreeSet};

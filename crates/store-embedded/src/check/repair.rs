@@ -7,7 +7,7 @@ use ringback_core::state::State;
 use crate::error::Result;
 use crate::tables::{LaneCounts, QueueEnd, Record, Stage, Sums};
 use crate::txn::Txn;
-use crate::txn::transitions::To;
+use crate::txn::state_changes::To;
 
 /// The most repairs after one walk. If there are more, another walk follows.
 const MAX_FIXES: usize = 10_000;

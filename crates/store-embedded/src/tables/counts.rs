@@ -37,16 +37,16 @@ pub(crate) fn tenant_of(topic: &str) -> Option<&str> {
 }
 
 pub(crate) struct Counts<A: Access> {
-    /// Rows of lanes. The changes of the present edge are not in them until it ends.
+    /// Rows of lanes. The changes of the present transition are not in them until it ends.
     pub(crate) lanes: Cache<A, LaneCounts>,
     /// Rows of topics and shards, likewise.
     pub(crate) topics: Cache<A, TopicRow>,
-    edge: TransitionCounts,
+    transition: TransitionCounts,
     /// The lane that was counted last: nearly always the next one is the same.
     last: Box<str>,
 }
 
-/// What the present edge changes.
+/// What the present transition changes.
 #[derive(Default)]
 struct TransitionCounts {
     moved: BTreeMap<Box<str>, LaneCounts>,
@@ -65,7 +65,7 @@ impl<A: Access> Counts<A> {
         Ok(Self {
             lanes: Cache::new(access.open(LANE_COUNTS)?),
             topics: Cache::new(access.open(TOPIC_COUNTS)?),
-            edge: TransitionCounts::default(),
+            transition: TransitionCounts::default(),
             last: Box::default(),
         })
     }
@@ -95,9 +95,9 @@ impl<A: Access> Counts<A> {
 }
 
 impl Counts<Writing<'_>> {
-    /// Begins an edge, and drops the changes of one that has failed.
+    /// Begins a transition, and drops the changes of one that has failed.
     pub(crate) fn begin(&mut self) {
-        self.edge = TransitionCounts::default();
+        self.transition = TransitionCounts::default();
     }
 
     /// Counts `n` more jobs like this one in a state.
@@ -108,7 +108,7 @@ impl Counts<Writing<'_>> {
         if Lane::parse(&self.last) != Some(record.lane()) {
             self.last = record.lane().name().into();
         }
-        if let Some(jobs) = self.edge.moved.get_mut(&*self.last) {
+        if let Some(jobs) = self.transition.moved.get_mut(&*self.last) {
             jobs.count(state, n);
             return Ok(());
         }
@@ -116,34 +116,35 @@ impl Counts<Writing<'_>> {
         // The rows are read here, where that may fail; `end` needs them.
         self.lanes.load(shard, &lane)?;
         self.load_topic(shard, &record.topic)?;
-        self.edge.moved.entry(lane).or_default().count(state, n);
+        self.transition.moved.entry(lane).or_default().count(state, n);
         Ok(())
     }
 
     /// Counts one more job of a topic that ended in this state.
     pub(crate) fn note_end(&mut self, shard: u16, topic: &str, state: State) -> Result<()> {
         self.topics.load(shard, topic)?;
-        match self.edge.ended.get_mut(topic) {
+        match self.transition.ended.get_mut(topic) {
             Some(ended) => ended.count(state),
-            None => self.edge.ended.entry(topic.into()).or_default().count(state),
+            None => self.transition.ended.entry(topic.into()).or_default().count(state),
         }
         Ok(())
     }
 
     /// Checks whether a new job in this lane would exceed a limit. If not, the lane is reserved for
-    /// the present edge.
+    /// the present transition.
     pub(crate) fn refuse(
         &mut self,
         shard: u16,
         lane: &str,
         limits: Option<TenantLimits>,
     ) -> Result<Option<Limit>> {
-        if !self.lanes.load(shard, lane)?.is_empty() || self.edge.new_lanes.contains(lane) {
+        if !self.lanes.load(shard, lane)?.is_empty() || self.transition.new_lanes.contains(lane) {
             return Ok(None);
         }
         let (topic, sums) = (Lane::topic_of(lane), self.topics.load(shard, ALL)?);
-        let is_new = !self.topics.load(shard, topic)?.is_in_use() && !self.edge.new_topics.contains(topic);
-        let TransitionCounts { new_lanes, new_topics, new_of, .. } = &mut self.edge;
+        let is_new =
+            !self.topics.load(shard, topic)?.is_in_use() && !self.transition.new_topics.contains(topic);
+        let TransitionCounts { new_lanes, new_topics, new_of, .. } = &mut self.transition;
         let (topics, lanes) = (sums.topics + new_topics.len() as u64, sums.lanes + new_lanes.len() as u64);
         if is_new && topics >= MAX_TOPICS {
             return Ok(Some(Limit::Topics));
@@ -192,12 +193,12 @@ impl Counts<Writing<'_>> {
         Ok(is_beyond.then_some(Limit::TenantTopics))
     }
 
-    /// Ends an edge that has succeeded.
+    /// Ends a transition that has succeeded.
     pub(crate) fn end(&mut self, shard: u16) {
-        for (topic, ended) in std::mem::take(&mut self.edge.ended) {
+        for (topic, ended) in std::mem::take(&mut self.transition.ended) {
             self.topics.change(shard, &topic, |row| row.ended.add(ended));
         }
-        for (lane, moved) in std::mem::take(&mut self.edge.moved) {
+        for (lane, moved) in std::mem::take(&mut self.transition.moved) {
             if moved == LaneCounts::default() {
                 continue;
             }
@@ -235,7 +236,7 @@ impl Counts<Writing<'_>> {
     pub(crate) fn shift_lane(&mut self, shard: u16, lane: &str, by: LaneCounts) -> Result<()> {
         self.lanes.load(shard, lane)?;
         self.load_topic(shard, Lane::topic_of(lane))?;
-        self.edge.moved.entry(lane.into()).or_default().add(by);
+        self.transition.moved.entry(lane.into()).or_default().add(by);
         Ok(())
     }
 
@@ -311,7 +312,7 @@ mod tests {
         ] {
             assert_eq!(counts.refuse(0, lane, None).unwrap(), answer, "{lane}");
         }
-        // A failed edge leaves its lanes free.
+        // A failed transition leaves its lanes free.
         counts.begin();
         assert_eq!(counts.refuse(0, "u http://a", None).unwrap(), None);
     }

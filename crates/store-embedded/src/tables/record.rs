@@ -17,7 +17,7 @@ use super::rows::pack;
 /// The length of a stored token.
 const TOKEN: usize = 8;
 
-/// The part of a job that edges change, with the data that they check. Packed with postcard. Times
+/// The part of a job that transitions change, with the data that they check. Packed with postcard. Times
 /// are in ms.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Record {

@@ -1,4 +1,4 @@
-//! The table of jobs: the record of each, which every edge rewrites; its body, which only submits
+//! The table of jobs: the record of each, which every transition rewrites; its body, which only submits
 //! write; and the index from its locator to its number. Numbers grow, so that new jobs are stored side by
 //! side. The record of an ended job stays as its tombstone, without a body.
 

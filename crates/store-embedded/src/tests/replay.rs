@@ -1,4 +1,4 @@
-//! Tests of the redo log with every kind of edge: a store that crashed and replayed its log has the
+//! Tests of the redo log with every kind of transition: a store that crashed and replayed its log has the
 //! same rows as a store in memory that did the same at the same times.
 
 use ringback_core::clock::{ManualClock, Timestamp};
@@ -51,7 +51,10 @@ async fn settle(store: &EmbeddedStore, lease: Lease, outcome: Outcome) {
 /// Notes an attempt that began now.
 async fn note(store: &EmbeddedStore, lease: &Lease, clock: &ManualClock) {
     let attempt = Attempt { at: clock.now(), status: Some(500), answer: "no".into(), ..Attempt::default() };
-    assert_eq!(store.note(SHARD, &[AttemptLogEntry::of(lease, attempt)]).await.unwrap(), LogResult::Kept);
+    assert_eq!(
+        store.log_attempts(SHARD, &[AttemptLogEntry::of(lease, attempt)]).await.unwrap(),
+        LogResult::Kept
+    );
 }
 
 async fn submit(store: &EmbeddedStore, numbers: std::ops::Range<usize>, delay: Duration) {
@@ -76,9 +79,9 @@ fn moved(pass: &Pass) -> u32 {
     }
 }
 
-/// All edges, with some jobs left in every state.
+/// All transitions, with some jobs left in every state.
 async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
-    let epoch = store.claim(SHARD).await.unwrap();
+    let epoch = store.take_shard(SHARD).await.unwrap();
     submit(store, 0..10, Duration::from_secs(10)).await;
     submit(store, 10..14, Duration::ZERO).await;
     submit(store, 14..16, 60 * MINUTE).await;

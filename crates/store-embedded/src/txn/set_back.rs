@@ -8,7 +8,7 @@ use ringback_core::limits::MAX_LEASE;
 use ringback_core::state::State;
 
 use super::Txn;
-use super::transitions::To;
+use super::state_changes::To;
 use crate::clock_consent::ClockConsent;
 use crate::error::Result;
 use crate::tables::{QueueEnd, Record, Stage};

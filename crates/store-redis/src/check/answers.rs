@@ -26,7 +26,7 @@ pub(crate) struct Overview {
     /// The entries of the two lists of topics: by name, and by hour.
     pub(crate) index_entries: u64,
     pub(crate) topic_entries: u64,
-    /// Tombstones of jobs that count as waiting: half an edge has left them.
+    /// Tombstones of jobs that count as waiting: half a transition has left them.
     pub(crate) uncounted_tombstones: u64,
     pub(crate) wrong_times: Vec<String>,
 }

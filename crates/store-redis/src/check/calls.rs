@@ -218,7 +218,7 @@ impl Calls<'_> {
         verdicts.collect()
     }
 
-    /// Repairs something of a kind, as `lua/check/repair.lua` takes it.
+    /// Repairs something of a kind, as `check/repair.lua` takes it.
     pub(crate) async fn repair<T: FromRedisValue>(
         &self,
         kind: &str,

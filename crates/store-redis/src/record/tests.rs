@@ -63,13 +63,13 @@ fn token_and_tags_stand_before_the_payload_and_an_external_payload_is_that_of_it
 
 #[test]
 fn sizes_and_flags_are_those_of_the_prelude() {
-    let records = include_str!("../lua/prelude/records.lua");
+    let records = include_str!("../prelude/records.lua");
     assert!(records.contains(&format!("local RECORD, STATE = {RECORD}, {STATE}")));
     let flags = format!(
         "local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE, TAGGED = 1, {EXTERNAL}, {TOKEN}, 8, {TAGGED}"
     );
     assert!(records.contains(&flags));
-    let tombs = include_str!("../lua/prelude/tombs.lua");
+    let tombs = include_str!("../prelude/tombs.lua");
     assert!(tombs.contains(&format!("local MAYBE_IN_FLIGHT = {MAYBE_IN_FLIGHT}")));
     assert_eq!(State::VARIANTS[usize::from(DONE) - 1], State::Done);
 }

@@ -1,4 +1,4 @@
-//! How tombstones are packed, in agreement with `lua/prelude/tombs.lua`.
+//! How tombstones are packed, in agreement with `prelude/tombs.lua`.
 
 use bytes::{Buf, BufMut, Bytes};
 use ringback_core::contract::{Lease, StoreError};

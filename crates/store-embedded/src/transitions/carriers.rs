@@ -1,0 +1,181 @@
+//! The calls of carriers: heartbeats, claims of shards, and passes over a shard. promote: delayed and
+//! due → ready; topics take turns, and none takes more than its share. evict: removes dead jobs that
+//! were kept long enough. All passes check that the carrier still holds the shard, and report when the
+//! next one is needed.
+
+use std::time::Duration;
+
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{
+    Epoch, EventKind, LiveCarriers, Pass, PassLimits, Shard, StoreError, TransitionName, Wake,
+};
+use ringback_core::state::State;
+
+use crate::error::Result;
+use crate::location::{CarrierLock, lock};
+use crate::tables::{DueJobs, QueueEnd};
+use crate::txn::Txn;
+use crate::txn::state_changes::To;
+use crate::{EDGE_BYTES, EmbeddedStore};
+
+/// The most topics that one promote looks at.
+const TOPICS: usize = 64;
+
+impl EmbeddedStore {
+    /// Notes that a carrier is alive. Carriers are in this process, so they are kept in memory only.
+    pub fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
+        self.writer()?;
+        let location = &self.shared.location;
+        let now = location.clock.micros();
+        let mut live = lock(&location.carriers);
+        live.retain(|_, lock| lock.until > now);
+        // A lock that lasts for longer was stored before the clock was set back.
+        live.values_mut().for_each(|lock| lock.until = lock.until.min(now.saturating_add(lock.length)));
+        let changed = if ttl.is_zero() {
+            live.remove(carrier).is_some()
+        } else {
+            let length = millis_up(ttl).saturating_mul(1000);
+            live.insert(carrier.to_owned(), CarrierLock { until: now.saturating_add(length), length })
+                .is_none()
+        };
+        let others = live.iter().filter(|(name, _)| *name != carrier);
+        let next_change = others.map(|(_, lock)| Duration::from_micros(lock.until - now)).min();
+        let carriers = live.keys().cloned().collect();
+        drop(live);
+        if changed {
+            // An error means that nobody listens.
+            let _ = location.wakes.send(Wake::Carriers);
+        }
+        // A carrier that waits for a bulk operation is woken, or knows when one is free.
+        Ok(LiveCarriers { carriers, next_change, next_bulk: None })
+    }
+
+    /// Gives a shard to the caller. Passes of the carrier that held it before are fenced.
+    pub async fn take_shard(&self, shard: Shard) -> Result<Epoch, StoreError> {
+        self.call(shard, EDGE_BYTES, |txn| {
+            txn.row.epoch = txn.now_us().max(txn.row.epoch + 1);
+            Ok(Epoch(txn.row.epoch.to_string()))
+        })
+        .await
+    }
+
+    /// Does nothing: the epoch stays, so that the next claim gets a later one.
+    pub fn release_shard(&self) -> Result<(), StoreError> {
+        self.writer().map(drop)
+    }
+
+    pub async fn promote(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
+        self.pass(shard, PassRequest::new(self, epoch, limits), promote).await
+    }
+
+    pub async fn evict(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
+        self.pass(shard, PassRequest::new(self, epoch, limits), evict).await
+    }
+
+    async fn pass(
+        &self,
+        shard: Shard,
+        (limits, bytes): (PassRequest, usize),
+        pass: fn(&mut Txn<'_>, &PassRequest) -> Result<Pass>,
+    ) -> Result<Pass, StoreError> {
+        let run = move |txn: &mut Txn<'_>| {
+            if limits.is_fenced(txn) { Ok(Pass::Fenced) } else { pass(txn, &limits) }
+        };
+        self.call(shard, bytes, run).await
+    }
+}
+
+/// The epoch and the limits of one pass.
+#[derive(Clone, Debug)]
+pub(crate) struct PassRequest {
+    epoch: Epoch,
+    /// The most jobs that the pass looks at.
+    pub(crate) jobs: usize,
+    /// The longest time for which the carrier will sleep afterwards, in ms.
+    floor: u64,
+    /// How long dead jobs are kept, in ms.
+    pub(crate) retention: u64,
+}
+
+impl PassRequest {
+    /// The limits of a pass, and about how many bytes it writes.
+    pub(crate) fn new(store: &EmbeddedStore, epoch: &Epoch, limits: PassLimits) -> (Self, usize) {
+        let (jobs, floor) = (limits.jobs as usize, millis_up(limits.floor));
+        let retention = millis_up(store.options.keep_dead);
+        (Self { epoch: epoch.clone(), jobs, floor, retention }, jobs * EDGE_BYTES)
+    }
+
+    /// Whether another carrier has claimed the shard since.
+    pub(crate) fn is_fenced(&self, txn: &Txn<'_>) -> bool {
+        txn.row.is_fenced(&self.epoch)
+    }
+
+    /// Reports a pass: how many jobs it has moved, and when the next of each kind is due.
+    pub(crate) fn report(&self, txn: &mut Txn<'_>, moved: u32, other: u32) -> Result<Pass> {
+        let (shard, now_us) = (txn.shard(), txn.now_us());
+        // In µs, so that the carrier does not sleep a part of a millisecond too long.
+        let wait = |at: Option<u64>, more: u64| {
+            at.map(|at| at.saturating_add(more).saturating_mul(1000).saturating_sub(now_us))
+        };
+        let due = wait(txn.tables.due.first(shard)?, 0);
+        let lease = wait(txn.tables.leases.first(shard)?, 0);
+        let dead = wait(txn.tables.dead.first(shard)?, self.retention);
+        // Notices are published and schedules fire without a pass, so these do not count below.
+        let notice = wait(txn.tables.outbox.first(shard)?, 0);
+        let firing = wait(txn.tables.schedules.first(shard)?, 0);
+        let next = [due, lease, dead].into_iter().flatten().fold(self.floor.saturating_mul(1000), u64::min);
+        txn.plan_pass(now_us.saturating_add(next) / 1000);
+        let [next_due, next_lease, next_dead, next_notice, next_firing] =
+            [due, lease, dead, notice, firing].map(|wait| wait.map(Duration::from_micros));
+        Ok(Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice, next_firing })
+    }
+}
+
+fn promote(txn: &mut Txn<'_>, limits: &PassRequest) -> Result<Pass> {
+    let (shard, now) = (txn.shard(), txn.now());
+    let topics = txn.tables.due.scheduled(shard, now, TOPICS)?;
+    let share = limits.jobs.div_ceil(topics.len().max(1));
+    let (mut left, mut moved, mut stale) = (limits.jobs, 0, 0);
+    txn.because(TransitionName::Promote, None);
+    for topic in topics {
+        let take = share.min(left);
+        if take == 0 {
+            break;
+        }
+        let DueJobs { found, following } = txn.tables.due.of_topic(shard, &topic, now, take)?;
+        left -= found.len();
+        for (due, number) in found {
+            match txn.tables.records.get(number)? {
+                Some(mut job) if job.state() == State::Delayed && job.due == due => {
+                    txn.publish(&job, || EventKind::Promoted)?;
+                    txn.enter(&mut job, To::Ready(QueueEnd::Back))?;
+                    moved += 1;
+                }
+                _ => {
+                    txn.tables.due.remove(shard, &topic, due, number)?;
+                    stale += 1;
+                }
+            }
+        }
+        // A topic that is still due goes behind the others that are.
+        txn.tables.due.schedule(shard, &topic, following.map(|at| at.max(now)))?;
+    }
+    limits.report(txn, moved, stale)
+}
+
+fn evict(txn: &mut Txn<'_>, limits: &PassRequest) -> Result<Pass> {
+    let shard = txn.shard();
+    let mut evicted = 0;
+    txn.because(TransitionName::Evict, None);
+    if let Some(until) = txn.now().checked_sub(limits.retention) {
+        for (since, number) in txn.tables.dead.until(shard, until, limits.jobs)? {
+            let job = txn.tables.records.get(number)?.filter(|job| job.state() == State::Dead);
+            txn.tables.dead.remove(shard, since, number)?;
+            if let Some(job) = job {
+                txn.purge(&job)?;
+                evicted += 1;
+            }
+        }
+    }
+    limits.report(txn, evicted, 0)
+}

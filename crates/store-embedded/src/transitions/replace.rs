@@ -1,0 +1,93 @@
+//! A submit whose key is taken: whether it is refused, is a repetition, or takes the place of the job or
+//! the tombstone that has the key; and how it takes the place of a job.
+
+use std::time::Duration;
+
+use ringback_core::contract::{SubmitResult, Token};
+use ringback_core::job::IfExists;
+
+use super::new_record::NewRecord;
+use crate::error::Result;
+use crate::tables::{Generation, Record, Stage};
+use crate::txn::Txn;
+
+/// The decision about a submit whose key is taken.
+pub(crate) enum Replacement {
+    /// Nothing changes.
+    Keep(SubmitResult),
+    /// The submit takes its place, or that of its tombstone.
+    Replace(SubmitResult),
+}
+
+/// Decides about a submit whose key `known` has.
+pub(crate) fn judge(txn: &Txn<'_>, job: &NewRecord, known: &Record) -> Replacement {
+    let is_same = known.content == job.record.content;
+    let unchanged = Replacement::Keep(if is_same { SubmitResult::Repeated } else { SubmitResult::Conflict });
+    let is_repeated = |Token(token): Token| known.submitted == Some(token);
+    let replaced = match job.if_exists {
+        IfExists::Refuse | IfExists::Update { .. }
+            if is_same && matches!(known.stage, Stage::Cancelled { .. }) =>
+        {
+            return Replacement::Keep(SubmitResult::Cancelled);
+        }
+        IfExists::Replace { token } | IfExists::Update { token } | IfExists::Postpone { token, .. }
+            if is_repeated(token) =>
+        {
+            return unchanged;
+        }
+        IfExists::Refuse => return unchanged,
+        IfExists::Update { .. } if is_same || has_ended(&known.stage) => return unchanged,
+        IfExists::Replace { .. } | IfExists::Update { .. } => SubmitResult::Replaced,
+        IfExists::Postpone { .. } => SubmitResult::Postponed,
+    };
+    match known.stage {
+        Stage::Delayed | Stage::Ready { .. } | Stage::Dead { .. } => Replacement::Replace(replaced),
+        Stage::Reserved { deadline, .. } => {
+            let left = deadline.saturating_mul(1000).saturating_sub(txn.now_us());
+            Replacement::Keep(SubmitResult::Reserved { retry_after: Duration::from_micros(left) })
+        }
+        Stage::Done { .. } | Stage::Cancelled { .. } => Replacement::Replace(SubmitResult::Created),
+    }
+}
+
+/// Whether a job has ended: it is dead, done or cancelled.
+fn has_ended(stage: &Stage) -> bool {
+    match stage {
+        Stage::Dead { .. } | Stage::Done { .. } | Stage::Cancelled { .. } => true,
+        Stage::Delayed | Stage::Ready { .. } | Stage::Reserved { .. } => false,
+    }
+}
+
+/// Puts a submit in the place of a job that has not ended. The key and the number stay.
+pub(crate) fn replace(txn: &mut Txn<'_>, job: &NewRecord, known: &Record) -> Result<Record> {
+    let record = Record { number: known.number, token: known.token, ..job.record.clone() };
+    let continues = !known.was_tried() && !matches!(known.stage, Stage::Dead { .. });
+    let mut record = if continues {
+        Record {
+            created: known.created,
+            imported: known.imported,
+            attempts: known.attempts,
+            failures: known.failures,
+            last: known.last.clone(),
+            generation: known.generation,
+            ..record
+        }
+    } else {
+        next_life(txn, known, record)
+    };
+    let (due, to) = job.enters(txn, record.created);
+    record.due = due;
+    let is_postponed = matches!(job.if_exists, IfExists::Postpone { .. });
+    txn.because(job.transition, Some(if is_postponed { "postponed" } else { "replaced" }));
+    txn.replace(known, record, &job.body, to)
+}
+
+/// The record with the beginning of a new generation, after the generation of `former`.
+pub(crate) fn next_life(txn: &Txn<'_>, former: &Record, record: Record) -> Record {
+    Record {
+        created: txn.now().max(former.created + 1),
+        attempts: former.attempts,
+        generation: Some(Generation { lease: txn.row.lease, attempts: former.attempts }),
+        ..record
+    }
+}

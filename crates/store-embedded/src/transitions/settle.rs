@@ -1,0 +1,244 @@
+//! settle: reserved → done, delayed, ready or dead, by how the attempt ended. Push and pull jobs share it;
+//! they differ in what is known of the attempt, and in the effect of a receipt that is no longer current.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{
+    AttemptOutcome, Lateness, Lease, LeaseCheck, Receipt, SettleResult, Shard, StoreError, Success,
+    TransitionName,
+};
+use ringback_core::limits::{MAX_REASON, truncated};
+use ringback_core::outcome::{LastAttempt, Outcome};
+use ringback_core::state::State;
+
+use crate::error::Result;
+use crate::tables::{Last, QueueEnd, Record, Stage};
+use crate::txn::state_changes::{End, To};
+use crate::txn::{KeepTombstones, Txn};
+use crate::{EDGE_BYTES, EmbeddedStore};
+
+/// The reason of a job that is dead since too many of its leases expired.
+pub(crate) const LOST: &str = "lost";
+
+impl EmbeddedStore {
+    pub async fn settle(
+        &self,
+        shard: Shard,
+        items: &[(Lease, Outcome)],
+        lateness: &Lateness,
+    ) -> Result<Vec<SettleResult>, StoreError> {
+        let settlements: Vec<_> = items.iter().map(Settlement::push).collect();
+        let (lateness, keep, bytes) = (lateness.clone(), self.keep_tombstones(), items.len() * EDGE_BYTES);
+        self.call(shard, bytes, move |txn| settle_push(txn, &settlements, &lateness, keep)).await
+    }
+
+    pub async fn settle_receipts(
+        &self,
+        shard: Shard,
+        items: &[(Receipt, Outcome)],
+        check: LeaseCheck,
+    ) -> Result<Vec<SettleResult>, StoreError> {
+        let settlements: Vec<_> = items.iter().map(|item| Settlement::pull(item, check)).collect();
+        let (keep, bytes) = (self.keep_tombstones(), items.len() * EDGE_BYTES);
+        let settle = move |txn: &mut Txn<'_>| {
+            let answers = settle(txn, &settlements, keep)?;
+            txn.evict_tombstones(keep)?;
+            Ok(answers)
+        };
+        self.call(shard, bytes, settle).await
+    }
+}
+
+/// How one attempt ended.
+pub(crate) struct Settlement {
+    receipt: Receipt,
+    outcome: Outcome,
+    source: Source,
+    /// The answer of the receiver, if somebody wants to know of the success.
+    success: Option<Success>,
+}
+
+/// Where the settlement comes from.
+#[derive(Clone, Copy)]
+enum Source {
+    /// A notifier, with the response to a successful attempt if it kept that: status, and ms that it took.
+    Push { response: Option<(u16, u32)> },
+    /// A consumer, by its receipt, or a carrier for it. The number of the lease is when it began.
+    Pull(LeaseCheck),
+}
+
+impl Settlement {
+    pub(crate) fn push((lease, outcome): &(Lease, Outcome)) -> Self {
+        let source = Source::Push { response: lease.response() };
+        let success = lease.success().filter(|_| *outcome == Outcome::Complete).cloned();
+        Self { receipt: lease.grant().receipt, outcome: outcome.clone(), source, success }
+    }
+
+    fn pull((receipt, outcome): &(Receipt, Outcome), check: LeaseCheck) -> Self {
+        Self { receipt: *receipt, outcome: outcome.clone(), source: Source::Pull(check), success: None }
+    }
+
+    /// Whether it settles an expired lease for its consumer.
+    fn is_for_expired(&self) -> bool {
+        matches!(self.source, Source::Pull(LeaseCheck::Expired))
+    }
+
+    fn attempt(&self, txn: &Txn<'_>) -> Option<Cow<'_, LastAttempt>> {
+        let last = match &self.outcome {
+            Outcome::Retry { last, .. } | Outcome::Bury { last, .. } => Some(last),
+            Outcome::Complete | Outcome::Release { .. } => None,
+        };
+        match (self.source, &self.outcome) {
+            (Source::Push { response }, Outcome::Complete) => response.map(|(status, ms)| {
+                let duration = Duration::from_millis(ms.into());
+                Cow::Owned(LastAttempt { status: Some(status), duration, ..LastAttempt::default() })
+            }),
+            (Source::Push { .. }, _) => last.map(Cow::Borrowed),
+            (Source::Pull(_), _) => {
+                // The number of a lease is the time at which it began, in µs.
+                let at = (self.receipt.lease.number / 1000).min(txn.now());
+                let duration = Duration::from_millis(txn.now() - at);
+                let error = last.and_then(|last| last.error.clone());
+                let at = Timestamp::from_millis(at);
+                Some(Cow::Owned(LastAttempt { at, status: None, error, duration }))
+            }
+        }
+    }
+}
+
+/// Settles push jobs, and adds to the lateness of their shard.
+pub(crate) fn settle_push(
+    txn: &mut Txn<'_>,
+    settlements: &[Settlement],
+    lateness: &Lateness,
+    keep: KeepTombstones,
+) -> Result<Vec<SettleResult>> {
+    let answers = settle(txn, settlements, keep)?;
+    // A call that only repeats another one has added its lateness before.
+    let is_new = answers.iter().any(|answer| matches!(answer, SettleResult::Applied | SettleResult::Late));
+    if is_new && lateness.count() > 0 {
+        let (shard, now) = (txn.shard(), txn.now());
+        txn.tables.minutes.add(shard, now, lateness)?;
+    }
+    txn.evict_tombstones(keep)?;
+    Ok(answers)
+}
+
+fn settle(txn: &mut Txn<'_>, settlements: &[Settlement], keep: KeepTombstones) -> Result<Vec<SettleResult>> {
+    settlements.iter().map(|settlement| settle_one(txn, settlement, keep)).collect()
+}
+
+fn settle_one(txn: &mut Txn<'_>, settlement: &Settlement, keep: KeepTombstones) -> Result<SettleResult> {
+    let Some(job) = txn.find(settlement.receipt.locator.0, keep)? else { return Ok(SettleResult::Stale) };
+    if let Stage::Reserved { cancel, deadline, .. } = job.stage
+        && job.lease() == Some(settlement.receipt.lease)
+    {
+        if settlement.is_for_expired() && deadline > txn.now() {
+            return Ok(SettleResult::Stale);
+        }
+        apply(txn, settlement, job, cancel)?;
+        return Ok(SettleResult::Applied);
+    }
+    settle_again(txn, settlement, job)
+}
+
+/// Answers a receipt that is no longer current: the same settlement may have come before, and a late
+/// success of a push job still counts.
+fn settle_again(txn: &mut Txn<'_>, settlement: &Settlement, job: Record) -> Result<SettleResult> {
+    let number = settlement.receipt.lease.number;
+    let is_complete = settlement.outcome == Outcome::Complete;
+    let is_settled = job.settled == number;
+    match settlement.source {
+        Source::Pull(_) => {
+            let is_same = is_settled && is_complete == (job.state() == State::Done);
+            Ok(if is_same { SettleResult::Replayed } else { SettleResult::Stale })
+        }
+        Source::Push { .. } if is_settled => Ok(SettleResult::Replayed),
+        Source::Push { .. } => {
+            let is_over = job.state().is_terminal() || job.reason().is_some_and(|reason| reason != LOST);
+            if !is_complete || is_over || job.is_former(number) {
+                return Ok(SettleResult::Stale);
+            }
+            txn.because(TransitionName::Complete, Some("late"));
+            finish(txn, settlement, job, number)?;
+            Ok(SettleResult::Late)
+        }
+    }
+}
+
+fn apply(txn: &mut Txn<'_>, settlement: &Settlement, mut job: Record, cancel: bool) -> Result<()> {
+    let attempt = settlement.attempt(txn);
+    // A consumer whose lease expired has not settled it, so its own settlement is not a repetition.
+    if !settlement.is_for_expired() {
+        job.settled = settlement.receipt.lease.number;
+    }
+    let settled = job.settled;
+    txn.because(edge_name(&settlement.outcome), None);
+    publish(txn, &job, &settlement.outcome, attempt.as_deref(), cancel)?;
+    match &settlement.outcome {
+        Outcome::Complete => finish(txn, settlement, job, settled),
+        _ if cancel => txn.finish(job, End::Cancelled, settled),
+        Outcome::Retry { after, .. } => {
+            count_failure(&mut job, attempt.as_deref());
+            enter_later(txn, &mut job, *after)
+        }
+        Outcome::Bury { reason, .. } => {
+            count_failure(&mut job, attempt.as_deref());
+            txn.die(&mut job, truncated(reason.as_ref(), MAX_REASON).into())
+        }
+        Outcome::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(QueueEnd::Front)),
+        Outcome::Release { after } => enter_later(txn, &mut job, *after),
+    }
+}
+
+/// Ends a job that is done, with a notice if somebody wants to know.
+fn finish(txn: &mut Txn<'_>, settlement: &Settlement, job: Record, settled: u64) -> Result<()> {
+    if let Some(success) = &settlement.success {
+        txn.note_success(&job, success)?;
+    }
+    txn.finish(job, End::Done, settled)
+}
+
+const fn edge_name(outcome: &Outcome) -> TransitionName {
+    match outcome {
+        Outcome::Complete => TransitionName::Complete,
+        Outcome::Retry { .. } => TransitionName::Retry,
+        Outcome::Bury { .. } => TransitionName::Bury,
+        Outcome::Release { .. } => TransitionName::Release,
+    }
+}
+
+/// Publishes the end of the attempt. A job that is being cancelled has no next one.
+fn publish(
+    txn: &mut Txn<'_>,
+    job: &Record,
+    outcome: &Outcome,
+    attempt: Option<&LastAttempt>,
+    cancel: bool,
+) -> Result<()> {
+    let now_up = txn.now_up();
+    let due = |after: &Duration| (!cancel).then(|| now_up.saturating_add(millis_up(*after)));
+    let (ended, due) = match outcome {
+        Outcome::Complete => (AttemptOutcome::Complete, None),
+        Outcome::Retry { after, .. } => (AttemptOutcome::Retry, due(after)),
+        Outcome::Bury { .. } => (AttemptOutcome::Bury, None),
+        // An attempt that does not count has no response.
+        Outcome::Release { after } => {
+            let due = due(after).filter(|_| !after.is_zero());
+            return txn.publish_attempt(job, AttemptOutcome::Release, due, None);
+        }
+    };
+    txn.publish_attempt(job, ended, due, attempt)
+}
+
+fn count_failure(job: &mut Record, attempt: Option<&LastAttempt>) {
+    (job.failures, job.lost) = (job.failures + 1, 0);
+    job.last = attempt.map(Last::from);
+}
+
+fn enter_later(txn: &mut Txn<'_>, job: &mut Record, after: Duration) -> Result<()> {
+    let due = txn.now_up().saturating_add(millis_up(after));
+    txn.enter(job, To::Delayed(due))
+}

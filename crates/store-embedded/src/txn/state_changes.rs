@@ -1,0 +1,266 @@
+//! The state changes of jobs: each moves the entry of a job from the index of one state to that of
+//! another, and keeps record, ledger and counts in step.
+
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::{EndedState, EventKind, LeaseId, Success};
+use ringback_core::job::Tags;
+use ringback_core::state::State;
+
+use super::{KeepTombstones, Txn};
+use crate::error::Result;
+use crate::tables::{PULL, QueueEnd, Record, Stage};
+
+/// How many tombstones a transition checks for eviction, in addition to two for each job that it ends.
+const CHECKED: usize = 16;
+/// The least age at which a tombstone is evicted because there are too many, in ms.
+const LEAST_KEPT: u64 = 120_000;
+
+/// Why a job that was reserved is cancelled.
+const REQUESTED: &str = "cancel requested";
+
+/// The state that a job enters.
+pub(crate) enum To {
+    /// Due at a time, in ms.
+    Delayed(u64),
+    Ready(QueueEnd),
+    /// Leased until a deadline, in ms.
+    Reserved(LeaseId, u64),
+    Dead(Box<str>),
+}
+
+/// How a job ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Done,
+    Cancelled,
+}
+
+impl Txn<'_> {
+    pub(crate) fn add(&mut self, mut record: Record, body: &[u8], to: To) -> Result<Record> {
+        self.tables.records.add(&mut record, body)?;
+        self.tables.tagged.add(&record)?;
+        self.row.ledger.accepted += 1;
+        self.arrive(record, None, to)
+    }
+
+    /// Puts a submitted job in the place of one that has not ended and is not reserved. `record` has the
+    /// number of that one. The ledger counts no further accepted job.
+    pub(crate) fn replace(&mut self, before: &Record, record: Record, body: &[u8], to: To) -> Result<Record> {
+        self.unlink(before)?;
+        if before.tags != record.tags {
+            self.tables.tagged.remove(before)?;
+            self.tables.tagged.add(&record)?;
+        }
+        self.tables.records.replace_body(record.number, body)?;
+        let record = self.arrive(record, Some(before.state()), to)?;
+        self.tidy(before)?;
+        Ok(record)
+    }
+
+    /// Publishes a submit, and links and writes its record. `from` is the state of the job in whose place it
+    /// comes.
+    fn arrive(&mut self, mut record: Record, from: Option<State>, to: To) -> Result<Record> {
+        let due = Timestamp::from_millis(record.due);
+        self.publish(&record, || EventKind::Submitted { due })?;
+        self.link(&mut record, to)?;
+        self.tables.records.put(&record)?;
+        self.log_transition(&record, from, Some(record.state()), record.reason())?;
+        Ok(record)
+    }
+
+    /// Moves a job to another state, or to another place in the index of its state.
+    pub(crate) fn enter(&mut self, record: &mut Record, to: To) -> Result<()> {
+        let from = record.state();
+        self.unlink(record)?;
+        self.link(record, to)?;
+        self.tables.records.put(record)?;
+        self.log_transition(record, Some(from), Some(record.state()), record.reason())
+    }
+
+    /// Moves a job to the dead, and puts its notice into the outbox.
+    pub(crate) fn die(&mut self, job: &mut Record, reason: Box<str>) -> Result<()> {
+        let (body, kind) = (self.tables.records.body(job.number)?, EndedState::of_reason(&reason));
+        self.enter(job, To::Dead(reason))?;
+        self.archive(kind, job)?;
+        if let Some(body) = body {
+            let now = self.now();
+            self.tables.outbox.add(now, None, job, &body)?;
+            self.wake_at(now);
+        }
+        Ok(())
+    }
+
+    /// Puts the notice of a success into the outbox. The job is done afterwards.
+    pub(crate) fn note_success(&mut self, job: &Record, success: &Success) -> Result<()> {
+        if let Some(body) = self.tables.records.body(job.number)? {
+            let now = self.now();
+            self.tables.outbox.add(now, Some(success), job, &body)?;
+            self.wake_at(now);
+        }
+        Ok(())
+    }
+
+    /// Makes a delayed or dead job due now, and ready.
+    pub(crate) fn make_ready(&mut self, record: &mut Record) -> Result<()> {
+        let from = record.state();
+        self.unlink(record)?;
+        record.set_due(self.now());
+        self.publish(record, || EventKind::Promoted)?;
+        self.link(record, To::Ready(QueueEnd::Back))?;
+        self.tables.records.put(record)?;
+        self.log_transition(record, Some(from), Some(State::Ready), None)
+    }
+
+    /// Has an expired lease checked again at a time, unless it is settled before.
+    pub(crate) fn put_off(&mut self, record: &mut Record, until: u64) -> Result<()> {
+        let (shard, number) = (self.shard(), record.number);
+        let Stage::Reserved { deadline, put_off, .. } = &mut record.stage else { return Ok(()) };
+        self.tables.leases.remove(shard, *deadline + *put_off, number)?;
+        *put_off = until.saturating_sub(*deadline);
+        self.tables.leases.add(shard, *deadline + *put_off, number)?;
+        self.wake_at(until);
+        self.tables.records.put(record)
+    }
+
+    /// Ends a job: its body is removed, and its record stays as a tombstone. `settled` is the number
+    /// of the last lease that was settled.
+    pub(crate) fn finish(&mut self, mut record: Record, end: End, settled: u64) -> Result<()> {
+        self.publish(&record, || match end {
+            End::Done => EventKind::Done,
+            End::Cancelled => EventKind::Cancelled,
+        })?;
+        let (from, to, reason) = match (record.state(), end) {
+            (from, End::Done) => (from, State::Done, None),
+            (State::Reserved, End::Cancelled) => (State::Reserved, State::Cancelled, Some(REQUESTED)),
+            (from, End::Cancelled) => (from, State::Cancelled, None),
+        };
+        self.log_transition(&record, Some(from), Some(to), reason)?;
+        self.archive(if end == End::Done { EndedState::Done } else { EndedState::Cancelled }, &record)?;
+        self.unlink(&record)?;
+        let shard = self.shard();
+        self.tidy(&record)?;
+        let (at, maybe_in_flight) = (self.now(), record.maybe_in_flight());
+        record.stage = match end {
+            End::Done => Stage::Done { at },
+            End::Cancelled => Stage::Cancelled { at, maybe_in_flight },
+        };
+        self.tables.counts.note_end(shard, &record.topic, record.state())?;
+        self.tables.tagged.remove(&record)?;
+        (record.settled, record.last) = (settled, None);
+        (record.topic, record.origin, record.tags) = (Box::default(), Box::default(), Tags::default());
+        (record.token, record.generation, record.lease_lost, record.first_due) = (None, None, false, None);
+        self.row.ledger.enter(record.state());
+        self.row.tombstones += 1;
+        self.transition.ended += 1;
+        self.tables.tombstones.add(shard, at, record.number)?;
+        self.tables.records.remove_body(record.number)?;
+        self.tables.records.put(&record)
+    }
+
+    /// Takes the topic or the lane that a job has left out of its order, if no other job is left there.
+    fn tidy(&mut self, left: &Record) -> Result<()> {
+        let shard = self.shard();
+        match left.state() {
+            State::Delayed => self.tables.due.tidy(shard, &left.topic),
+            State::Ready => self.tables.ready.tidy(shard, &left.lane().name()),
+            State::Reserved | State::Done | State::Dead | State::Cancelled => Ok(()),
+        }
+    }
+
+    /// Removes a dead job without a tombstone.
+    pub(crate) fn purge(&mut self, job: &Record) -> Result<()> {
+        self.log_transition(job, Some(job.state()), None, None)?;
+        self.archive(EndedState::Purged, job)?;
+        self.unlink(job)?;
+        self.row.ledger.purged += 1;
+        self.tables.tagged.remove(job)?;
+        self.tables.records.remove(job)
+    }
+
+    pub(crate) fn evict(&mut self, tombstone: &Record) -> Result<()> {
+        if let Some(at) = tombstone.ended() {
+            let shard = self.shard();
+            self.tables.tombstones.remove(shard, at, tombstone.number)?;
+            self.tables.records.remove(tombstone)?;
+            self.row.tombstones = self.row.tombstones.saturating_sub(1);
+        }
+        Ok(())
+    }
+
+    /// Evicts tombstones that are old or exceed the limit. Evicts more than this transition has added, so that
+    /// their number falls.
+    pub(crate) fn evict_tombstones(&mut self, keep: KeepTombstones) -> Result<()> {
+        if self.transition.ended == 0 {
+            return Ok(());
+        }
+        let (shard, now, limit) = (self.shard(), self.now(), CHECKED + 2 * self.transition.ended);
+        for (at, number) in self.tables.tombstones.until(shard, now, limit)? {
+            let is_old = now > at.saturating_add(keep.time);
+            let is_early =
+                self.row.tombstones > keep.count && now >= at.saturating_add(LEAST_KEPT.min(keep.time));
+            if !is_old && !is_early {
+                break;
+            }
+            match self.tables.records.get(number)? {
+                Some(tombstone) => self.evict(&tombstone)?,
+                None => self.tables.tombstones.remove(shard, at, number)?,
+            }
+            self.row.ledger.evicted_early += u64::from(!is_old);
+        }
+        Ok(())
+    }
+
+    /// Adds a job to the index and the counts of a state, and sets its stage. The record is not
+    /// written yet.
+    pub(crate) fn link(&mut self, record: &mut Record, to: To) -> Result<()> {
+        let (shard, number) = (self.shard(), record.number);
+        record.stage = match to {
+            To::Delayed(due) => {
+                record.set_due(due);
+                self.tables.due.add(shard, &record.topic, due, number)?;
+                self.wake_at(due);
+                Stage::Delayed
+            }
+            To::Ready(end) => {
+                let lane = record.lane();
+                let turn = if lane.is_pull() { PULL } else { self.next_turn() };
+                let (position, was_empty) = self.tables.ready.push(shard, &lane.name(), number, end, turn)?;
+                if was_empty {
+                    self.wake_lane(lane);
+                }
+                Stage::Ready { position }
+            }
+            To::Reserved(LeaseId { number: lease, bits }, deadline) => {
+                self.tables.leases.add(shard, deadline, number)?;
+                self.wake_at(deadline);
+                Stage::Reserved { lease, bits, deadline, cancel: false, put_off: 0 }
+            }
+            To::Dead(reason) => {
+                let since = self.now();
+                self.tables.dead.add(shard, since, number)?;
+                self.publish(record, || EventKind::Dead { reason: reason.clone() })?;
+                Stage::Dead { since, reason }
+            }
+        };
+        self.row.ledger.enter(record.state());
+        self.tables.counts.note(shard, record, record.state(), 1)
+    }
+
+    /// Removes a job from the index and the counts of its state.
+    fn unlink(&mut self, record: &Record) -> Result<()> {
+        let (shard, number) = (self.shard(), record.number);
+        self.row.ledger.leave(record.state());
+        self.tables.counts.note(shard, record, record.state(), -1)?;
+        match &record.stage {
+            Stage::Delayed => self.tables.due.remove(shard, &record.topic, record.due, number),
+            Stage::Ready { position } => self.tables.ready.remove(shard, &record.lane().name(), *position),
+            Stage::Reserved { deadline, put_off, .. } => {
+                self.tables.leases.remove(shard, deadline + put_off, number)
+            }
+            Stage::Dead { since, .. } => self.tables.dead.remove(shard, *since, number),
+            Stage::Done { at } | Stage::Cancelled { at, .. } => {
+                self.tables.tombstones.remove(shard, *at, number)
+            }
+        }
+    }
+}

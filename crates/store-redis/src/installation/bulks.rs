@@ -1,0 +1,112 @@
+//! Bulk operations: beginning, taking, keeping and ending them. The installation keeps them; their work is in
+//! `transitions/bulk.rs`.
+
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes};
+use ringback_core::clock::{Timestamp, millis_up};
+use ringback_core::contract::{
+    Bulk, BulkId, BulkState, BulkTarget, ENDED_BULK_RETENTION, MAX_BULKS, MAX_ENDED_BULKS, StoreError,
+    StoredBulk, TakenBulk, WorkerId,
+};
+use ringback_core::limits::MAX_LOCK_TTL;
+
+use crate::keys::Place;
+use crate::redis_store::RedisStore;
+use crate::script;
+
+/// Stored until the number of changed jobs is final.
+const NOT_KNOWN: u64 = (1 << 48) - 1;
+/// The bytes before the target and the rate.
+const HEAD: usize = 27;
+/// The states in the order of their codes, which begin with 1.
+const STATES: [BulkState; 3] = [BulkState::Running, BulkState::Done, BulkState::Stopped];
+
+const UNREADABLE: StoreError = StoreError::Unreadable("a bulk operation");
+
+impl RedisStore {
+    pub async fn start_bulk(
+        &self,
+        id: BulkId,
+        target: &BulkTarget,
+        rate: u32,
+    ) -> Result<Option<StoredBulk>, StoreError> {
+        let work = postcard::to_stdvec(&(target, rate)).expect("plain data always serialises");
+        let args = (&id.0, work, MAX_BULKS, millis_up(ENDED_BULK_RETENTION), MAX_ENDED_BULKS);
+        unpack(id, self.call(&script::BEGIN_BULK, Place::Installation).confirmed().arg(args).run().await?)
+    }
+
+    pub async fn bulks(&self, id: Option<BulkId>) -> Result<Vec<StoredBulk>, StoreError> {
+        let id = id.as_ref().map_or(&[][..], |id| &id.0);
+        let found: Vec<(Bytes, Bytes)> = self.call(&script::BULKS, Place::Installation).arg(id).run().await?;
+        let mut all = Vec::with_capacity(found.len());
+        for (id, raw) in found {
+            match id_of(&id).and_then(|id| unpack(id, raw)) {
+                Ok(found) => all.extend(found),
+                Err(error) => tracing::error!(%error, "a bulk operation cannot be read and is skipped"),
+            }
+        }
+        Ok(all)
+    }
+
+    pub async fn take_bulk(&self, holder: WorkerId, ttl: Duration) -> Result<TakenBulk, StoreError> {
+        let args = (&holder.0, millis_up(ttl), millis_up(ttl.max(MAX_LOCK_TTL)));
+        let answer = self.call(&script::TAKE_BULK, Place::Installation).arg(args).run();
+        let (wait, id, raw): (i64, Bytes, Bytes) = answer.await?;
+        if id.is_empty() {
+            let wait = u64::try_from(wait).ok().map(Duration::from_millis);
+            return Ok(wait.map_or(TakenBulk::Nothing, TakenBulk::Later));
+        }
+        let found = unpack(id_of(&id)?, raw)?;
+        found.map(|(bulk, _)| TakenBulk::Bulk(bulk)).ok_or(UNREADABLE)
+    }
+
+    pub async fn keep_bulk(&self, id: BulkId, holder: WorkerId, ttl: Duration) -> Result<bool, StoreError> {
+        self.call(&script::KEEP_BULK, Place::Installation).arg((&id.0, &holder.0, millis_up(ttl))).run().await
+    }
+
+    pub async fn end_bulk(
+        &self,
+        id: BulkId,
+        holder: Option<WorkerId>,
+        state: BulkState,
+        total: Option<u64>,
+    ) -> Result<Option<StoredBulk>, StoreError> {
+        let holder = holder.as_ref().map_or(&[][..], |holder| &holder.0);
+        let total = total.map_or(String::new(), |total| total.to_string());
+        let code = STATES.iter().position(|known| *known == state).map_or(0, |index| index + 1);
+        unpack(
+            id,
+            self.call(&script::END_BULK, Place::Installation).arg((&id.0, holder, code, total)).run().await?,
+        )
+    }
+}
+
+fn id_of(raw: &[u8]) -> Result<BulkId, StoreError> {
+    raw.try_into().map(BulkId).map_err(|_| UNREADABLE)
+}
+
+/// Reads a bulk operation as `prelude/bulks.lua` packs it; `None` for nothing.
+fn unpack(id: BulkId, mut raw: Bytes) -> Result<Option<StoredBulk>, StoreError> {
+    if raw.is_empty() {
+        return Ok(None);
+    }
+    if raw.len() < HEAD {
+        return Err(UNREADABLE);
+    }
+    let state = *STATES.get(usize::from(raw.get_u8()).wrapping_sub(1)).ok_or(UNREADABLE)?;
+    let (started, ended, changed) = (raw.get_uint(6), raw.get_uint(6), raw.get_uint(6));
+    raw.advance(8);
+    let (target, rate) = postcard::from_bytes(&raw).map_err(|_| UNREADABLE)?;
+    let total = Some(changed).filter(|changed| *changed != NOT_KNOWN);
+    let bulk = Bulk {
+        id,
+        target,
+        rate,
+        started: Timestamp::from_millis(started),
+        ended: Some(ended).filter(|ended| *ended > 0).map(Timestamp::from_millis),
+        state,
+        changed: total.unwrap_or(0),
+    };
+    Ok(Some((bulk, total)))
+}

@@ -1,0 +1,140 @@
+-- The installation's row: the settings that are fixed at the first start, the generation of the data, losses of
+-- accepted jobs that were noticed, when one was last taken note of, and the key of lane ids, which keeps callers from
+-- finding two lanes with one id.
+--
+-- The generation is a text that is made with the row and is not repeated: a process that knows another one has been
+-- prepared for data that is gone. A loss has the name of the server's generation in which it was noticed, its run_id.
+
+-- Beside the row, `keep_done` has for how long the processes keep tombstones (ms), by when one was last seen with that.
+
+-- For how long a process counts as seen (ms), and how often it is noted.
+local SEEN_FOR, NOTED_EVERY = 30000, 5000
+-- How many accepted losses are remembered, so that accepting one can be repeated.
+local ACCEPTED = 16
+-- The fields of the row.
+local LAYOUT, SHARDS, GENERATION, LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES, LAST_LOSS, LANE_KEY =
+  'layout', 'shards', 'generation', 'lost_run', 'lost_jobs', 'accepted_losses', 'last_loss', 'lane_key'
+
+local function row() return K .. ':install' end
+
+-- How many jobs the accepted loss of a run had; nil if none of that run was accepted.
+local function accepted(losses, run)
+  return tonumber(string.match(' ' .. (losses or ''), ' ' .. run .. ':(%d+)'))
+end
+
+-- Notes a loss in a run of a server, unless it was accepted. The largest number of jobs that a process knows of counts.
+local function note_loss(run, jobs)
+  local lost = call('HMGET', row(), LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES)
+  if accepted(lost[3], run) then return end
+  local known = lost[1] == run and tonumber(lost[2]) or 0
+  call('HSET', row(), LOST_RUN, run, LOST_JOBS, max(known, jobs))
+end
+
+-- A text that is not repeated.
+local function unique() return string.format('%s%.0f', server_generation(), NOW_US) end
+
+local function keep_done() return K .. ':keep_done' end
+
+-- Notes that a process keeps tombstones for so long.
+local function note_keep_done(keep)
+  local noted = tonumber(call('ZSCORE', keep_done(), keep) or 0)
+  if noted <= NOW and noted + NOTED_EVERY > NOW then return end
+  call('ZADD', keep_done(), NOW, keep)
+  call('ZREMRANGEBYSCORE', keep_done(), '-inf', NOW - SEEN_FOR)
+  -- Noted before the clock was set back.
+  call('ZREMRANGEBYSCORE', keep_done(), string.format('(%.0f', NOW), '+inf')
+end
+
+-- For how long the process keeps tombstones that keeps them for the shortest time; 0 if none was seen.
+local function shortest_keep_done()
+  local shortest
+  for _, keep in ipairs(call('ZRANGE', keep_done(), NOW - SEEN_FOR, '+inf', 'BYSCORE')) do
+    shortest = min(shortest or tonumber(keep), tonumber(keep))
+  end
+  return shortest or 0
+end
+
+-- What every process has to know of the row.
+local function described()
+  if not NOW_US then tick() end
+  local stored = call('HMGET', row(), LAYOUT, SHARDS, GENERATION, LOST_RUN, LOST_JOBS, LANE_KEY, LAST_LOSS)
+  return {stored[1], stored[2], stored[3] or '', stored[4] or '', tonumber(stored[5] or 0), run_id(), stored[6] or '',
+    stored[7] or '', NOW_US, shortest_keep_done()}
+end
+
+-- install: makes the row at the first start, and checks it later. Allowed when memory is full, so that a process that
+--   starts then can drain. The row of another layout stays as it is.
+-- KEYS  installation
+-- ARGV  layout version, shard count, the generation that the caller saw last or '', 1 if a loss has to be accepted by hand, a
+--   random key for lane ids if there is none, the last generation that the caller saw without a loss that had to be accepted,
+--   or '', for how long the caller keeps tombstones (ms)
+-- Returns {layout version, shard count, generation, run_id of a loss that is not accepted or '', its
+--   jobs, run_id of the server, key of lane ids, a text that changes with each loss that was taken note of, the server's
+--   time in us, the shortest time for which a process keeps tombstones (ms)}
+function scripts.install(args)
+  tick()
+  local stored = call('HMGET', row(), LAYOUT, GENERATION)
+  local layout, generation = stored[1], stored[2]
+  if layout and layout ~= args[1] then return described() end
+  note_keep_done(args[7])
+  if not layout then
+    generation = unique()
+    -- One command, so that no half of it is ever there.
+    call('HSET', row(), LAYOUT, args[1], SHARDS, args[2], GENERATION, generation, LANE_KEY, args[5])
+  end
+  -- While a loss has to be accepted, what was there before may come back: whether it has all jobs is seen by what its
+  -- shards have counted.
+  local is_known = args[3] == generation or args[6] == generation or args[6] == ''
+  if args[4] == '1' and not is_known then note_loss(run_id(), 0) end
+  return described()
+end
+
+-- lose: notes that accepted jobs are missing in a shard.
+-- KEYS  installation
+-- ARGV  the run_id of the shard's server, how many in all shards as far as the caller knows, the generation that the caller
+--   saw last
+-- Returns what install returns. Nothing is noted in a row with another generation
+function scripts.lose(args)
+  if call('HGET', row(), GENERATION) == args[3] then note_loss(args[1], tonumber(args[2])) end
+  return described()
+end
+
+-- take_back: forgets a loss, because all jobs that the caller has missed are there again. Others that miss some note it anew.
+-- KEYS  installation
+-- ARGV  its run_id
+-- Returns what install returns
+function scripts.take_back(args)
+  if call('HGET', row(), LOST_RUN) == args[1] then call('HDEL', row(), LOST_RUN, LOST_JOBS) end
+  return described()
+end
+
+-- note_forgotten: notes that a process has taken note of lost jobs that nobody has to accept.
+-- KEYS  installation
+-- ARGV  none
+-- Returns what install returns
+function scripts.note_forgotten()
+  tick()
+  call('HSET', row(), LAST_LOSS, unique())
+  return described()
+end
+
+-- accept_loss: accepts a loss that was noticed.
+-- KEYS  installation
+-- ARGV  its run_id
+-- Returns {1, run_id, jobs} if it is accepted, now or before; {0, run_id of the loss that waits or '', its jobs}
+function scripts.accept_loss(args)
+  local lost = call('HMGET', row(), LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES)
+  local before = accepted(lost[3], args[1])
+  if before then return {1, args[1], before} end
+  if lost[1] ~= args[1] then return {0, lost[1] or '', tonumber(lost[2] or 0)} end
+  local losses, n = {lost[1] .. ':' .. lost[2]}, 1
+  for one in string.gmatch(lost[3] or '', '%S+') do
+    if n == ACCEPTED then break end
+    n = n + 1
+    losses[n] = one
+  end
+  tick()
+  call('HSET', row(), ACCEPTED_LOSSES, concat(losses, ' '), LAST_LOSS, unique())
+  call('HDEL', row(), LOST_RUN, LOST_JOBS)
+  return {1, lost[1], tonumber(lost[2])}
+end

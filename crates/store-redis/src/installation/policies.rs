@@ -1,0 +1,90 @@
+//! The shared configuration: policies of topics, keys, quotas and credentials.
+//!
+//! It is a hash of the installation. Each change raises their version afterwards, so policies that are read
+//! after the version are of that version or a later one.
+
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use ringback_core::contract::{ConfigEntry, PolicyPut, PolicyRows, PolicyVersion, StoreError};
+use ringback_core::policy::{MAX_TOPICS_WITH_METRICS, Metrics};
+
+use crate::channel::{Channel, Heard};
+use crate::keys::Place;
+use crate::redis_store::RedisStore;
+use crate::script;
+
+/// How many policies one command reads: at most a MiB.
+const PAGE: usize = 24;
+
+impl RedisStore {
+    /// Puts an entry in place of exactly this one; `None` if there must be none.
+    pub async fn put_entry(
+        &self,
+        entry: ConfigEntry<'_>,
+        replaced: Option<&str>,
+    ) -> Result<PolicyPut, StoreError> {
+        let has_metrics = entry.metrics == Metrics::ByTopic;
+        let replaced = replaced.unwrap_or_default();
+        let limits = (entry.limit, has_metrics, MAX_TOPICS_WITH_METRICS);
+        let args = (entry.name, entry.written, replaced, limits);
+        let parts: Vec<u64> =
+            self.call(&script::PUT_POLICY, Place::Installation).confirmed().arg(args).run().await?;
+        match parts.as_slice() {
+            [] => Ok(PolicyPut::TooMany),
+            [0] => Ok(PolicyPut::Outdated),
+            [_] => Ok(PolicyPut::TooManyWithMetrics),
+            [0, version] => Ok(PolicyPut::Created(PolicyVersion(*version))),
+            [_, version] => Ok(PolicyPut::Replaced(PolicyVersion(*version))),
+            _ => Err(StoreError::Unreadable(script::PUT_POLICY.name())),
+        }
+    }
+
+    pub async fn delete_entry(&self, name: &str) -> Result<Option<PolicyVersion>, StoreError> {
+        let version =
+            self.call(&script::DELETE_POLICY, Place::Installation).confirmed().arg(name).run().await?;
+        Ok((version > 0).then_some(PolicyVersion(version)))
+    }
+
+    pub async fn entry(&self, name: &str) -> Result<Option<String>, StoreError> {
+        let get = self.command("HGET", Place::Installation, "a policy");
+        get.arg((self.keys.policies(), name)).run().await
+    }
+
+    pub async fn policies(
+        &self,
+        known: Option<PolicyVersion>,
+    ) -> Result<Option<(PolicyVersion, PolicyRows)>, StoreError> {
+        let get = self.command("GET", Place::Installation, "the version of the policies");
+        let version: Option<u64> = get.arg(self.keys.policies_version()).run().await?;
+        let version = PolicyVersion(version.unwrap_or_default());
+        if known == Some(version) {
+            return Ok(None);
+        }
+        let get = self.command("HKEYS", Place::Installation, "the policies' topics");
+        let topics: Vec<String> = get.arg(self.keys.policies()).run().await?;
+        let mut rows = PolicyRows::with_capacity(topics.len());
+        for page in topics.chunks(PAGE) {
+            let get = self.command("HMGET", Place::Installation, "the policies");
+            let values: Vec<Option<String>> = get.arg((self.keys.policies(), page)).run().await?;
+            // A policy that was deleted meanwhile has no value.
+            let found =
+                page.iter().zip(values).filter_map(|(topic, written)| Some((topic.clone(), written?)));
+            rows.extend(found);
+        }
+        Ok(Some((version, rows)))
+    }
+
+    pub fn policy_changes(self: &Arc<Self>, rng: StdRng) -> PolicyChanges {
+        PolicyChanges(Channel::new(Arc::clone(self), self.keys.channel("policies"), rng))
+    }
+}
+
+/// The stream of changes. It has a channel of its own, because an API does not need the many wake-ups.
+pub struct PolicyChanges(Channel);
+
+impl PolicyChanges {
+    pub async fn next(&mut self) {
+        while matches!(self.0.next().await, Heard::Lost) {}
+    }
+}

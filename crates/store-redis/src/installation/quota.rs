@@ -1,0 +1,21 @@
+//! Grants of tenants from their quotas.
+
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{QUOTA_SLOT_MS, QUOTA_SLOTS, QuotaGrant, QuotaLimit, QuotaRequest, StoreError};
+use ringback_core::job::Tenant;
+
+use crate::keys::Place;
+use crate::redis_store::RedisStore;
+use crate::script;
+
+impl RedisStore {
+    /// Takes a part of the jobs that a tenant may submit.
+    pub async fn grant_quota(&self, tenant: &Tenant, draw: QuotaRequest) -> Result<QuotaGrant, StoreError> {
+        let QuotaRequest { wanted, per_second, room, age } = draw;
+        let limits = (wanted, per_second, room, millis_up(age));
+        let args = (tenant.as_str(), limits, QUOTA_SLOT_MS, QUOTA_SLOTS);
+        let (granted, is_rate): (u64, bool) =
+            self.call(&script::GRANT_QUOTA, Place::Installation).arg(args).run().await?;
+        Ok(QuotaGrant { granted, limit: if is_rate { QuotaLimit::Rate } else { QuotaLimit::Jobs } })
+    }
+}

@@ -1,0 +1,67 @@
+//! Rewrites the append-only file of a server after each of its starts, for the sake of a half transaction.
+//!
+//! A server that is killed in the middle of a write leaves the first commands of a transaction at the end of its file.
+//! The next start runs none of them, but leaves the whole ones in the file. The start after that runs them, together
+//! with the transaction that was written behind them. A rewrite replaces the file by the data of the server.
+//!
+//! Nothing that a server tells shows what it found at its start, so each start leads to a rewrite. The process that
+//! notes a new run id first asks for it; the others find it noted.
+
+use std::collections::BTreeSet;
+
+use ringback_core::contract::StoreError;
+
+use crate::keys::Place;
+use crate::redis_store::RedisStore;
+use crate::script;
+use crate::server_checks::AofServer;
+use crate::topology::is_under_way;
+
+impl RedisStore {
+    /// Asks the servers that have started since the last call, by any process, to rewrite their files. An error is
+    /// logged and keeps nobody from working: the next process that looks asks again.
+    pub(crate) async fn rewrite_after_start(&self, servers: &[AofServer]) {
+        if servers.is_empty() {
+            return;
+        }
+        let run_ids: Vec<_> = servers.iter().map(|server| &server.run_id).collect();
+        let new: BTreeSet<String> = match self
+            .call(&script::NOTE_SERVERS, Place::Installation)
+            .early()
+            .arg(run_ids)
+            .run()
+            .await
+        {
+            Ok(new) => new,
+            Err(error) => {
+                tracing::warn!(%error, "cannot note the servers of the store; their files are not rewritten");
+                return;
+            }
+        };
+        for server in servers.iter().filter(|server| new.contains(&server.run_id)) {
+            let asked = self.topology.call_node(&redis::cmd("BGREWRITEAOF"), &server.node).await;
+            match asked {
+                Ok(_) => tracing::info!(
+                    server = server.server,
+                    "the store has started; asked it to rewrite its append-only file"
+                ),
+                Err(error) if is_under_way(&error) => {}
+                Err(error) => self.not_rewritten(server, &error).await,
+            }
+        }
+    }
+
+    /// Reports that a file is not rewritten, and lets the next process that looks ask again.
+    async fn not_rewritten(&self, server: &AofServer, error: &StoreError) {
+        tracing::warn!(
+            server = server.server,
+            %error,
+            "the store has started, and its append-only file cannot be rewritten; if it was killed in the middle of a write, its next start can replay half of a change: allow BGREWRITEAOF, or call it after each start"
+        );
+        if let Err(error) =
+            self.call(&script::DROP_SERVER, Place::Installation).early().arg(&server.run_id).run::<u8>().await
+        {
+            tracing::debug!(%error, "a server stays noted although its file is not rewritten");
+        }
+    }
+}

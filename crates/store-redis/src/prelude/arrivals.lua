@@ -1,0 +1,156 @@
+-- Adds new jobs, for submit, replace and import.
+-- Uses archive, due_index, events, lanes, ready, records, shard, tag_index, tombs, topics.
+local arrivals = {
+  FIELDS = union({'accepted', 'delayed', 'ready'}, due_index.ADD_FIELDS, tombs.FIELDS, lanes.END_FIELDS),
+}
+do
+  -- Records to be written; locators, records and payloads of jobs whose former payload has the same key; the names of
+  -- lanes that the arguments give, and what their tenants may use; and how many jobs the caller knows to have been
+  -- accepted.
+  local new, payloads, lane_names, tenant_limits, known_accepted
+
+  function arrivals.start() new, payloads, lane_names, tenant_limits, known_accepted = {}, {}, nil, nil, nil end
+
+  -- Reads what the arguments begin with: how many accepted jobs of the shard the caller knows of, how many lanes, and of
+  -- each its id, its name, and how many topics and lanes its tenant may have (4 bytes each), or '' if that is not
+  -- limited. Returns the names of their rows and of their topics' rows, and where the jobs begin.
+  function arrivals.lanes(args)
+    local names, n = {}, tonumber(args[2])
+    known_accepted, lane_names, tenant_limits = tonumber(args[1]), {}, {}
+    for i = 1, n do
+      local lane, name = args[3 * i], args[3 * i + 1]
+      lane_names[lane], tenant_limits[lane] = name, args[3 * i + 2]
+      names[2 * i - 1], names[2 * i] = lane, topics.field(lanes.topic(name))
+    end
+    return names, 3 * n + 3
+  end
+
+  -- The answer to a caller that knows of more accepted jobs than the shard: the shard has lost some, and nothing must
+  -- be added before the caller knows. Another one while the archive outbox is full. False if jobs can be added. The
+  -- fields must have been read.
+  function arrivals.refusal_of_all()
+    if fields.accepted < known_accepted then return {'lost', fields.accepted} end
+    return archive.is_full() and {'archive', fields.accepted}
+  end
+
+  -- The whole answer: those to the jobs, and how many jobs the shard has accepted with them.
+  function arrivals.answered(answers)
+    answers[#answers + 1] = fields.accepted
+    return answers
+  end
+
+  -- Reads the records of jobs, and the tombstones of jobs without a record. Most jobs are new and have neither.
+  function arrivals.look_up(locs)
+    local known, absent = {}, {}
+    local raws = fetch(KEY.pool, locs)
+    for i = 1, #locs do
+      local list = raws[i] and known or absent
+      list[#list + 1] = locs[i]
+    end
+    jobs.load(known)
+    for _, loc in ipairs(known) do
+      if not records[loc] then absent[#absent + 1] = loc end
+    end
+    tombs.load(absent)
+  end
+
+  -- Begins a call whose jobs have six arguments each. Returns their locators, and where the jobs begin.
+  function arrivals.begin(fields, args)
+    local names, from = arrivals.lanes(args)
+    shard.begin(fields, names)
+    local locs = {}
+    if arrivals.refusal_of_all() then return locs, from end
+    for i = from, #args, 6 do locs[#locs + 1] = args[i] end
+    arrivals.look_up(locs)
+    return locs, from
+  end
+
+  -- A due time in an argument: "+ms" from now, or absolute ms.
+  function arrivals.due_time(text)
+    local at = tonumber(text)
+    if byte(text) ~= 43 then return max(at, NOW) end
+    return at > 0 and NOW_UP + at or NOW
+  end
+
+  -- A group of new jobs with one lane and one due time. `code` is given if they are neither delayed nor ready, and
+  -- `created` if it is not now.
+  function arrivals.group(lane, at, code, created)
+    local times = pack('>I6I6', at, created or NOW)
+    return {lane = lane, at = at, times = times, due = sub(times, 1, 6), entries = {},
+      code = code or at <= NOW and READY or DELAYED, count = 0}
+  end
+
+  -- The answer to a job whose name is taken, and which changes nothing.
+  function arrivals.taken(loc, rest)
+    local raw, tomb, hash = records[loc], tombstones[loc], sub(rest, 6, 13)
+    if not raw then return {tombs.hash(tomb) == hash and 200 or 409, tomb} end
+    local status = record.hash(raw) == hash and 200 or 409
+    return jobs.described(status, due_index.code(loc, raw, states[loc]), raw, states[loc])
+  end
+
+  -- The answer to a job whose lane or topic would be one too many; false if there is room.
+  function arrivals.refuse_lane(lane) return topics.refuse(lane, lane_names[lane], tenant_limits[lane]) end
+
+  -- The answer to a job that cannot be added, because its name is taken or there are too many lanes or topics;
+  -- false if it can be added. `rest` is the rest of its record.
+  function arrivals.refusal(group, loc, rest)
+    if records[loc] or tombstones[loc] then return arrivals.taken(loc, rest) end
+    if group.refusal == nil then group.refusal = arrivals.refuse_lane(group.lane) end
+    return group.refusal
+  end
+
+  -- Adds a job to a group. `former` is the record of the job whose place it takes, if there is one.
+  function arrivals.add(group, loc, rest, external, former)
+    local size = group.count + 1
+    group.count = size
+    group.entries[size] = loc .. group.due
+    if external ~= '' and former and record.is_external(former) then
+      payloads[#payloads + 1] = {loc, group.times .. rest, external}
+    else
+      local n = #new
+      new[n + 1], new[n + 2] = loc, group.times .. rest
+      if external ~= '' then call('SET', KEY.body .. loc, external) end
+    end
+    if byte(rest) >= TAGGED then tag_index.enter(loc, lane_names[group.lane], rest) end
+    events.submitted(loc, group.lane, group.due, rest, group.code)
+  end
+
+  -- Indexes and counts the jobs of a group, after all of them were added.
+  function arrivals.close(group)
+    local n, lane = group.count, group.lane
+    if n == 0 then return end
+    if group.code == READY then
+      ready.add_all(lane, group.entries)
+    elseif group.code == DELAYED then
+      due_index.add_all(lane, group.at, group.entries)
+    end
+    shard.count('accepted', n)
+    lanes.move(lane, nil, group.code, n)
+  end
+
+  -- Writes a record and a payload over others that belong together. In between the new record has the payload itself,
+  -- so that after any half of this the job is readable, as it was or as it is.
+  local function put_payload(loc, raw, external)
+    local flags = char(byte(raw, 13) - EXTERNAL)
+    local head = sub(raw, 1, 12) .. flags .. sub(raw, 14, record.payload_at(raw) - 1)
+    call('HSET', KEY.pool, loc, head .. sub(external, 1, read('>I4', raw, #raw - 3)))
+    call('SET', KEY.body .. loc, external)
+    call('HSET', KEY.pool, loc, raw)
+  end
+
+  -- Writes the new jobs: indexes first, then records. The lanes whose counts have changed and whose names the
+  -- arguments give are made known. What can fail comes before the first row.
+  function arrivals.save()
+    if #new == 0 and #payloads == 0 then return end
+    local names = {}
+    for lane in pairs(lanes.moved()) do names[lane] = lane_names[lane] end
+    local save_lanes = topics.add_lanes(names)
+    due_index.save()
+    ready.save('RPUSH')
+    tag_index.save_added()
+    save_lanes()
+    sliced('HSET', KEY.pool, new)
+    shard.commit()
+    for _, payload in ipairs(payloads) do put_payload(unpack(payload)) end
+  end
+end

@@ -1,0 +1,138 @@
+-- The basis of every script: the shard's keys, the clock, and helpers for lists, hashes and wake-ups.
+--
+-- Every script takes one key, K: the base "<prefix>:{<tag>}" of a shard, or "<prefix>:{meta}" of the installation
+-- for the scripts in `installation/`. All other keys begin with it. The header of a script names its key
+-- (KEYS), and lists its arguments (ARGV) and its answer (Returns).
+--
+-- Data that a call reads or collects is kept in locals of the prelude, which `start` empties.
+--
+-- Strings are expensive: Redis's Lua hashes each byte of every string that it makes. Scripts therefore make few
+-- large strings, make equal strings once, and keep jobs as short packed strings instead of tables. Calls into Redis
+-- are expensive too, so one call serves many jobs.
+local call, pack, read = redis.call, struct.pack, struct.unpack
+local sub, byte, char, concat = string.sub, string.byte, string.char, table.concat
+local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
+
+-- Codes of states. A job state has DELAYED for ready jobs too: only the indexes distinguish them.
+local DELAYED, READY, RESERVED, DONE, DEAD, CANCELLED = 1, 2, 3, 4, 5, 6
+
+local K, KEY
+-- The store's clock, read once a call. NOW (ms) is rounded down for comparisons ("is it due?"). NOW_UP
+-- (ms) is rounded up for additions, so that nothing happens early.
+local NOW_US, NOW, NOW_UP
+
+local function tick()
+  local time = call('TIME')
+  NOW_US = time[1] * 1000000 + time[2]
+  NOW, NOW_UP = floor(NOW_US / 1000), ceil(NOW_US / 1000)
+end
+
+-- Microseconds from now to a time in ms, so that nobody sleeps a part of a millisecond too long.
+local function until_us(at) return max(0, at * 1000 - NOW_US) end
+-- The same for a time that may be 0, which is never: -1.
+local function wait_us(at) return at > 0 and until_us(at) or -1 end
+
+-- The names of a shard's keys, made once for each shard. Some differ from the terms used here: ':due_lanes' is the
+-- due index of lanes, ':cancelled:' lists the entries cancelled in a slot.
+local known_keys = {}
+local function keys_of(base)
+  local prefix = string.match(base, '^(.-):{')
+  local keys = {
+    tag = string.match(base, '{(.*)}'),
+    shard = base .. ':shard', pool = base .. ':pool', states = base .. ':states', body = base .. ':body:',
+    due_lanes = base .. ':due_lanes', due = base .. ':due:', slot = base .. ':slot:', slots = base .. ':slots',
+    cancelled_in_slot = base .. ':cancelled:', ready = base .. ':ready:', front = base .. ':front:',
+    lanes = base .. ':lanes', pulls = base .. ':pulls', parked = base .. ':parked', leases = base .. ':leases',
+    batches = base .. ':batches', caller = base .. ':caller:', dead = base .. ':dead', done = base .. ':done:',
+    outbox = base .. ':outbox', tags = base .. ':tags', topics = base .. ':topics', index = base .. ':index', late = base .. ':late:',
+    attempts = base .. ':attempts:', recurring = base .. ':schedules', recurring_times = base .. ':schedule-times',
+    destinations = base .. ':destinations', archived_list = base .. ':archive', archived = base .. ':archive:', archiver = base .. ':archiver',
+    -- Channels.
+    wake = prefix .. ':wake', events = prefix .. ':events', policies = prefix .. ':policies',
+  }
+  known_keys[base] = keys
+  return keys
+end
+
+-- The place in an index that a page ends with, as 16 hex digits, and the 8 bytes that it stands for.
+local function place_of(bytes) return string.format('%08x%08x', read('>I4I4', bytes)) end
+local function bytes_of(place) return pack('>I4I4', tonumber(sub(place, 1, 8), 16), tonumber(sub(place, 9), 16)) end
+
+-- Calls a command with a long list, in slices, because `unpack` fails near 8,000 values. Slices have an even
+-- length, so pairs stay together.
+local function sliced(command, key, list)
+  local n, answer = #list, nil
+  if n <= 4000 then return n > 0 and call(command, key, unpack(list)) or nil end
+  for i = 1, n, 4000 do answer = call(command, key, unpack(list, i, min(i + 3999, n))) end
+  return answer
+end
+
+-- Values of a hash, one for each name; false if there is none.
+local function fetch(key, names)
+  local n = #names
+  if n == 0 then return {} end
+  if n <= 4000 then return call('HMGET', key, unpack(names)) end
+  local all = {}
+  for i = 1, n, 4000 do
+    for _, value in ipairs(call('HMGET', key, unpack(names, i, min(i + 3999, n)))) do all[#all + 1] = value end
+  end
+  return all
+end
+
+local function append(lists, name, value)
+  local list = lists[name]
+  if list then list[#list + 1] = value else lists[name] = {value} end
+end
+
+-- Appends many values; `values` itself may become the list.
+local function append_all(lists, name, values)
+  local list = lists[name]
+  if not list then
+    lists[name] = values
+    return
+  end
+  local n = #list
+  for i = 1, #values do list[n + i] = values[i] end
+end
+
+-- The union of lists of field names. Scripts build the list of the fields that they read from the
+-- FIELDS of the pieces that they use.
+local function union(...)
+  local all, is_known = {}, {}
+  for _, names in ipairs({...}) do
+    for _, name in ipairs(names) do
+      if not is_known[name] then all[#all + 1], is_known[name] = name, true end
+    end
+  end
+  return all
+end
+
+local function six(number) return pack('>I6', number) end
+
+-- The lowest score of a sorted set without the members that are about to be removed; 0 for none. It is read
+-- before the removal, because an emptied set cannot be read while its slot moves to another server.
+local function first_score(key, leaving)
+  local is_leaving = {}
+  for _, member in ipairs(leaving or is_leaving) do is_leaving[member] = true end
+  local head = call('ZRANGE', key, 0, leaving and #leaving or 0, 'WITHSCORES')
+  for i = 1, #head, 2 do
+    if not is_leaving[head[i]] then return tonumber(head[i + 1]) end
+  end
+  return 0
+end
+
+-- Raises an error that pcall has caught. It has made a text of it, before which Redis would put `ERR `; but the first word
+-- of an error of a command says what it is.
+local function raise(failure)
+  local is_of_command = type(failure) == 'string' and string.find(failure, '^%u+ ')
+  error(is_of_command and {err = failure} or failure, 0)
+end
+
+-- Publishes a wake-up: a hint that may get lost.
+local function publish(message) call('PUBLISH', KEY.wake, message) end
+
+-- The server's run_id, which changes with a restart.
+local function run_id() return string.match(call('INFO', 'server'), 'run_id:(%x+)') or '' end
+
+-- The server's generation: a part of its run_id. The cursor of a scan is valid in one generation.
+local function server_generation() return sub(run_id(), 1, 8) end

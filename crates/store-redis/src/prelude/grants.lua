@@ -1,0 +1,134 @@
+-- Granting leases: ready -> reserved, for push and for pull. A transition begins a grant, takes jobs from
+-- one lane or several, and saves it.
+--
+-- The answer is {now in us, flags, {names of skipped lanes, skipped origins}, {lane name, job state, locator, record,
+-- locator, record, ...}, ...}. Jobs that share lane and job state share a group. Flags are MORE, when
+-- more jobs can be taken, WATCHED, while somebody watches the shard's events, PUT_OFF, when closed lanes were put off, and
+-- LATER with MORE, when there may be more only in lanes that were put off.
+-- Uses events, lanes, leases, parking, ready, records, shard.
+local grants = {MORE = 1, WATCHED = 2, PUT_OFF = 4, LATER = 8}
+grants.FIELDS = union(leases.FIELDS, ready.FIELDS, {'ready', 'reserved', 'lease'}, parking.FIELDS)
+
+-- The job state of a first delivery, before and behind receipt and deadline.
+local FIRST = char(RESERVED, 0) .. NO_TIME .. pack('>I4', 1) .. string.rep('\0', 5)
+local FIRST_END = NO_LEASE .. NO_TIME .. NO_ATTEMPT
+
+function grants.flags(more) return more + (events.is_watched and grants.WATCHED or 0) end
+
+-- The answer to a repeated call: the jobs of these batches that the caller still holds.
+local function repeat_answer(numbers)
+  local answer, group = {NOW_US, grants.flags(grants.MORE), {}}, {}
+  for at = 1, #numbers, 8 do
+    local number = sub(numbers, at, at + 7)
+    local batch, names = call('HGET', KEY.batches, number), {}
+    local locs = batch and leases.locs(batch) or {}
+    jobs.load(locs)
+    for _, loc in ipairs(locs) do
+      if records[loc] then names[#names + 1] = record.lane(records[loc]) end
+    end
+    shard.load_rows(names)
+    for _, loc in ipairs(locs) do
+      local raw, s = records[loc], states[loc]
+      local name = raw and lanes.name(record.lane(raw))
+      if name and leases.holds(number, s) then
+        if group[1] ~= name or group[2] ~= s then
+          group = {name, s}
+          answer[#answer + 1] = group
+        end
+        group[#group + 1], group[#group + 2] = loc, raw
+      end
+    end
+  end
+  return answer
+end
+
+-- Begins a grant of up to `limit` jobs and `budget` bytes. `length` gives the ms of a lease for a job's
+-- own timeout (ms, 0 for none). Returns the grant, or nil and the answer where the call is a repetition.
+function grants.begin(caller, sequence, limit, bits, budget, length)
+  local numbers = leases.repeated(caller, sequence)
+  if numbers then return nil, repeat_answer(numbers) end
+  return {
+    caller = caller, sequence = sequence, left = limit, bits = bits, budget = budget, length = length,
+    -- Numbers of batches only grow, even after a fail-over that has lost the last ones.
+    last = max(fields.lease, NOW_US - 1),
+    by_timeout = {}, by_length = {}, batches = {}, taken = 0, n_writes = 0,
+    answer = {NOW_US, 0, {}},
+  }
+end
+
+-- The batch for jobs with a timeout, which is packed as in a record. Leases of one length share one.
+local function batch_for(grant, packed)
+  local length = grant.length(read('>I4', packed))
+  local batch = grant.by_length[length]
+  if not batch then
+    grant.last = grant.last + 1
+    local number, deadline = pack('>I8', grant.last), NOW_UP + length
+    local stamp = number .. grant.bits .. six(deadline)
+    batch = {number = number, stamp = stamp, first = FIRST .. stamp .. FIRST_END, deadline = deadline, locs = {}}
+    grant.by_length[length] = batch
+    grant.batches[#grant.batches + 1] = batch
+  end
+  grant.by_timeout[packed] = batch
+  return batch
+end
+
+-- Takes the jobs of a lane's first `most` entries, and leaves the entries where they are. Returns how
+-- many entries it has passed and how many jobs it has taken. An entry whose job has gone is passed. A
+-- lane without a name keeps its jobs.
+function grants.take(grant, lane, entries, most)
+  local name, locs, n, before = lanes.name(lane), {}, 0, grant.taken
+  for i = 1, most do locs[i] = sub(entries[i], 1, 12) end
+  jobs.load_new(locs)
+  local left, budget, answer, by_timeout, at = grant.left, grant.budget, grant.answer, grant.by_timeout, grant.n_writes
+  local lane_of, due_of, weight = record.lane, jobs.due, record.weight
+  local group, size
+  local is_logged = events.is_logged
+  while n < most and budget > 0 and left > 0 do
+    local loc = locs[n + 1]
+    local raw, s = records[loc], states[loc]
+    -- An entry that is there twice is taken once: then its job is reserved.
+    if raw and not (s and byte(s) ~= DELAYED) and due_of(raw, s) == sub(entries[n + 1], 13) and lane_of(raw) == lane then
+      if not name then break end
+      local timeout = sub(raw, 14, 17)
+      local batch = by_timeout[timeout] or batch_for(grant, timeout)
+      local granted = s and state.with_lease(s, batch.stamp) or batch.first
+      if not group or group[2] ~= granted then
+        group, size = {name, granted}, 2
+        answer[#answer + 1] = group
+      end
+      group[size + 1], group[size + 2] = loc, raw
+      size = size + 2
+      states[loc] = granted
+      writes[at + 1], writes[at + 2] = loc, granted
+      at = at + 2
+      batch.locs[#batch.locs + 1] = loc
+      budget, left = budget - weight(raw), left - 1
+      if is_logged then events.step(loc, lane, READY, RESERVED, nil, 'reserve') end
+    end
+    n = n + 1
+  end
+  local taken = grant.left - left
+  grant.left, grant.budget, grant.taken, grant.n_writes = left, budget, before + taken, at
+  return n, taken
+end
+
+-- Writes batches and job states.
+function grants.save(grant)
+  if grant.taken > 0 then
+    local values, numbers = {}, {}
+    for i, batch in ipairs(grant.batches) do
+      values[2 * i - 1], values[2 * i] = batch.number, leases.batch(batch.number, batch.locs, batch.deadline)
+      numbers[i] = batch.number
+    end
+    leases.put(values)
+    leases.remember(grant.caller, grant.sequence, numbers)
+    shard.set('lease', grant.last)
+  end
+  jobs.save()
+end
+
+-- The answer; `more` are MORE and PUT_OFF, or 0.
+function grants.answer(grant, more, skipped)
+  grant.answer[2], grant.answer[3] = grants.flags(more), skipped
+  return grant.answer
+end

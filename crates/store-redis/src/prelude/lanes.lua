@@ -1,0 +1,105 @@
+-- Lanes: a topic with an origin, or a topic alone for pull jobs. A lane's id is 8 bytes; its first bit
+-- marks a pull lane. Its name is the topic, a space and the origin.
+--
+-- A lane with jobs has a row in the shard's hash, under its id: how many jobs are delayed, ready,
+-- reserved and dead (4 bytes each), how many were done and cancelled (6 bytes each), and the name.
+-- Uses shard, topics.
+lanes.NO_TENANT = '~'
+local COUNTS, NO_COUNTS = '>i4i4i4i4I6I6', string.rep('\0', 28)
+do
+  local STATE_NAMES = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
+  -- Changes of counts by lane and state, and lanes that are being removed.
+  local moved, leaving
+
+  -- The fields that a call reads in which the last job of a lane may end.
+  lanes.END_FIELDS = {'lanes', 'topics'}
+
+  function lanes.begin() moved, leaving = {}, nil end
+  function lanes.moved() return moved end
+
+  function lanes.is_pull(lane) return byte(lane) >= 128 end
+  -- The lane's name, or nil if its row is missing. The row must have been read.
+  function lanes.name(lane)
+    local row = rows[lane]
+    if row then return sub(row, 29) end
+  end
+  function lanes.topic(name) return string.match(name, '^[^ ]*') end
+
+  -- The origin in a name; empty in that of a pull lane.
+  function lanes.origin(name) return sub(name, string.find(name, ' ', 1, true) + 1) end
+
+  -- The host and the port of the origin in a name; nil for a pull lane.
+  function lanes.destination(name)
+    local scheme, authority = string.match(lanes.origin(name), '^(https?)://(.+)$')
+    if not scheme then return nil end
+    local host, port = string.match(authority, '^(.-):(%d+)$')
+    return host or authority, port or (scheme == 'https' and '443' or '80')
+  end
+
+  -- The tenant in a name, as `~tenant`; NO_TENANT if the topic has none. No origin begins so.
+  function lanes.tenant(name) return string.match(name, '^~[^/ ]*') or lanes.NO_TENANT end
+
+  -- Counts n jobs of a lane that go from one state to another. nil means that the jobs are new or removed.
+  function lanes.move(lane, from, to, n)
+    local counts = moved[lane]
+    if not counts then
+      counts = {0, 0, 0, 0, 0, 0}
+      moved[lane] = counts
+    end
+    if from then
+      shard.count(STATE_NAMES[from], -n)
+      counts[from] = counts[from] - n
+    end
+    if to then
+      shard.count(STATE_NAMES[to], n)
+      counts[to] = counts[to] + n
+    end
+  end
+
+  -- How many jobs of a lane are ready, with the changes of this call.
+  function lanes.ready(lane)
+    shard.load_rows({lane})
+    local n = moved[lane] and moved[lane][READY] or 0
+    if rows[lane] then
+      local _, stored = read(COUNTS, rows[lane])
+      n = n + stored
+    end
+    return max(0, n)
+  end
+
+  -- Writes the counts. A lane is removed with its last job. If jobs only move within a lane its row stays, even
+  -- if no job is left by its counts: they may be wrong, and calls that end no job have not read the fields that
+  -- removing a lane changes.
+  function lanes.save()
+    -- The removal of these lanes has failed, so they stay.
+    for _, lane in ipairs(leaving or {}) do shard.set(lane, rows[lane]) end
+    leaving = nil
+    if next(moved) == nil then return end
+    local names, gone = {}, {}
+    for lane in pairs(moved) do names[#names + 1] = lane end
+    shard.load_rows(names)
+    for lane, more in pairs(moved) do
+      local row = rows[lane]
+      if row then
+        local delayed, ready, reserved, dead, done, cancelled = read(COUNTS, row)
+        delayed, ready = delayed + more[DELAYED], ready + more[READY]
+        reserved, dead = reserved + more[RESERVED], dead + more[DEAD]
+        local changed = pack(COUNTS, delayed, ready, reserved, dead, done + more[DONE], cancelled + more[CANCELLED])
+          .. sub(row, 29)
+        rows[lane] = changed
+        local own = more[DELAYED] + more[READY] + more[RESERVED] + more[DEAD]
+        if own < 0 and delayed + ready + reserved + dead <= 0 then
+          gone[#gone + 1] = lane
+        elseif changed ~= row then
+          shard.set(lane, changed)
+        end
+      end
+    end
+    moved = {}
+    if #gone > 0 then
+      leaving = gone
+      topics.remove_lanes(gone)
+      leaving = nil
+    end
+  end
+end

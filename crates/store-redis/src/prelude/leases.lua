@@ -1,0 +1,110 @@
+-- Leases in batches. A batch is the jobs that one call granted with one deadline. `batches` has their locators,
+-- under the number that the leases share. `leases` has the time of the next look at each batch: the deadline, or
+-- earlier to drop settled jobs. A batch is removed when its last job is settled. A receipt is the lease's number
+-- (8 bytes) and random bits (8 bytes).
+--
+-- A look that is planned for later than any look can be was planned before the clock was set back. Such a batch is
+-- looked at at once, and its leases begin anew: each lasts for as long from now as it was granted for.
+-- Uses records, shard.
+local leases = {
+  FIELDS = {'next', 'lease_at'},
+  -- When expired leases of pull jobs are looked at again (ms).
+  SOON = 1000,
+  -- After this time each batch is looked at (ms).
+  LOOK_AGAIN = 60000,
+}
+local LOOK_AGAIN = leases.LOOK_AGAIN
+
+-- Schedules a look at a batch. Returns its value in `batches`.
+function leases.batch(number, locs, deadline)
+  local at = min(deadline, NOW + LOOK_AGAIN)
+  call('ZADD', KEY.leases, at, number)
+  shard.earliest('lease_at', at)
+  shard.wake_at(at)
+  return concat(locs)
+end
+
+-- The jobs of a batch, each once.
+function leases.locs(batch)
+  local locs, seen = {}, {}
+  for i = 1, #batch, 12 do
+    local loc = sub(batch, i, i + 11)
+    if not seen[loc] then
+      seen[loc] = true
+      locs[#locs + 1] = loc
+    end
+  end
+  return locs
+end
+
+-- Whether a job is reserved by a lease of this number.
+function leases.holds(number, s) return s and state.code(s) == RESERVED and state.lease(s) == number end
+
+function leases.put(flat) sliced('HSET', KEY.batches, flat) end
+
+-- The numbers of batches to look at by now, their values, and behind how many of them those follow whose look was
+-- planned before the clock was set back.
+function leases.due(limit)
+  local numbers = call('ZRANGE', KEY.leases, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, limit)
+  local n_due = #numbers
+  local after = string.format('(%.0f', NOW + LOOK_AGAIN)
+  for _, number in ipairs(call('ZRANGE', KEY.leases, after, '+inf', 'BYSCORE', 'LIMIT', 0, limit)) do
+    numbers[#numbers + 1] = number
+  end
+  return numbers, fetch(KEY.batches, numbers), n_due
+end
+
+-- When leases of a number were granted (ms): now, if the clock has been set back since.
+function leases.granted(number) return min(floor(read('>I8', number) / 1000), NOW) end
+
+-- The deadline (ms) of a lease that begins anew. The number of a batch says when it was granted, unless the clock had
+-- been set back before that. `longest` (ms) bounds a lease that was renewed since.
+function leases.anew(number, s, longest)
+  local length = state.deadline(s) - floor(read('>I8', number) / 1000)
+  if length <= 0 or length > longest then length = longest end
+  return min(state.deadline(s), NOW_UP + length)
+end
+
+-- Those of these batches of which no job but `settled` is reserved. Whoever settles counts what it has settled of a
+-- batch, but after a fail-over or a crash some of that may be undone. A batch of more than `longest` bytes is not read
+-- and counts as reserved; nil reads all.
+function leases.over(numbers, settled, longest)
+  local over, others, number_of, is_settled, is_held = {}, {}, {}, {}, {}
+  for _, loc in ipairs(settled) do is_settled[loc] = true end
+  for i, batch in ipairs(fetch(KEY.batches, numbers)) do
+    local number, bytes = numbers[i], batch and #batch or 0
+    if longest and bytes > longest then
+      is_held[number], bytes = true, 0
+    end
+    for at = 1, bytes, 12 do
+      local loc = sub(batch, at, at + 11)
+      if not is_settled[loc] then
+        others[#others + 1] = loc
+        number_of[#others] = number
+      end
+    end
+  end
+  for i, s in ipairs(fetch(KEY.states, others)) do
+    if leases.holds(number_of[i], s) then is_held[number_of[i]] = true end
+  end
+  for _, number in ipairs(numbers) do
+    if not is_held[number] then over[#over + 1] = number end
+  end
+  return over
+end
+
+-- Removes batches. `lease_at` may then be too early, which costs one look.
+function leases.drop(numbers)
+  sliced('ZREM', KEY.leases, numbers)
+  sliced('HDEL', KEY.batches, numbers)
+end
+
+-- Remembers for a minute the last grant of a caller: the sequence (8 bytes) and the batches' numbers. A call
+-- that repeats the sequence gets the same jobs.
+function leases.remember(caller, sequence, numbers)
+  call('SET', KEY.caller .. caller, sequence .. concat(numbers), 'PX', 60000)
+end
+function leases.repeated(caller, sequence)
+  local known = call('GET', KEY.caller .. caller)
+  if known and sub(known, 1, 8) == sequence then return sub(known, 9) end
+end

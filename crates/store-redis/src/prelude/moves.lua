@@ -1,0 +1,43 @@
+-- Moves of one job by its name, for reschedule, run and revive. Each call has a token, which stays in the job
+-- state, so that a repeated call is recognised whatever has happened to the job meanwhile.
+-- Uses dead_letters, due_index, events, lanes, ready, records, shard, tombs.
+local moves = {
+  FIELDS = union({'delayed', 'ready', 'dead'}, due_index.ADD_FIELDS, tombs.FIELDS, dead_letters.FIELDS),
+}
+
+-- Record, job state and code of a job; nil, nil, nil and the answer if it has no record. The fields of FIELDS
+-- must have been read.
+function moves.look(loc)
+  local raw, s, tomb = tombs.find(loc)
+  if raw then return raw, s, due_index.code(loc, raw, s) end
+  return nil, nil, nil, tomb and {409, tomb} or {}
+end
+
+-- The answer if nothing is done, because the job is already as wanted or the state forbids the move.
+function moves.unchanged(loc, code, is_as_wanted)
+  return jobs.described(is_as_wanted and 200 or 409, code, records[loc], states[loc])
+end
+
+-- Begins a call with a token. Returns record, job state and code of the job; and the answer, if the job is
+-- unknown or the call is repeated.
+function moves.begin(loc, token)
+  shard.begin(moves.FIELDS)
+  local raw, s, code, answer = moves.look(loc)
+  if s and state.move_token(s) == token then answer = moves.unchanged(loc, code, true) end
+  return raw, s, code, answer
+end
+
+-- Makes a job ready, due now. `from` is the code that it had, `s` the job state that it goes on with.
+function moves.make_ready(loc, from, s, token)
+  local raw, old, due = records[loc], states[loc], six(NOW)
+  local lane = record.lane(raw)
+  ready.add(lane, due_index.entry(loc, due))
+  ready.save('RPUSH')
+  jobs.put(loc, state.with_move(state.with_due(s, NOW), token, due))
+  lanes.move(lane, from, READY, 1)
+  jobs.save()
+  if from == DELAYED then due_index.remove(loc, raw, old) else dead_letters.remove({dead_letters.entry(loc, lane)}) end
+  events.promoted(loc, lane, from)
+  shard.close()
+  return jobs.described(200, READY, raw, states[loc])
+end

@@ -1,0 +1,191 @@
+-- Ready queues: the entries of a lane's ready jobs in order, and `lanes`, the lanes that are not empty in the order of
+-- their turns, which are times. An entry is a job's locator and the due time that it was promoted for. Pull lanes are in
+-- `pulls` instead, because consumers ask for them by name. A wake-up names the topic of a pull lane that is no longer empty.
+--
+-- A queue is a list, `ready:<lane>`. A cleaning, which removes entries that no longer count, begins at the head of the
+-- list and moves the entries that count to a second list, `front:<lane>`. While there is a front, it comes before the
+-- list. The field `fronts` is the number of lanes with a front.
+-- Uses lanes, parking, records, shard, topics.
+local ready = {
+  -- The fields that reading a queue reads, and those that cleaning one reads.
+  FIELDS = {'fronts'},
+  CLEAN_FIELDS = {'fronts', 'paused', 'paused_hosts'},
+}
+local ready_entries, is_woken
+
+function ready.start() ready_entries, is_woken = {}, false end
+
+local function list_of(lane) return KEY.ready .. lane end
+local function front_of(lane) return KEY.front .. lane end
+-- The sorted set that a lane takes its turns in.
+function ready.turns(lane) return lanes.is_pull(lane) and KEY.pulls or KEY.lanes end
+
+function ready.wake_consumers(topic) publish('pull ' .. KEY.tag .. ' ' .. topic) end
+
+-- Gives a lane a turn unless it has one. Wakes its consumers now, or the notifiers in `ready.wake`.
+function ready.add_turn(lane)
+  call('ZADD', ready.turns(lane), 'NX', NOW_US, lane)
+  if not lanes.is_pull(lane) then
+    is_woken = true
+    return
+  end
+  shard.load_rows({lane})
+  local name = lanes.name(lane)
+  if name then ready.wake_consumers(lanes.topic(name)) end
+end
+
+-- `command` is RPUSH, or LPUSH for jobs that are delivered again. They come after the front, if there is one.
+function ready.push(lane, entries, command)
+  if sliced(command, list_of(lane), entries) > #entries then return end
+  ready.add_turn(lane)
+end
+function ready.add(lane, entry) append(ready_entries, lane, entry) end
+function ready.add_all(lane, entries) append_all(ready_entries, lane, entries) end
+
+-- Writes the added entries, and sends wake-ups.
+function ready.save(command)
+  for lane, entries in pairs(ready_entries) do ready.push(lane, entries, command) end
+  ready.wake()
+end
+function ready.wake() if is_woken then publish('ready ' .. KEY.tag) end end
+
+-- The lanes in the order of their turns behind the first `skip`, at most `limit`.
+function ready.lanes(skip, limit) return call('ZRANGE', KEY.lanes, skip, skip + limit - 1) end
+
+-- Entries of a queue behind the first `skip`, at most `limit`.
+function ready.range(lane, skip, limit)
+  local list = list_of(lane)
+  if fields.fronts == 0 then return call('LRANGE', list, skip, skip + limit - 1) end
+  local found = call('LRANGE', front_of(lane), skip, skip + limit - 1)
+  if #found == limit then return found end
+  local passed = max(0, skip - call('LLEN', front_of(lane)))
+  for _, entry in ipairs(call('LRANGE', list, passed, passed + limit - #found - 1)) do found[#found + 1] = entry end
+  return found
+end
+
+-- Entries of a queue before the last `skip`, at most `limit`.
+function ready.range_from_end(lane, skip, limit)
+  local list = list_of(lane)
+  local found = call('LRANGE', list, -skip - limit, -skip - 1)
+  if #found == limit then return found end
+  local passed, missing = max(0, skip - call('LLEN', list)), limit - #found
+  local all = call('LRANGE', front_of(lane), -passed - missing, -passed - 1)
+  for _, entry in ipairs(found) do all[#all + 1] = entry end
+  return all
+end
+
+-- The number of entries of a queue.
+function ready.length(lane) return call('LLEN', front_of(lane)) + call('LLEN', list_of(lane)) end
+
+-- Those of these entries that count: their jobs wait, in this lane and for this due time.
+function ready.counting(lane, entries)
+  local locs, counting = {}, {}
+  for i, entry in ipairs(entries) do locs[i] = sub(entry, 1, 12) end
+  jobs.load_new(locs)
+  for i, entry in ipairs(entries) do
+    local raw, s = records[locs[i]], states[locs[i]]
+    local is_waiting = raw and not (s and state.code(s) ~= DELAYED)
+    if is_waiting and jobs.due(raw, s) == sub(entry, 13) and record.lane(raw) == lane then
+      counting[#counting + 1] = entry
+    end
+  end
+  return counting
+end
+
+local function remove_front(lane)
+  if call('UNLINK', front_of(lane)) == 1 then call('HINCRBY', KEY.shard, 'fronts', -1) end
+end
+
+-- Removes the first n entries.
+local function trim(lane, n)
+  if fields.fronts > 0 then
+    local of_front = call('LLEN', front_of(lane))
+    if n < of_front then
+      call('LTRIM', front_of(lane), n, -1)
+      return
+    end
+    remove_front(lane)
+    n = n - of_front
+  end
+  if n > 0 then call('LTRIM', list_of(lane), n, -1) end
+end
+
+-- Removes the first n entries. A push lane goes behind the others; a lane with nothing left loses its turn. The numbers
+-- of leases only grow, so it goes behind lanes that had their turn before the clock was set back, too. The field
+-- `lease` must have been read.
+function ready.pop(lane, n, is_all, turn)
+  if is_all then
+    call('ZREM', ready.turns(lane), lane)
+    if n > 0 or not lanes.is_pull(lane) then
+      call('UNLINK', list_of(lane))
+      if fields.fronts > 0 then remove_front(lane) end
+    end
+  else
+    if not lanes.is_pull(lane) then call('ZADD', KEY.lanes, 'XX', max(NOW_US, fields.lease) + turn, lane) end
+    if n > 0 then trim(lane, n) end
+  end
+end
+
+-- The time of the last turn that has come. Turns that calls give after a lease lie a little behind it.
+local CLOSE = 1000
+local function last_turn() return max(NOW_US, fields.lease) + CLOSE end
+
+-- How many push lanes have a turn that has come, and how many have any.
+function ready.in_turn() return call('ZCOUNT', KEY.lanes, '-inf', last_turn()) end
+function ready.n_lanes() return call('ZCARD', KEY.lanes) end
+
+-- Gives push lanes turns that are to come, so that lanes that fill meanwhile are before them: those of a group, an origin or
+-- a tenant, so late that the turns of 250 lanes of the group come in a second, as far as its lanes are known; in 0.1 s at
+-- least, and 10 s at most. The field `lease` must have been read.
+local SOON, PER_LANE, LATEST = 100000, 4000, 10000000
+function ready.put_off(names, group)
+  local n = group and (topics.n_lanes_of(group) or ready.n_lanes()) or 0
+  local first, step, turns = last_turn(), max(SOON, min(LATEST, PER_LANE * n)) / #names, {}
+  for i, lane in ipairs(names) do turns[2 * i - 1], turns[2 * i] = floor(first + i * step), lane end
+  sliced('ZADD', KEY.lanes, turns)
+end
+
+-- How far from an end of a list an entry is searched for, because a list can only be searched one by one.
+local NEAR_END = 200
+
+-- The list that has an entry near one of its ends, and the position there; nil if none has.
+function ready.find(lane, entry)
+  local list, front = list_of(lane), fields.fronts > 0 and front_of(lane)
+  local at = call('LPOS', list, entry, 'RANK', -1, 'MAXLEN', NEAR_END) or call('LPOS', list, entry, 'MAXLEN', NEAR_END)
+  if at then return list, at end
+  at = front and call('LPOS', front, entry, 'MAXLEN', NEAR_END)
+  if at then return front, at end
+end
+
+-- Puts an entry in the place of another.
+function ready.swap(list, at, entry) call('LSET', list, at, entry) end
+
+-- How many entries a cleaning looks at: at least FEW, and PER_ENTRY for each entry that the call leaves. Two would
+-- keep up, because half of the entries do not count.
+local FEW, PER_ENTRY = 16, 3
+
+-- Cleans a queue in which this call leaves `new` entries that no longer count. Nothing is done while more than half of
+-- the entries count. Must run after all that the call writes but the counts. A check that reads queues from their
+-- ends can miss an entry that is moved meanwhile, so it compares `unqueued`, the number of cleanings.
+function ready.clean(lane, new)
+  local list, front = list_of(lane), front_of(lane)
+  local of_front, size = call('LLEN', front), call('LLEN', list)
+  local waiting = lanes.ready(lane)
+  if of_front + size - waiting < max(1, waiting) then return end
+  call('HINCRBY', KEY.shard, 'unqueued', 1)
+  -- The cleaning has reached the end, and begins again.
+  if size == 0 then
+    call('RENAME', front, list)
+    call('HINCRBY', KEY.shard, 'fronts', -1)
+    of_front, size = 0, of_front
+  end
+  local entries = call('LRANGE', list, 0, max(FEW, PER_ENTRY * new) - 1)
+  local counting, is_whole = ready.counting(lane, entries), of_front == 0 and #entries == size
+  -- Counted first, so that no front is overlooked if the script stops here.
+  if of_front == 0 and not is_whole and #counting > 0 then call('HINCRBY', KEY.shard, 'fronts', 1) end
+  sliced('RPUSH', is_whole and list or front, counting)
+  call('LTRIM', list, #entries, -1)
+  if of_front + size + #counting > #entries then return end
+  call('ZREM', ready.turns(lane), lane)
+  if fields.paused + fields.paused_hosts > 0 and rows[lane] then parking.unpark_lane(lane) end
+end

@@ -1,0 +1,111 @@
+-- Tombstones: what is kept of ended jobs, in a hash per segment. The current segment and the two before it are
+-- read. A segment ends after half of `keep`, or once it holds a third of `cap` entries and is a minute old, so
+-- every tombstone lives for `keep`, or at least for two minutes.
+--
+-- A tombstone is state, last settled lease, due, created, content hash, attempts, failures, and the token of the
+-- submit if it has one. Its state has MAYBE_IN_FLIGHT added if a delivery began and was never settled.
+-- Uses records, shard.
+local MAYBE_IN_FLIGHT = 128
+local tombs = {
+  -- The fields that finding a tombstone reads, those that counting them reads, and those that adding one reads.
+  FIELDS = {'segment'},
+  SIZE_FIELDS = {'segment', 'segment_size'},
+  ADD_FIELDS = {'segment', 'segment_at', 'segment_was', 'segment_size', 'tombstones_evicted_early'},
+}
+-- Tombstones by locator, false for none; and the tombstones to be written.
+local tombstones, ended
+
+function tombs.start() tombstones, ended = {}, {} end
+
+function tombs.load(locs)
+  if #locs == 0 then return end
+  for _, loc in ipairs(locs) do tombstones[loc] = false end
+  for segment = fields.segment, max(fields.segment - 2, 0), -1 do
+    for i, tomb in ipairs(fetch(KEY.done .. segment, locs)) do
+      if tomb and not tombstones[locs[i]] then tombstones[locs[i]] = tomb end
+    end
+  end
+end
+function tombs.get(loc)
+  if tombstones[loc] == nil then tombs.load({loc}) end
+  return tombstones[loc]
+end
+
+-- The record and the job state of a job. If it has no record: nil, nil and its tombstone, false for none.
+function tombs.find(loc)
+  local raw, s = jobs.get(loc)
+  if raw then return raw, s end
+  return nil, nil, tombs.get(loc)
+end
+
+function tombs.hash(tomb) return sub(tomb, 22, 29) end
+function tombs.lease(tomb) return sub(tomb, 2, 9) end
+function tombs.created(tomb) return sub(tomb, 16, 21) end
+function tombs.attempts(tomb) return sub(tomb, 30, 33) end
+function tombs.token(tomb) return sub(tomb, 38, 45) end
+-- The code of the state, and whether a delivery may still be in flight.
+function tombs.state(tomb) return byte(tomb) % MAYBE_IN_FLIGHT, byte(tomb) >= MAYBE_IN_FLIGHT end
+
+local function marked(s, code) return state.maybe_in_flight(s) and code + MAYBE_IN_FLIGHT or code end
+
+-- The tombstone of a job that ends. `lease` is the one that ended it, or the last settled one.
+function tombs.of(raw, s, code, lease)
+  local counts = s and sub(s, 9, 16) or NO_LEASE
+  return char(marked(s, code)) .. lease .. jobs.due(raw, s) .. jobs.created(raw, s) .. record.hash(raw) .. counts
+    .. record.token(raw)
+end
+
+-- A tombstone of a done job, for a job that ends in another state.
+function tombs.with_state(tomb, s, code)
+  local byte_of = marked(s, code)
+  return byte_of == DONE and tomb or char(byte_of) .. sub(tomb, 2)
+end
+
+-- Ends a job, which leaves a tombstone.
+function tombs.add(loc, tomb, external)
+  local n = #ended
+  ended[n + 1], ended[n + 2] = loc, tomb
+  jobs.remove(loc, external)
+  tombstones[loc] = tomb
+end
+
+-- Removes the tombstones of ids whose jobs begin a new generation.
+function tombs.remove(locs)
+  if #locs == 0 then return end
+  for segment = fields.segment, max(fields.segment - 2, 0), -1 do
+    local n = call('HDEL', KEY.done .. segment, unpack(locs))
+    -- An emptied segment expires again from its next tombstone on.
+    if segment == fields.segment and n > 0 then shard.set('segment_size', max(0, fields.segment_size - n)) end
+  end
+end
+
+local function next_segment(keep, cap)
+  -- The segment began before the clock was set back. Its age counts anew, so that it does end.
+  if fields.segment_at > NOW then shard.set('segment_at', NOW) end
+  local age = NOW - fields.segment_at
+  local is_full = fields.segment_size >= cap / 3 and age >= 60000
+  if age < keep / 2 and not is_full then return end
+  -- Unlinked here, off the main thread. Expiry would free a large hash on the main thread; it is only for
+  -- shards that are no longer used.
+  local old = KEY.done .. (fields.segment - 2)
+  -- Nothing was added to it since the segment before the current one began.
+  if fields.segment_was + keep > NOW then shard.count('tombstones_evicted_early', call('HLEN', old)) end
+  -- At once: tombstones in a segment that the shard does not name would not be found.
+  shard.write('segment_was', fields.segment_at, 'segment', fields.segment + 1, 'segment_at', NOW, 'segment_size', 0)
+  call('UNLINK', old)
+end
+
+-- How many tombstones of the current segment no transition has counted: half a transition has left them.
+function tombs.uncounted() return max(call('HLEN', KEY.done .. fields.segment) - fields.segment_size, 0) end
+
+-- Writes the added tombstones.
+function tombs.save(keep, cap)
+  if #ended == 0 then return end
+  next_segment(keep, cap)
+  local key = KEY.done .. fields.segment
+  sliced('HSET', key, ended)
+  if fields.segment_size == 0 then
+    call('PEXPIREAT', key, fields.segment_at + keep + floor(keep / 2) + 60000)
+  end
+  shard.set('segment_size', fields.segment_size + #ended / 2)
+end

@@ -1,0 +1,38 @@
+//! The counts of destinations, a part at a time.
+
+use bytes::Bytes;
+use ringback_core::contract::{
+    DESTINATION_STEP, DestinationCounts, DestinationPart, LaneSpan, Shard, StoreError,
+};
+
+use super::stats::{begin, behind, end};
+use crate::redis_store::RedisStore;
+use crate::script;
+
+impl RedisStore {
+    /// The counts of a part of the lanes of a shard, by origin.
+    pub async fn destinations(
+        &self,
+        shard: Shard,
+        span: &LaneSpan,
+        after: Option<&[u8]>,
+    ) -> Result<DestinationPart, StoreError> {
+        let (first, till) = match span {
+            LaneSpan::Topic(topic) => (begin(topic), end(topic)),
+            LaneSpan::Of(scope) => {
+                let (least, below) = scope.bounds();
+                let till = below.map_or_else(|| "+".to_owned(), |below| format!("({below}"));
+                (format!("[{least}").into_bytes(), till.into_bytes())
+            }
+        };
+        let from = after.map_or(first, behind);
+        let (last, parts): (Bytes, Vec<(String, [i64; 4])>) =
+            self.call(&script::DESTINATIONS, shard).arg((from, till, DESTINATION_STEP)).run().await?;
+        let parts = parts.into_iter().map(|(origin, counts)| {
+            // A count below zero would be a bug of a script; it shows as zero.
+            let [delayed, ready, reserved, dead] = counts.map(|n| u64::try_from(n).unwrap_or(0));
+            (origin, DestinationCounts { delayed, ready, reserved, dead })
+        });
+        Ok((parts.collect(), (!last.is_empty()).then(|| last.to_vec().into())))
+    }
+}

@@ -1,0 +1,28 @@
+-- stats: the ledger, the topics and the lateness of the last five minutes.
+-- KEYS  shard
+-- ARGV  none
+-- Returns {{name, number, ...}, topics, {lateness of a minute, ...}, pending dead-letter notices}
+-- Uses lateness, shard.
+local STATS = {
+  'accepted', 'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled', 'purged', 'missing', 'tombstones_evicted_early',
+}
+
+function scripts.stats()
+  shard.begin(STATS)
+  local ledger, minutes = {}, {}
+  for i, name in ipairs(STATS) do ledger[2 * i - 1], ledger[2 * i] = name, fields[name] end
+  local now = lateness.minute()
+  for minute = now - 5, now do minutes[#minutes + 1] = call('HGETALL', lateness.key(minute)) end
+  return {ledger, call('ZRANGE', KEY.topics, 0, -1), minutes, call('ZCARD', KEY.outbox)}
+end
+
+-- accepted: how many jobs the shard has accepted, and by which run of its server.
+-- KEYS  shard
+-- ARGV  none
+-- Returns {how many, run_id}
+local ACCEPTED = {'accepted'}
+
+function scripts.accepted()
+  shard.begin(ACCEPTED)
+  return {fields.accepted, run_id()}
+end

@@ -1,0 +1,53 @@
+-- outbox: the first dead-letter notices to be delivered by now.
+-- KEYS  shard
+-- ARGV  limit, about how many bytes
+-- Returns {now (ms), {entry, ...}}
+-- Uses carrier, outbox, shard.
+local STEP = 10
+
+-- Adds the entries between two scores, and returns how many bytes are left.
+local function add(entries, low, high, limit, left)
+  local before = #entries
+  while #entries < limit and left > 0 do
+    local n = min(STEP, limit - #entries)
+    local found = call('ZRANGE', KEY.outbox, low, high, 'BYSCORE', 'LIMIT', #entries - before, n)
+    for _, entry in ipairs(found) do
+      entries[#entries + 1] = entry
+      left = left - #entry
+    end
+    if #found < n then break end
+  end
+  return left
+end
+
+function scripts.outbox(args)
+  tick()
+  local entries, limit = {}, tonumber(args[1])
+  local left = add(entries, '-inf', NOW, limit, tonumber(args[2]))
+  -- Those that were stored before the clock was set back.
+  add(entries, string.format('(%.0f', NOW_UP + outbox.LONGEST), '+inf', limit, left)
+  return {NOW, entries}
+end
+
+-- acknowledge: removes delivered dead-letter notices from the outbox, and postpones those that failed.
+-- KEYS  shard
+-- ARGV  epoch, how many were delivered, their entries; then per failed notice: ms until the next attempt, entry
+-- Returns {} fenced, or {us until the next notice, -1 for none}
+local ACKNOWLEDGE = union(carrier.EPOCH_FIELDS, outbox.FIELDS)
+
+function scripts.acknowledge(args)
+  shard.begin(ACKNOWLEDGE)
+  if carrier.is_fenced(args[1]) then return {} end
+  local delivered, later = {}, {}
+  local n = tonumber(args[2])
+  for i = 1, n do delivered[i] = args[2 + i] end
+  for i = 3 + n, #args, 2 do
+    later[#later + 1], later[#later + 2] = NOW_UP + tonumber(args[i]), args[i + 1]
+  end
+  if #later > 0 then call('ZADD', KEY.outbox, 'XX', unpack(later)) end
+  local first = first_score(KEY.outbox, delivered)
+  sliced('ZREM', KEY.outbox, delivered)
+  if first ~= fields.next_notice_at then shard.set('next_notice_at', first) end
+  shard.close()
+  return {outbox.wait(first)}
+end

@@ -1,0 +1,100 @@
+//! Pauses of topics and of destinations.
+
+use ringback_core::contract::{
+    Limit, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, MAX_RESUMED_LANES, PauseLimit, Shard,
+    StoreError, TopicCapacity,
+};
+use ringback_core::destination::DestinationPause;
+use ringback_core::job::Topic;
+
+use crate::redis_store::RedisStore;
+use crate::script;
+use crate::transitions::submit::pack_limits;
+
+impl RedisStore {
+    /// Pauses a topic in a shard. Returns the limit that this would exceed, if `capacity` is needed.
+    pub async fn pause(
+        &self,
+        shard: Shard,
+        topic: &Topic,
+        capacity: TopicCapacity,
+    ) -> Result<Option<Limit>, StoreError> {
+        let (is_limited, limits) = match capacity {
+            TopicCapacity::Needed(limits) => (true, pack_limits(limits)),
+            TopicCapacity::Given => (false, Vec::new()),
+        };
+        match self
+            .call(&script::PAUSE, shard)
+            .confirmed()
+            .arg((topic.as_str(), is_limited, limits))
+            .run()
+            .await?
+        {
+            1 => Ok(None),
+            0 => Ok(Some(Limit::Topics)),
+            2 => Ok(Some(Limit::TenantTopics)),
+            _ => Err(StoreError::Unreadable(script::PAUSE.name())),
+        }
+    }
+
+    /// Resumes a topic in a shard. Returns whether the topic is known there.
+    pub async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
+        loop {
+            match self
+                .call(&script::RESUME, shard)
+                .confirmed()
+                .arg((topic.as_str(), MAX_RESUMED_LANES))
+                .run()
+                .await?
+            {
+                0 => return Ok(false),
+                1 => return Ok(true),
+                _ => {}
+            }
+        }
+    }
+
+    /// Pauses a destination in a shard. Returns the limit that this would exceed.
+    pub async fn pause_destination(
+        &self,
+        shard: Shard,
+        pause: &DestinationPause,
+    ) -> Result<Option<PauseLimit>, StoreError> {
+        let prefix = pause.tenant_prefix().unwrap_or_default();
+        let args = (pause.name(), prefix, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT);
+        match self.call(&script::PAUSE_DESTINATION, shard).confirmed().arg(args).run().await? {
+            1 => Ok(None),
+            0 => Ok(Some(PauseLimit::Installation)),
+            2 => Ok(Some(PauseLimit::Tenant)),
+            _ => Err(StoreError::Unreadable(script::PAUSE_DESTINATION.name())),
+        }
+    }
+
+    /// Resumes a destination in a shard. Returns whether it was paused there.
+    pub async fn resume_destination(
+        &self,
+        shard: Shard,
+        pause: &DestinationPause,
+    ) -> Result<bool, StoreError> {
+        let name = pause.name();
+        loop {
+            match self
+                .call(&script::RESUME_DESTINATION, shard)
+                .confirmed()
+                .arg((&name, MAX_RESUMED_LANES))
+                .run()
+                .await?
+            {
+                0 => return Ok(false),
+                1 => return Ok(true),
+                _ => {}
+            }
+        }
+    }
+
+    pub async fn paused_destinations(&self, shard: Shard) -> Result<Vec<DestinationPause>, StoreError> {
+        let names: Vec<String> = self.call(&script::PAUSED_DESTINATIONS, shard).run().await?;
+        let unreadable = StoreError::Unreadable("a paused destination");
+        names.iter().map(|name| DestinationPause::from_name(name).ok_or(unreadable.clone())).collect()
+    }
+}

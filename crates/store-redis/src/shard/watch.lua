@@ -1,0 +1,13 @@
+-- watch: publishes the events of the shard for a while.
+-- KEYS  shard
+-- ARGV  for how long (ms)
+-- Returns since when they are published (ms)
+-- Uses events, shard.
+function scripts.watch(args)
+  shard.begin({'watched_since'})
+  local till = NOW + tonumber(args[1])
+  if not events.is_watched then shard.set('watched_since', NOW) end
+  if till > fields.watched then shard.set(events.FIELD, till) end
+  shard.close()
+  return fields.watched_since
+end

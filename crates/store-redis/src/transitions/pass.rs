@@ -1,0 +1,67 @@
+//! A carrier's passes over a shard: promote, recover and evict.
+
+use std::time::Duration;
+
+use redis::Value;
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{Epoch, Pass, PassLimits, Recovered, Shard, StoreError};
+use ringback_core::limits::{MAX_LEASE, MAX_LOST};
+
+use crate::redis_store::RedisStore;
+use crate::reply;
+use crate::script::{self, Script};
+
+impl RedisStore {
+    pub async fn promote(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
+        self.pass(&script::PROMOTE, shard, epoch, limits, None).await.map(|(pass, _)| pass)
+    }
+
+    pub async fn recover(
+        &self,
+        shard: Shard,
+        epoch: &Epoch,
+        limits: PassLimits,
+    ) -> Result<Recovered, StoreError> {
+        let more = Some((self.keep(), MAX_LOST, millis_up(MAX_LEASE)));
+        let (pass, expired) = self.pass(&script::RECOVER, shard, epoch, limits, more).await?;
+        let expired = match expired {
+            Some(expired) => self.expired(shard, expired).await?,
+            None => Vec::new(),
+        };
+        Ok(Recovered { pass, expired })
+    }
+
+    pub async fn evict(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
+        self.pass(&script::EVICT, shard, epoch, limits, None).await.map(|(pass, _)| pass)
+    }
+
+    /// Makes one bounded pass over a shard. Also returns the part of the answer after the waits.
+    async fn pass(
+        &self,
+        script: &Script,
+        shard: Shard,
+        epoch: &Epoch,
+        limits: PassLimits,
+        more: Option<((u64, u64), u32, u64)>,
+    ) -> Result<(Pass, Option<Value>), StoreError> {
+        let args = (&epoch.0, limits.jobs, millis_up(limits.floor), millis_up(self.options.keep_dead), more);
+        let mut parts: Vec<Value> = self.call(script, shard).arg(args).run().await?;
+        if parts.is_empty() {
+            return Ok((Pass::Fenced, None));
+        }
+        let beside = if parts.len() > 7 { parts.pop() } else { None };
+        let (moved, other, due, lease, dead, notice, firing): (_, _, i64, i64, i64, i64, i64) =
+            reply::read(Value::Array(parts), script.name())?;
+        let wait = |us| u64::try_from(us).ok().map(Duration::from_micros);
+        let pass = Pass::Held {
+            moved,
+            other,
+            next_due: wait(due),
+            next_lease: wait(lease),
+            next_dead: wait(dead),
+            next_notice: wait(notice),
+            next_firing: wait(firing),
+        };
+        Ok((pass, beside))
+    }
+}

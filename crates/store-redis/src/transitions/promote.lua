@@ -1,0 +1,98 @@
+-- promote: delayed and due -> ready. Lanes take turns; none takes more than its share. A slot whose time
+--   is near is sorted first.
+-- KEYS  shard
+-- ARGV  epoch, limit (jobs), floor (ms), retention (ms)
+-- Returns {} fenced, or {promoted, 0, waits in us...}
+-- Uses carrier, due, due_index, events, lanes, ready, shard.
+local PROMOTE = union(carrier.FIELDS, {'delayed', 'ready'})
+-- How many lanes one call visits, and the pause (us) between two parts of a near slot.
+local MOST_LANES, PAUSE = 64, 10000
+
+local function first_scheduled() return call('ZRANGE', KEY.due_lanes, 0, MOST_LANES, 'WITHSCORES') end
+
+-- Corrects the places of lanes that were due and went behind others before the clock was set back. They are among the
+-- first, because all that was promoted since went before them.
+local function correct_places(scored)
+  for i = 1, #scored, 2 do
+    local lane, score = scored[i], tonumber(scored[i + 1])
+    local first = score > NOW and first_score(due_index.key(lane)) or 0
+    if first > 0 and first < score then call('ZADD', KEY.due_lanes, first, lane) end
+  end
+end
+
+-- The lanes that are due by a time, in order, and when the lane behind them is due.
+local function due_lanes(scored, at)
+  local found, following = {}, nil
+  for i = 1, #scored, 2 do
+    local score = tonumber(scored[i + 1])
+    if score > at or #found == MOST_LANES then
+      following = score
+      break
+    end
+    found[#found + 1] = scored[i]
+  end
+  return found, following
+end
+
+-- Moves the first `take` jobs of a lane that are due. Returns how many those are, and when the next one is due.
+local function promote_lane(lane, take, bound)
+  local entries, following = due.first(lane, take, bound)
+  local n = #entries
+  if n > 0 then ready.push(lane, entries, 'RPUSH') end
+  due.pop(lane, n, following, bound)
+  if n > 0 then
+    lanes.move(lane, DELAYED, READY, n)
+    shard.commit()
+    events.promoted_all(entries, lane)
+  end
+  return n, following
+end
+
+function scripts.promote(args)
+  -- The due index is read first, so that the rows of due lanes are read together with the fields.
+  tick()
+  local scheduled = first_scheduled()
+  shard.begin(PROMOTE, (due_lanes(scheduled, NOW)))
+  if carrier.is_fenced(args[1]) then return {} end
+  local left, promoted = tonumber(args[2]), 0
+  -- A pass plans the next one no later than this, so a later plan was made before the clock was set back.
+  local was_set_back = fields.next > NOW + tonumber(args[3])
+  if was_set_back then correct_places(scheduled) end
+  local is_near = fields.slot > 0 and fields.slot <= floor(NOW / WIDTH) + 1
+  local has_more = due.sort_slot(left)
+  if is_near or was_set_back then scheduled = first_scheduled() end
+  -- Jobs of an unsorted slot's time and later wait until the slot is sorted.
+  local bound = fields.slot > 0 and min(NOW, fields.slot * WIDTH - 1) or NOW
+
+  local visited, soon = due_lanes(scheduled, bound)
+  local failure
+  local share = ceil(left / max(#visited, 1))
+  for _, lane in ipairs(visited) do
+    local take = min(share, left)
+    if take == 0 then
+      soon = NOW
+      break
+    end
+    -- A lane whose keys cannot be read or written does not keep the others from their turn.
+    local is_done, n, following = pcall(promote_lane, lane, take, bound)
+    if is_done then
+      left, promoted = left - n, promoted + n
+      if following and (not soon or following < soon) then soon = following end
+    else
+      failure = n
+    end
+  end
+
+  ready.wake()
+  local due_in = soon and until_us(soon) or -1
+  if fields.slot > 0 then
+    -- A near slot is sorted with pauses that leave the server to others, unless some of it is due.
+    local is_due = fields.slot * WIDTH <= NOW
+    local slot = has_more and (is_due and 0 or PAUSE) or until_us((fields.slot - 1) * WIDTH)
+    if due_in < 0 or slot < due_in or is_due then due_in = slot end
+  end
+  local waits = carrier.waits(tonumber(args[3]), tonumber(args[4]), due_in)
+  shard.close()
+  if failure then raise(failure) end
+  return {promoted, 0, unpack(waits)}
+end

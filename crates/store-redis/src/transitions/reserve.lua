@@ -1,0 +1,172 @@
+-- reserve: ready -> reserved, for push. Lanes take turns. A lane that is full for the caller is skipped, as are
+--   all lanes of an origin or a tenant that is full for it; a lane of a paused topic or destination is parked.
+-- KEYS  shard
+-- ARGV  caller, sequence (8 bytes), limit (jobs), limit per lane, receipt bits (8 bytes), lease margin
+--   (ms), default timeout (ms), longest lease without the margin (ms), byte budget, limit per origin, limit per
+--   tenant, number of lanes with a limit of their own, id and limit of each of these, then name and limit of each such
+--   origin and tenant
+-- Returns what grants.lua says; skipped are lanes, origins and tenants that have more jobs than their limit
+-- Uses archive, grants, lanes, parking, ready, shard.
+
+-- How many lanes are looked at, beside those that may give no job by a limit of their own, and how many that were put off.
+local LANES, OTHERS = 64, 8
+-- More lanes than this that an origin or a tenant closes are put off, so that they do not hide the others behind them. If
+-- fewer of each hide others together, these are put off.
+local MOST_CLOSED = 8
+
+-- The lanes that have a turn: those to visit, those of origins and tenants that may give no job, and those that are paused.
+-- Then how many of the open and of the closed ones had their turn, whether there may be more of these, and whether there
+-- are more that were put off. `is_closed` is nil if all origins and tenants may give some. Else, once all lanes whose turn
+-- has come are known, some of those that were put off are looked at, because they may be open for this caller.
+local function lanes_in_turn(n_full, is_closed)
+  local open, closed, parked = {}, {}, {}
+  local function look(skip, limit)
+    local all = ready.lanes(skip, limit)
+    shard.load_rows(all)
+    local unpaused, paused = parking.split(all)
+    for _, lane in ipairs(paused) do parked[#parked + 1] = lane end
+    for _, lane in ipairs(unpaused) do
+      local to = is_closed and is_closed(lane) and closed or open
+      to[#to + 1] = lane
+    end
+    return #all == limit
+  end
+  local window = LANES + n_full
+  if not is_closed then
+    local is_rest = look(0, window)
+    return open, closed, parked, #open, 0, is_rest, false
+  end
+
+  local in_turn = ready.in_turn()
+  if in_turn > 0 then look(0, min(window, in_turn)) end
+  local n_open, n_closed = #open, #closed
+  if in_turn > window then return open, closed, parked, n_open, n_closed, true, false end
+  local others = ready.n_lanes() - in_turn
+  if others > 0 then look(in_turn + OTHERS * (NOW_US % ceil(others / OTHERS)), OTHERS) end
+  return open, closed, parked, n_open, n_closed, false, others > OTHERS
+end
+
+-- Puts off the lanes of origins and tenants that hide others. Whether there were any.
+local function put_off(by_group, is_hidden)
+  local few, is_any = {}, false
+  for group, names in pairs(by_group) do
+    if #names > MOST_CLOSED then
+      ready.put_off(names, group)
+      is_any = true
+    else
+      for _, lane in ipairs(names) do few[#few + 1] = lane end
+    end
+  end
+  if is_any or not is_hidden or #few == 0 then return is_any end
+  ready.put_off(few)
+  return true
+end
+
+function grants.reserve(args, n_args)
+  local limit, lane_limit, margin = tonumber(args[3]), tonumber(args[4]), tonumber(args[6])
+  local default, longest = tonumber(args[7]), tonumber(args[8])
+  local function length(timeout) return min(timeout == 0 and default or timeout, longest) + margin end
+  local grant, answer = grants.begin(args[1], args[2], limit, args[5], tonumber(args[9]), length)
+  if not grant then return answer end
+  if archive.is_too_full() then return grants.answer(grant, 0, {}) end
+
+  local origin_limit, tenant_limit, n_named = tonumber(args[10]), tonumber(args[11]), tonumber(args[12])
+  -- No call gives more than its limit.
+  if origin_limit >= limit then origin_limit = math.huge end
+  if tenant_limit >= limit then tenant_limit = math.huge end
+  -- What an origin or a tenant may still give. Without a tenant jobs have a limit only if it is named.
+  local own_limits, left, has_closed = {}, {[lanes.NO_TENANT] = math.huge}, min(origin_limit, tenant_limit) <= 0
+  local groups_at = 13 + 2 * n_named
+  local n_full = 0
+  for i = 13, groups_at - 1, 2 do
+    own_limits[args[i]] = tonumber(args[i + 1])
+    if own_limits[args[i]] == 0 then n_full = n_full + 1 end
+  end
+  for i = groups_at, n_args, 2 do
+    left[args[i]] = tonumber(args[i + 1])
+    has_closed = has_closed or left[args[i]] <= 0
+  end
+  -- Most calls are limited by neither.
+  local is_limited = min(origin_limit, tenant_limit) < math.huge or groups_at <= n_args
+  -- What a lane may give because of its origin and its tenant, and the name of the fuller one. `taken` jobs are taken
+  -- off it first.
+  local function of_groups(lane, taken)
+    local name = is_limited and lanes.name(lane)
+    if not name then return math.huge end
+    local origin, tenant = lanes.origin(name), lanes.tenant(name)
+    local of_origin, of_tenant = (left[origin] or origin_limit) - taken, (left[tenant] or tenant_limit) - taken
+    if taken > 0 then left[origin], left[tenant] = of_origin, of_tenant end
+    if of_tenant <= of_origin then return of_tenant, tenant end
+    return of_origin, origin
+  end
+  local function is_closed(lane) return own_limits[lane] ~= 0 and of_groups(lane, 0) <= 0 end
+  local open, closed, parked, n_in_turn, n_closed, is_more, is_rest = lanes_in_turn(n_full, has_closed and is_closed)
+  local hides_others = (is_more or is_rest) and n_closed > LANES / 2
+  local n_open = 0
+  for _, lane in ipairs(open) do if own_limits[lane] ~= 0 then n_open = n_open + 1 end end
+  local share = ceil(limit / max(n_open, 1))
+
+  -- Entries stay in their queues until everything is written.
+  local visits, skipped = {}, {}
+  local is_skipped = {}
+  local function skip(group)
+    if not is_skipped[group] then
+      is_skipped[group] = true
+      skipped[#skipped + 1] = group
+    end
+  end
+  local by_group = {}
+  for i, lane in ipairs(closed) do
+    local _, group = of_groups(lane, 0)
+    skip(group)
+    if i <= n_closed then append(by_group, group, lane) end
+  end
+  for i, lane in ipairs(open) do
+    local bound, of_group, group = own_limits[lane] or lane_limit, of_groups(lane, 0)
+    local most = min(bound, of_group, share, grant.left)
+    if bound == 0 then
+      skipped[#skipped + 1] = lanes.name(lane)
+    elseif of_group <= 0 then
+      skip(group)
+    elseif most == 0 or grant.budget <= 0 then
+      is_more = true
+      break
+    else
+      local entries = ready.range(lane, 0, most + 1)
+      local n, taken = grants.take(grant, lane, entries, min(#entries, most))
+      of_group, group = of_groups(lane, taken)
+      -- A lane without a name has nothing more to give.
+      if n < #entries and lanes.name(lane) then
+        if bound <= n then
+          skipped[#skipped + 1] = lanes.name(lane)
+        elseif of_group <= 0 then
+          skip(group)
+        else
+          is_more = true
+        end
+      end
+      -- Where one that was put off is open, others may be.
+      is_more = is_more or (i > n_in_turn and taken > 0 and is_rest)
+      visits[#visits + 1] = {lane, n, n == #entries, taken}
+    end
+  end
+
+  grants.save(grant)
+  for _, visit in ipairs(visits) do
+    if visit[4] > 0 then lanes.move(visit[1], READY, RESERVED, visit[4]) end
+  end
+  parking.park(parked, KEY.lanes)
+  for i, visit in ipairs(visits) do
+    ready.pop(visit[1], visit[2], visit[3], i)
+  end
+  local more = is_more and grants.MORE or is_rest and grants.MORE + grants.LATER or 0
+  if put_off(by_group, hides_others) then more = more + grants.PUT_OFF end
+  return grants.answer(grant, more, skipped)
+end
+
+function scripts.reserve(args)
+  shard.begin(grants.FIELDS)
+  local answer = grants.reserve(args, #args)
+  shard.close()
+  return answer
+end

@@ -1,0 +1,230 @@
+//! Granting leases: the reserve transition, and the answer that it shares with pull. Large payloads are read after
+//! the script, which would take too long with them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use redis::{Cmd, Value};
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{
+    Lease, LeaseGrant, Receipt, Reserve, Reserved, Shard, StoreClock, StoreError, payload,
+};
+use ringback_core::job::{DEFAULT_TIMEOUT, Delivery, JobKey, Locator};
+use ringback_core::lane::{GrantedBatch, Lane, LaneId};
+use ringback_core::limits::MAX_LEASE_STRETCH;
+use ringback_core::state::State;
+use tokio::time::Instant;
+
+use crate::lane_ids::LaneKey;
+use crate::record::{self, FixedFields, OptionalFields};
+use crate::redis_store::RedisStore;
+use crate::reply::{self, take};
+use crate::script;
+
+/// One call takes no more jobs once they have this many bytes, large payloads included.
+pub(crate) const RESERVE_BYTES: usize = 1024 * 1024;
+/// Flags in the answer: more jobs can be taken, the shard's events are watched, closed lanes were put off, and there
+/// may be more only in lanes that were put off.
+const MORE: i64 = 1;
+const WATCHED: i64 = 2;
+const PUT_OFF: i64 = 4;
+const LATER: i64 = 8;
+
+const UNREADABLE: StoreError = StoreError::Unreadable("the answer of a reserve");
+
+/// The arguments of reserve.lua.
+pub(crate) struct Order<'a> {
+    ask: &'a Reserve<'a>,
+    lane_limits: Vec<(LaneId, usize)>,
+}
+
+impl<'a> Order<'a> {
+    /// A lane whose id is another one, because that was taken, has the limit of all lanes.
+    pub(crate) fn of(ask: &'a Reserve<'a>, key: LaneKey) -> Self {
+        let limits = ask.lane_limits.iter();
+        let limits = limits.filter_map(|(name, limit)| Some((key.id(Lane::parse(name)?, 0), *limit)));
+        Self { ask, lane_limits: limits.collect() }
+    }
+
+    pub(crate) fn push(&self, cmd: &mut Cmd) {
+        let Reserve { caller, sequence, limit, lane_limit, bits, margin, .. } = self.ask;
+        cmd.arg(caller).arg(&sequence.to_be_bytes()).arg(limit).arg(lane_limit).arg(bits);
+        cmd.arg(millis_up(*margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(MAX_LEASE_STRETCH));
+        cmd.arg(RESERVE_BYTES).arg(self.ask.origin_limit).arg(self.ask.tenant_limit);
+        cmd.arg(self.lane_limits.len());
+        for (lane, limit) in &self.lane_limits {
+            cmd.arg(&lane.0).arg(limit);
+        }
+        for (group, limit) in &self.ask.group_limits {
+            cmd.arg(group).arg(limit);
+        }
+    }
+
+    /// The number of arguments.
+    pub(crate) fn len(&self) -> usize {
+        12 + 2 * (self.lane_limits.len() + self.ask.group_limits.len())
+    }
+}
+
+/// A granted job as the scripts answer it.
+pub(crate) struct Granted {
+    pub(crate) locator: Locator,
+    /// The lane's name.
+    pub(crate) lane: Arc<str>,
+    pub(crate) job_state: Bytes,
+    pub(crate) record: Bytes,
+}
+
+/// The answer of a script that grants leases.
+pub(crate) struct Grant {
+    pub(crate) now_us: u64,
+    pub(crate) has_more: bool,
+    is_watched: bool,
+    has_put_off: bool,
+    is_more_later: bool,
+    skipped: Vec<String>,
+    pub(crate) jobs: Vec<Granted>,
+}
+
+impl Grant {
+    /// Reads an answer as `prelude/grants.lua` makes it.
+    pub(crate) fn parse(answer: Value) -> Result<Self, StoreError> {
+        let mut parts = take::list(answer)?.into_iter();
+        let (Some(now), Some(flags), Some(skipped)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(UNREADABLE);
+        };
+        let mut jobs = Vec::new();
+        for group in parts {
+            let mut group = take::list(group)?.into_iter();
+            let (Some(lane), Some(job_state)) = (group.next(), group.next()) else { return Err(UNREADABLE) };
+            let lane = Arc::<str>::from(reply::read::<String>(lane, "a lane's name")?);
+            let job_state = take::bytes(job_state)?;
+            while let (Some(locator), Some(record)) = (group.next(), group.next()) {
+                let locator = record::locator(&take::bytes(locator)?)?;
+                let (lane, job_state) = (Arc::clone(&lane), job_state.clone());
+                jobs.push(Granted { locator, lane, job_state, record: take::bytes(record)? });
+            }
+        }
+        let (now_us, flags) = (reply::read(now, "the time of a reserve")?, take::int(&flags)?);
+        Ok(Self {
+            now_us,
+            has_more: flags & MORE != 0,
+            is_watched: flags & WATCHED != 0,
+            has_put_off: flags & PUT_OFF != 0,
+            is_more_later: flags & LATER != 0,
+            skipped: reply::read(skipped, "the skipped lanes of a reserve")?,
+            jobs,
+        })
+    }
+}
+
+impl RedisStore {
+    pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
+        let (asked, order) = (Instant::now(), Order::of(ask, self.lane_key()?));
+        let answer = self.call(&script::RESERVE, shard).with(|cmd| order.push(cmd)).run();
+        self.reserved(shard, answer.await?, asked).await
+    }
+
+    /// Makes leases of a script's answer.
+    pub(crate) async fn reserved(
+        &self,
+        shard: Shard,
+        answer: Value,
+        asked: Instant,
+    ) -> Result<Reserved, StoreError> {
+        let Grant { now_us, has_more, is_watched, has_put_off, is_more_later, skipped, jobs } =
+            Grant::parse(answer)?;
+        let clock = StoreClock { shown_us: now_us, asked };
+        // All granted jobs count: a job that cannot be read is not settled either.
+        let mut sizes: HashMap<u64, usize> = HashMap::new();
+        for job in &jobs {
+            let number = record::lease_number(&job.job_state).ok_or(StoreError::Unreadable("a job state"))?;
+            *sizes.entry(number).or_default() += 1;
+        }
+        let batch = |(number, size)| (number, Arc::new(GrantedBatch { size, unsettled: size.into() }));
+        let mut batches: HashMap<_, _> = sizes.into_iter().map(batch).collect();
+        let mut leases = all_read(shard, jobs.into_iter().map(|job| self.lease(shard, job, clock))).await;
+        for lease in &mut leases {
+            lease.grant_mut().is_watched = is_watched;
+            lease.grant_mut().hint.batch =
+                Arc::clone(batches.entry(lease.grant().receipt.lease.number).or_default());
+        }
+        // Only the name of a lane has a space.
+        let (skipped, skipped_groups) = skipped.into_iter().partition(|name| name.contains(' '));
+        Ok(Reserved { leases, more: has_more, is_more_later, has_put_off, skipped, skipped_groups })
+    }
+
+    /// Makes a lease. `None` when its large payload is gone: then a late success has ended the job, or the lease
+    /// has run out and another submit has taken the job's place.
+    async fn lease(
+        &self,
+        shard: Shard,
+        job: Granted,
+        clock: StoreClock,
+    ) -> Result<Option<Lease>, StoreError> {
+        let Granted { locator, lane, job_state, record } = job;
+        let head = FixedFields::parse(State::Reserved, job_state, &record)?;
+        let tail = OptionalFields::parse(&lane, record)?;
+        let hint = head.settle_hint(tail.token, Arc::default());
+        let found = self.delivery(shard, locator, &head, tail).await?;
+        let Some((key, delivery)) = found else { return Ok(None) };
+        let left = head.deadline.as_millis().saturating_mul(1000).saturating_sub(clock.shown_us);
+        let grant = LeaseGrant {
+            receipt: Receipt { shard, locator, lease: head.lease },
+            deadline: clock.asked + Duration::from_micros(left),
+            clock,
+            hint,
+            is_watched: false,
+        };
+        let due = [head.due, head.first_due];
+        Ok(Some(Lease::new(grant, key, delivery, due, head.created, head.attempts, head.failures)))
+    }
+
+    /// Reads a job's key and delivery. `None` when its large payload is gone, and the job with it, or is another
+    /// one, because a submit has taken the job's place.
+    pub(crate) async fn delivery(
+        &self,
+        shard: Shard,
+        locator: Locator,
+        head: &FixedFields,
+        tail: OptionalFields,
+    ) -> Result<Option<(JobKey, Delivery)>, StoreError> {
+        let packed = if head.is_external() {
+            let get = self.command("GET", shard, "a job's payload").arg(self.keys.external(shard, locator));
+            let stored: Option<Bytes> = get.run().await?;
+            match stored.and_then(|stored| tail.external(stored)) {
+                Some(payload) => payload,
+                None => return Ok(None),
+            }
+        } else {
+            tail.payload
+        };
+        let OptionalFields { key, origin, tags, .. } = tail;
+        let delivery = payload::unpack(&packed, origin, head.timeout(), tags);
+        let delivery = delivery.ok_or(StoreError::Unreadable("a job's payload"))?;
+        Ok(Some((key, delivery)))
+    }
+}
+
+/// Waits for granted jobs that are read all at once, so that many large payloads wait no longer than one. A job that
+/// cannot be read is logged and left out: its lease runs out and it is recovered. It is an error only if reading it
+/// again will not help.
+pub(crate) async fn all_read<T>(
+    shard: Shard,
+    jobs: impl Iterator<Item = impl Future<Output = Result<Option<T>, StoreError>>>,
+) -> Vec<T> {
+    let jobs = join_all(jobs).await.into_iter().map(|job| {
+        job.unwrap_or_else(|error| {
+            if error.is_transient() {
+                tracing::warn!(shard = shard.0, %error, "a reserved job was not read; its lease will expire");
+            } else {
+                tracing::error!(shard = shard.0, %error, "a reserved job cannot be read");
+            }
+            None
+        })
+    });
+    jobs.flatten().collect()
+}

@@ -1,0 +1,113 @@
+-- settle: reserved -> done (complete), delayed (retry), dead (bury), or ready or delayed (release,
+--   without or with a delay). A job must be there only once.
+-- KEYS  shard
+-- ARGV  keep (ms), cap (tombstones), lateness ("bucket:count ... max:us", or ''), how many lanes, their
+--   ids, how many batches are settled as a whole, their numbers, how many batches have no other job left as
+--   far as the caller knows, their numbers; then per group: 'complete' or 'other', lane id, receipt (16
+--   bytes), how many jobs; and per job: locator, the tombstone that it will have as done; in an 'other'
+--   group also the outcome, as outcomes.lua says
+-- Returns {} when all are applied, else per job 1 applied, 2 replayed, 3 a late success that was applied,
+--   4 stale
+-- Uses archive, dead_letters, events, grants, lanes, lateness, leases, outcomes, records, shard, tombs.
+
+-- Reads the arguments behind the first `base`: lanes, batches that are settled as a whole, those whose other jobs
+-- were settled before, where the groups begin.
+function outcomes.settle_args(args, base)
+  local at, lists = base + 4, {}
+  for i = 1, 3 do
+    local n, list = tonumber(args[at]), {}
+    for j = 1, n do list[j] = args[at + j] end
+    lists[i], at = list, at + n + 1
+  end
+  return lists[1], lists[2], lists[3], at
+end
+
+-- All of the transition between `begin` and `close`.
+function outcomes.settle(args, base, whole, over, from)
+  local locs, at = {}, from
+  while at < #args do
+    local step, n = args[at] == 'complete' and 2 or 3, tonumber(args[at + 3])
+    for i = at + 4, at + 3 + step * n, step do locs[#locs + 1] = args[i] end
+    at = at + 4 + step * n
+  end
+  jobs.load_states(locs)
+
+  local APPLIED, REPLAYED, LATE, COMPLETE = outcomes.APPLIED, outcomes.REPLAYED, outcomes.LATE, outcomes.COMPLETE
+  local answers, dead, undead, undelayed, noted, plain_success = {}, {}, {}, {}, {}, char(COMPLETE, 0)
+  local j, is_all, counts_lateness, is_watched, is_archived = 0, true, false, events.on, archive.is_attached()
+  at = from
+  while at < #args do
+    local is_complete, lane, held, n = args[at] == 'complete', args[at + 1], args[at + 2], tonumber(args[at + 3])
+    local lease, step, plain, done = sub(held, 1, 8), is_complete and 2 or 3, nil, 0
+    for i = at + 4, at + 3 + step * n, step do
+      local loc, tomb, o = args[i], args[i + 1], not is_complete and args[i + 2]
+      local s, answer = states[loc], APPLIED
+      if s and s == plain then
+        -- The same job state as the one before: a first delivery that is done.
+        local e, g = #ended, #gone
+        ended[e + 1], ended[e + 2], gone[g + 1] = loc, tomb, loc
+        if is_watched then events.completed(loc, lane, s) end
+        if is_archived then archive.note(archive.DONE, loc, lane, s) end
+        done = done + 1
+      elseif s and state.code(s) == RESERVED and state.receipt(s) == held then
+        if is_complete and not state.maybe_in_flight(s) then
+          plain = s
+          tombs.add(loc, tomb, false)
+          if is_watched then events.completed(loc, lane, s) end
+          if is_archived then archive.note(archive.DONE, loc, lane, s) end
+          done = done + 1
+        else
+          answer = outcomes.apply(loc, tomb, o or plain_success, lane, lease, dead, noted)
+        end
+      elseif not s then
+        local known = tombs.get(loc)
+        answer = known and tombs.lease(known) == lease and REPLAYED or outcomes.STALE
+      elseif state.settled(s) == lease then
+        answer = REPLAYED
+      else
+        answer = outcomes.late_success(loc, o or plain_success, lease, undead, undelayed, noted)
+      end
+      j = j + 1
+      answers[j] = answer
+      is_all = is_all and answer == APPLIED
+      -- The lateness of a call that is only a replay was counted before.
+      counts_lateness = counts_lateness or answer == APPLIED or answer == LATE
+    end
+    if done > 0 then lanes.move(lane, RESERVED, DONE, done) end
+    at = at + 4 + step * n
+  end
+
+  over = is_all and #over > 0 and leases.over(over, locs) or {}
+  outcomes.save(dead, noted, undelayed, args[base + 1], args[base + 2])
+  if is_all then leases.drop(whole) end
+  leases.drop(over)
+  dead_letters.remove(undead)
+  if counts_lateness then lateness.add(args[base + 3]) end
+  return is_all and {} or answers
+end
+
+function scripts.settle(args)
+  local names, whole, over, from = outcomes.settle_args(args, 0)
+  shard.begin(outcomes.FIELDS, names)
+  local answer = outcomes.settle(args, 0, whole, over, from)
+  shard.close()
+  return answer
+end
+
+-- exchange: settle, and then reserve, in one call. The reserve can take what the settle makes ready.
+-- KEYS  shard
+-- ARGV  those of reserve; those of settle; how many those of reserve are
+-- Returns {what settle returns, what reserve returns}
+local EXCHANGE = union(outcomes.FIELDS, grants.FIELDS)
+
+function scripts.exchange(args)
+  local n = tonumber(table.remove(args))
+  local names, whole, over, from = outcomes.settle_args(args, n)
+  shard.begin(EXCHANGE, names)
+  local settled = outcomes.settle(args, n, whole, over, from)
+  -- The settle has written its changes; what it has read of jobs is older.
+  jobs.discard()
+  local reserved = grants.reserve(args, n)
+  shard.close()
+  return {settled, reserved}
+end

@@ -1,0 +1,258 @@
+//! Settling: outcomes in groups of one receipt, so that jobs that were reserved together and are done share
+//! arguments. The client sends each job's tombstone, so that the script does not read its record again. An
+//! exchange is a settle with a reserve in the same call.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use redis::{Cmd, Value};
+use ringback_core::clock::millis_up;
+use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, SettleResult, Shard, StoreError, Success};
+use ringback_core::lane::{GrantedBatch, LaneId, SettleHint};
+use ringback_core::outcome::{LastAttempt, Outcome};
+use tokio::time::Instant;
+
+use super::reserve::Order;
+use crate::record::{self, six};
+use crate::redis_store::RedisStore;
+use crate::reply::{self, take};
+use crate::script;
+
+/// What the jobs of a group share.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Group {
+    kind: Kind,
+    receipt: [u8; 16],
+    lane: [u8; 8],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    /// Complete, with the payload in the record, no tags, no answer to publish and no notice.
+    Complete,
+    /// Any outcome.
+    Other,
+}
+
+impl RedisStore {
+    pub async fn settle(
+        &self,
+        shard: Shard,
+        items: &[(Lease, Outcome)],
+        lateness: &Lateness,
+    ) -> Result<Vec<SettleResult>, StoreError> {
+        let mut rounds = Rounds::new(items, lateness);
+        while let Some(settling) = rounds.next() {
+            self.settle_once(shard, settling, &mut rounds).await?;
+        }
+        Ok(rounds.answers)
+    }
+
+    /// Settles, and reserves with the last call.
+    pub async fn exchange(
+        &self,
+        shard: Shard,
+        items: &[(Lease, Outcome)],
+        lateness: &Lateness,
+        ask: &Reserve<'_>,
+    ) -> Result<(Vec<SettleResult>, Reserved), StoreError> {
+        let mut rounds = Rounds::new(items, lateness);
+        while let Some(settling) = rounds.next() {
+            if rounds.left.is_empty() {
+                let reserved = self.exchange_once(shard, settling, &mut rounds, ask).await?;
+                return Ok((rounds.answers, reserved));
+            }
+            self.settle_once(shard, settling, &mut rounds).await?;
+        }
+        Ok((rounds.answers, self.reserve(shard, ask).await?))
+    }
+
+    async fn settle_once(
+        &self,
+        shard: Shard,
+        settling: Settling,
+        rounds: &mut Rounds<'_>,
+    ) -> Result<(), StoreError> {
+        let answer = self
+            .call(&script::SETTLE, shard)
+            .with(|cmd| self.push_settling(cmd, &settling, rounds))
+            .run()
+            .await?;
+        rounds.answered(settling, answer)
+    }
+
+    async fn exchange_once(
+        &self,
+        shard: Shard,
+        settling: Settling,
+        rounds: &mut Rounds<'_>,
+        ask: &Reserve<'_>,
+    ) -> Result<Reserved, StoreError> {
+        let (asked, order) = (Instant::now(), Order::of(ask, self.lane_key()?));
+        let answer = self
+            .call(&script::EXCHANGE, shard)
+            .with(|cmd| {
+                order.push(cmd);
+                self.push_settling(cmd, &settling, rounds);
+                cmd.arg(order.len());
+            })
+            .run();
+        let (settled, reserved): (Value, Value) = answer.await?;
+        rounds.answered(settling, settled)?;
+        self.reserved(shard, reserved, asked).await
+    }
+
+    /// Adds the arguments of settle.lua.
+    fn push_settling(&self, cmd: &mut Cmd, settling: &Settling, rounds: &Rounds<'_>) {
+        cmd.arg(self.keep()).arg(&rounds.lateness).arg(settling.lanes.len());
+        settling.lanes.iter().for_each(|lane| {
+            cmd.arg(&lane.0);
+        });
+        for numbers in [&settling.whole, &settling.over] {
+            cmd.arg(numbers.len());
+            numbers.iter().for_each(|number| {
+                cmd.arg(&number.to_be_bytes());
+            });
+        }
+        settling.groups.iter().for_each(|(group, numbers)| push(cmd, group, numbers, rounds.items));
+    }
+}
+
+/// What one call settles. No job comes twice.
+struct Settling {
+    /// Jobs by their numbers.
+    groups: BTreeMap<Group, Vec<usize>>,
+    lanes: HashSet<LaneId>,
+    whole: Vec<u64>,
+    /// Batches of which the others were settled before.
+    over: Vec<u64>,
+}
+
+/// The calls that a settle takes. A call settles a job once, so two leases of one job take two calls.
+struct Rounds<'a> {
+    items: &'a [(Lease, Outcome)],
+    /// Jobs to be settled, by their numbers.
+    left: Vec<usize>,
+    /// Sent until a call has had an effect.
+    lateness: String,
+    answers: Vec<SettleResult>,
+}
+
+impl<'a> Rounds<'a> {
+    fn new(items: &'a [(Lease, Outcome)], lateness: &Lateness) -> Self {
+        let answers = vec![SettleResult::Stale; items.len()];
+        Self { items, left: (0..items.len()).collect(), lateness: lateness.encode(), answers }
+    }
+
+    /// The jobs of the next call.
+    fn next(&mut self) -> Option<Settling> {
+        if self.left.is_empty() {
+            return None;
+        }
+        let (mut met, items) = (HashSet::new(), self.items);
+        let (now, later): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.left).into_iter().partition(|n| met.insert(items[*n].0.locator()));
+        self.left = later;
+        let lanes = now.iter().map(|n| items[*n].0.grant().hint.lane).collect();
+        let (whole, over) = batches_over(items, &now);
+        let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
+        for n in now {
+            groups.entry(group_of(&items[n])).or_default().push(n);
+        }
+        Some(Settling { groups, lanes, whole, over })
+    }
+
+    fn answered(&mut self, settling: Settling, answer: Value) -> Result<(), StoreError> {
+        let answers = take::list(answer)?;
+        let count: usize = settling.groups.values().map(Vec::len).sum();
+        if !answers.is_empty() && answers.len() != count {
+            return Err(StoreError::Unreadable("the answers of a settle"));
+        }
+        for (index, n) in settling.groups.into_values().flatten().enumerate() {
+            let settled = match answers.get(index) {
+                Some(answer) => reply::settled(take::int(answer)?)?,
+                None => SettleResult::Applied,
+            };
+            self.answers[n] = settled;
+            // A replay was counted before.
+            if settled == SettleResult::Applied {
+                self.items[n].0.grant().hint.batch.unsettled.fetch_sub(1, Ordering::Relaxed);
+            }
+            if matches!(settled, SettleResult::Applied | SettleResult::Late) {
+                self.lateness.clear();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The batches that have no other job left: those that are settled as a whole, and those of which the others were
+/// settled before. A count is wrong after the answer to a call was lost; then the store looks at the batch when its
+/// leases run out.
+fn batches_over(items: &[(Lease, Outcome)], numbers: &[usize]) -> (Vec<u64>, Vec<u64>) {
+    let mut counts: BTreeMap<u64, (&GrantedBatch, usize)> = BTreeMap::new();
+    for n in numbers {
+        let grant = items[*n].0.grant();
+        counts.entry(grant.receipt.lease.number).or_insert((&grant.hint.batch, 0)).1 += 1;
+    }
+    let over = |(number, (batch, here)): (u64, (&GrantedBatch, usize))| {
+        (batch.unsettled.load(Ordering::Relaxed) == here).then_some((number, batch.size == here))
+    };
+    let (whole, rest): (Vec<_>, Vec<_>) =
+        counts.into_iter().filter_map(over).partition(|(_, is_whole)| *is_whole);
+    let numbers = |batches: Vec<(u64, bool)>| batches.into_iter().map(|(number, _)| number).collect();
+    (numbers(whole), numbers(rest))
+}
+
+fn group_of((lease, outcome): &(Lease, Outcome)) -> Group {
+    let plain = matches!(outcome, Outcome::Complete)
+        && !lease.grant().hint.is_external
+        && !lease.grant().hint.has_tags
+        && lease.response().is_none()
+        && lease.success().is_none();
+    let kind = if plain { Kind::Complete } else { Kind::Other };
+    Group { kind, receipt: record::pack_lease(lease.grant().receipt.lease), lane: lease.grant().hint.lane.0 }
+}
+
+/// Adds a group as settle.lua takes it.
+fn push(cmd: &mut Cmd, group: &Group, numbers: &[usize], items: &[(Lease, Outcome)]) {
+    let kind = match group.kind {
+        Kind::Complete => "complete",
+        Kind::Other => "other",
+    };
+    cmd.arg(kind).arg(&group.lane).arg(&group.receipt).arg(numbers.len());
+    for n in numbers {
+        let (lease, outcome) = &items[*n];
+        cmd.arg(&lease.locator().0).arg(record::tombstone(lease).bytes());
+        if group.kind == Kind::Other {
+            let mut packed = pack_outcome(outcome, &lease.grant().hint, lease.response());
+            if let (Outcome::Complete, Some(success)) = (outcome, lease.success()) {
+                packed.extend(Success::pack(Some(success)));
+            }
+            cmd.arg(packed);
+        }
+    }
+}
+
+/// Packs an outcome as `prelude/outcomes.lua` says. `response` is the status of a successful attempt, and how
+/// long it took in ms.
+pub(crate) fn pack_outcome(outcome: &Outcome, hint: &SettleHint, response: Option<(u16, u32)>) -> Vec<u8> {
+    // An unknown duration is the longest one.
+    let (status, took) = response.unwrap_or((0, u32::MAX));
+    let duration = Duration::from_millis(took.into());
+    let seen = LastAttempt { status: Some(status), duration, ..LastAttempt::default() };
+    let nothing = LastAttempt::default();
+    let (kind, delay, last, reason) = match outcome {
+        Outcome::Complete => (1, Duration::ZERO, &seen, ""),
+        Outcome::Retry { after, last } => (2, *after, last, ""),
+        Outcome::Bury { reason, last } => (3, Duration::ZERO, last, reason.as_ref()),
+        Outcome::Release { after } => (4, *after, &nothing, ""),
+    };
+    let mut packed = Vec::with_capacity(32);
+    packed.push(kind);
+    packed.push(u8::from(hint.is_external) | u8::from(hint.has_tags) << 1);
+    packed.extend_from_slice(&six(millis_up(delay)));
+    record::push_last(&mut packed, last, reason);
+    packed
+}
