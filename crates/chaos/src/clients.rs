@@ -14,7 +14,7 @@ use ringback_testkit::history::History;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-pub(crate) use self::api::{Api, CallOutcome, millis, state};
+pub(crate) use self::api::{Api, CallOutcome};
 
 /// How many clients of each kind there are.
 const SUBMITTERS: u64 = 6;

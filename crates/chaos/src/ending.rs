@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use reqwest::Method;
-use ringback_testkit::history::{Check, End, Entry, Final, History, JobState, Ledger};
+use ringback_testkit::history::{Check, End, Entry, Final, History, JobState, Ledger, millis, state};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use crate::clients::{Api, CallOutcome, SubmittedJob, millis, state};
+use crate::clients::{Api, CallOutcome, SubmittedJob};
 use crate::installation::Installation;
 use crate::redis_client::RedisClient;
 

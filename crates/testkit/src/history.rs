@@ -7,6 +7,7 @@
 //! The checker needs the lines in no particular order, because it sorts what it has kept of them by job and time. It
 //! trusts only what is certain: a call may take effect at any time between its request and its answer.
 
+mod answers;
 mod clock;
 mod digest;
 mod entry;
@@ -27,6 +28,7 @@ mod writer;
 
 use std::io::BufRead;
 
+pub use self::answers::{millis, state};
 pub use self::digest::Digest;
 pub use self::entry::*;
 pub use self::findings::Violation;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::Method;
-use ringback_testkit::history::{Answered, Entry, History, JobState, NotAnswered, Rejected};
+use ringback_testkit::history::History;
 use serde_json::Value;
 
 /// The limit of a call that does not wait for jobs.
@@ -43,14 +43,11 @@ impl CallOutcome {
 
     /// Writes it as the outcome of a call about one job.
     pub(crate) fn write(&self, history: &History, n: u64) {
-        let answer = self.json();
-        match self {
-            Self::Ok(status, _) => write_ok(history, n, *status, &answer),
-            Self::Refused(status) => {
-                history.write(&Entry::Fail(Rejected { t: history.t(), n, status: *status }));
-            }
-            Self::Unknown => history.write(&Entry::Info(NotAnswered { t: history.t(), n })),
-        }
+        let status = match self {
+            Self::Ok(status, _) | Self::Refused(status) => Some(*status),
+            Self::Unknown => None,
+        };
+        history.write_outcome(n, status, &self.json());
     }
 }
 
@@ -87,29 +84,4 @@ impl Api {
             _ => CallOutcome::Unknown,
         }
     }
-}
-
-/// Writes a success, with the job of the answer.
-pub(crate) fn write_ok(history: &History, n: u64, status: u16, answer: &Value) {
-    let name = answer["topic"].as_str().zip(answer["id"].as_str()).map(|(topic, id)| format!("{topic}/{id}"));
-    history.write(&Entry::Ok(Answered {
-        t: history.t(),
-        n,
-        status: Some(status),
-        job: name.as_deref(),
-        state: state(&answer["state"]),
-        due: millis(&answer["due_at"]),
-        deadline: millis(&answer["deadline"]),
-        in_flight_unknown: answer["in_flight"] == "unknown",
-    }));
-}
-
-pub(crate) fn state(name: &Value) -> Option<JobState> {
-    serde_json::from_value(name.clone()).ok()
-}
-
-/// A time in ms since 1970.
-pub(crate) fn millis(time: &Value) -> Option<u64> {
-    let time = time.as_str()?.parse::<jiff::Timestamp>().ok()?;
-    u64::try_from(time.as_millisecond()).ok()
 }

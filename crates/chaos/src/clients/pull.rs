@@ -6,15 +6,13 @@ use std::time::Duration;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use reqwest::Method;
-use ringback_testkit::history::{
-    Answered, Digest, Entry, Lease, NotAnswered, Rejected, Reserve, Settle, SettleKind,
-};
+use ringback_testkit::history::{Digest, Entry, Lease, Reserve, Settle, SettleKind, millis};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use super::Clients;
-use super::api::{CallOutcome, millis};
+use super::api::CallOutcome;
 
 /// The limit of a reserve, which waits for a second.
 const LIMIT: Duration = Duration::from_secs(4);
@@ -101,21 +99,7 @@ async fn settle(clients: &Clients, receipt: &str, kind: SettleKind) {
         let body = if kind == SettleKind::Renew { r#"{"ttr":"600ms"}"# } else { "{}" };
         let path = format!("/v1/receipts/{receipt}/{kind}");
         let outcome = clients.api.call(Method::POST, &path, Some(body.to_owned())).await;
-        let t = history.t();
-        history.write(&match &outcome {
-            CallOutcome::Ok(status, _) => Entry::Ok(Answered {
-                t,
-                n,
-                status: Some(*status),
-                job: None,
-                state: None,
-                due: None,
-                deadline: millis(&outcome.json()["deadline"]),
-                in_flight_unknown: false,
-            }),
-            CallOutcome::Refused(status) => Entry::Fail(Rejected { t, n, status: *status }),
-            CallOutcome::Unknown => Entry::Info(NotAnswered { t, n }),
-        });
+        outcome.write(history, n);
         if !outcome.is_unknown() {
             return;
         }

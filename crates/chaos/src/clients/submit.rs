@@ -7,11 +7,11 @@ use std::time::Duration;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use reqwest::Method;
-use ringback_testkit::history::{Digest, Entry, NotAnswered, Rejected, Submit};
+use ringback_testkit::history::{Digest, Entry, Submit, millis};
 use serde_json::Value;
 use tokio::time::sleep;
 
-use super::api::{CallOutcome, millis, write_ok};
+use super::api::CallOutcome;
 use super::{Clients, SHORT_POLICY, SUBMITTERS, SubmittedJob, TIMEOUT};
 
 /// How often a submit is repeated while its outcome is unknown.
@@ -173,16 +173,13 @@ async fn batch(clients: &Clients, requests: Vec<&Request>) {
     let outcome = clients.api.call(Method::POST, "/v1/jobs/batch", Some(body)).await;
     let answer = outcome.json();
     for (place, (n, request)) in numbers.into_iter().zip(&requests).enumerate() {
-        let history = &clients.history;
         let result = &answer["results"][place];
         let status = result["status"].as_u64().and_then(|status| u16::try_from(status).ok());
-        match (status, &outcome) {
-            (Some(status @ 200..300), _) => write_ok(history, n, status, &result["job"]),
-            (Some(status @ 400..500), _) => {
-                history.write(&Entry::Fail(Rejected { t: history.t(), n, status }));
+        match outcome {
+            CallOutcome::Refused(_) => outcome.write(&clients.history, n),
+            CallOutcome::Ok(..) | CallOutcome::Unknown => {
+                clients.history.write_outcome(n, status, &result["job"]);
             }
-            (None, CallOutcome::Refused(_)) => outcome.write(history, n),
-            _ => history.write(&Entry::Info(NotAnswered { t: history.t(), n })),
         }
         if let Some(known) = request.known(&result["job"]) {
             clients.add(known);

@@ -6,10 +6,10 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use reqwest::Method;
-use ringback_testkit::history::{Entry, JobState, Observed};
+use ringback_testkit::history::{Entry, JobState, Observed, state};
 use tokio::time::sleep;
 
-use crate::clients::{CallOutcome, Clients, SubmittedJob, state};
+use crate::clients::{CallOutcome, Clients, SubmittedJob};
 
 /// How many observers there are.
 pub(super) const OBSERVERS: u64 = 2;

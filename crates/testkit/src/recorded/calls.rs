@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use http::Method;
-use jiff::Timestamp;
 use reqwest::RequestBuilder;
 use ringback_wire::{PulledResponse, ReserveResponse};
 use serde_json::{Value, json};
 
 use super::{Recorded, RecordedJob, no_headers};
 use crate::history::{
-    Answered, Call, Digest, Entry, JobState, Lease, MoveCall, MoveKind, NotAnswered, Rejected, Reserve,
-    Settle, SettleKind, Submit,
+    Answered, Call, Digest, Entry, Lease, MoveCall, MoveKind, Reserve, Settle, SettleKind, Submit, millis,
 };
 
 /// How long a client waits for an answer.
@@ -44,18 +42,8 @@ impl Recorded {
     /// Writes the outcome of a job in a batch. Returns its status, or that of the whole batch.
     fn ended(&self, n: u64, whole: Option<u16>, result: &Value) -> Option<u16> {
         let own = result["status"].as_u64().and_then(|status| u16::try_from(status).ok());
-        let (t, status) = (self.history.t(), own.or(whole.filter(|status| *status >= 400)));
-        let name = result["job"]["topic"].as_str().zip(result["job"]["id"].as_str());
-        let name = name.map(|(topic, id)| format!("{topic}/{id}"));
-        self.history.write(&match status {
-            Some(status @ 200..300) => Entry::Ok(Answered {
-                job: name.as_deref(),
-                due: result["job"]["due_at"].as_str().map(millis),
-                ..answered(t, n, status)
-            }),
-            Some(status @ 400..500) => Entry::Fail(Rejected { t, n, status }),
-            _ => Entry::Info(NotAnswered { t, n }),
-        });
+        let status = own.or(whole.filter(|status| *status >= 400));
+        self.history.write_outcome(n, status, &result["job"]);
         status
     }
 
@@ -112,12 +100,12 @@ impl Recorded {
         self.history.write(&Entry::Reserve(Reserve { t: self.history.t(), n }));
         let request = with_json(self.http.post(format!("{api}/v1/topics/{topic}/reserve")), ask);
         let Some((200, text)) = self.answer(request).await else {
-            self.history.write(&Entry::Info(NotAnswered { t: self.history.t(), n }));
+            self.history.write_outcome(n, None, &Value::Null);
             return Vec::new();
         };
         let answer: ReserveResponse = serde_json::from_str(&text).expect("the answer to a reserve");
         let t = self.history.t();
-        self.history.write(&Entry::Ok(answered(t, n, 200)));
+        self.history.write(&Entry::Ok(Answered { t, n, status: Some(200), ..Answered::default() }));
         for job in &answer.jobs {
             self.history.write(&Entry::Lease(Lease {
                 t,
@@ -125,7 +113,7 @@ impl Recorded {
                 job: &format!("{}/{}", job.topic, job.id),
                 token: &job.receipt,
                 attempt: job.attempt,
-                deadline: millis(&job.deadline),
+                deadline: millis(&job.deadline.as_str().into()).expect("a time"),
                 body: Digest::of(job.body.as_ref().map_or("", |body| body.get()).as_bytes()),
             }));
         }
@@ -157,29 +145,11 @@ impl Recorded {
     /// Makes a call about one job, and writes its outcome.
     async fn call(&self, n: u64, request: RequestBuilder) -> Option<(u16, Value)> {
         let answer = self.answer(request).await;
-        let t = self.history.t();
-        let Some((status, text)) = answer else {
-            self.history.write(&Entry::Info(NotAnswered { t, n }));
-            return None;
-        };
-        let json: Value = serde_json::from_str(&text).unwrap_or_default();
-        match status {
-            200..=299 => {
-                let name = json["topic"].as_str().zip(json["id"].as_str());
-                let name = name.map(|(topic, id)| format!("{topic}/{id}"));
-                self.history.write(&Entry::Ok(Answered {
-                    job: name.as_deref(),
-                    state: json["state"].as_str().and_then(state),
-                    due: json["due_at"].as_str().map(millis),
-                    deadline: json["deadline"].as_str().map(millis),
-                    in_flight_unknown: json["in_flight"] == "unknown",
-                    ..answered(t, n, status)
-                }));
-            }
-            400..=499 => self.history.write(&Entry::Fail(Rejected { t, n, status })),
-            _ => self.history.write(&Entry::Info(NotAnswered { t, n })),
-        }
-        Some((status, json))
+        let json: Value =
+            answer.as_ref().and_then(|(_, text)| serde_json::from_str(text).ok()).unwrap_or_default();
+        let status = answer.map(|(status, _)| status);
+        self.history.write_outcome(n, status, &json);
+        status.map(|status| (status, json))
     }
 
     /// The status and the text of an answer that is complete.
@@ -192,18 +162,4 @@ impl Recorded {
 
 fn with_json(request: RequestBuilder, body: &Value) -> RequestBuilder {
     request.header("content-type", "application/json").body(body.to_string())
-}
-
-fn answered(t: u64, n: u64, status: u16) -> Answered<'static> {
-    Answered { t, n, status: Some(status), ..Answered::default() }
-}
-
-pub(super) fn state(name: &str) -> Option<JobState> {
-    serde_json::from_value(name.into()).ok()
-}
-
-/// A time of the API in milliseconds since 1970.
-pub(super) fn millis(text: &str) -> u64 {
-    let time: Timestamp = text.parse().unwrap_or_else(|error| panic!("{text} is not a time: {error}"));
-    u64::try_from(time.as_millisecond()).expect("it is after 1970")
 }

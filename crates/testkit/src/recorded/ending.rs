@@ -6,8 +6,7 @@ use ringback_wire::{CheckResponse, StatsResponse};
 use serde_json::Value;
 
 use super::Recorded;
-use super::calls::{millis, state};
-use crate::history::{Check, End, Entry, Final, Ledger};
+use crate::history::{Check, End, Entry, Final, Ledger, millis, state};
 use crate::stack::Stack;
 use crate::time::eventually;
 
@@ -50,8 +49,8 @@ impl Recorded {
         self.history.write(&Entry::Final(Final {
             t: self.history.t(),
             job: &format!("{}/{}", text("topic"), text("id")),
-            state: state(text("state")).unwrap_or_else(|| panic!("no state in {job}")),
-            due: Some(millis(text("at"))),
+            state: state(&job["state"]).unwrap_or_else(|| panic!("no state in {job}")),
+            due: millis(&job["at"]),
             attempts: number("attempts"),
             failures: number("failures"),
             reason: text("reason").into(),
