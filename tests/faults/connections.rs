@@ -7,9 +7,7 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use ringback_core::contract::{Options, Wake};
 use ringback_store::{Store, Wakes, settings};
-use ringback_testkit::{
-    Proxy, RedisCluster, RedisOptions, RedisServer, Sink, Stack, StackOptions,
-};
+use ringback_testkit::{Proxy, RedisCluster, RedisOptions, RedisServer, Sink, Stack, StackOptions};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{Answer, Reply, Role, Sink, Stack, StackOptions, eventually};
 use serde_json::{Value, json};
 
 use crate::sample_jobs::{SOON, TOPIC, with};
@@ -24,24 +24,34 @@ async fn start(stack: &Stack, action: &str, ask: &Value) -> String {
     let reply = stack.post(&format!("/v1/jobs/{action}"), ask).await;
     let answer = reply.expect(202);
     assert_eq!((&answer["action"], &answer["state"]), (&json!(action), &json!("running")));
+    location(&reply)
+}
+
+/// The path of the progress of an operation that was started.
+pub(super) fn location(reply: &Reply) -> String {
     let location = reply.header("location").expect("a location");
-    assert_eq!(location, format!("/v1/bulk/{}", answer["id"].as_str().expect("an id")));
+    assert_eq!(location, format!("/v1/bulk/{}", reply.expect(202)["id"].as_str().expect("an id")));
     location.to_owned()
 }
 
-async fn progress(stack: &Stack, location: &str) -> Value {
+pub(super) async fn progress(stack: &Stack, location: &str) -> Value {
     stack.get(location).await.expect(200)
 }
 
 /// Waits until an operation has ended, and returns how many jobs it has changed.
 async fn done(stack: &Stack, location: &str) -> u64 {
+    ended(stack, location).await["changed"].as_u64().expect("a number")
+}
+
+/// Waits until an operation has ended.
+pub(super) async fn ended(stack: &Stack, location: &str) -> Value {
     let ended = stack.wait_get(location, Duration::from_secs(60), |now| now["state"] == "done").await;
     assert!(ended["ended_at"].is_string(), "{ended}");
-    ended["changed"].as_u64().expect("a number")
+    ended
 }
 
 /// Waits until an operation has changed some jobs; they must be fewer than `most`.
-async fn begun(stack: &Stack, location: &str, most: u64) -> u64 {
+pub(super) async fn begun(stack: &Stack, location: &str, most: u64) -> u64 {
     let begun = stack.wait_get(location, SOON, |now| now["changed"].as_u64() > Some(0)).await;
     let now = begun["changed"].as_u64().expect("a number");
     assert!(now < most, "{now} are changed already");
@@ -162,17 +172,20 @@ async fn a_carrier_killed_in_the_middle_is_followed_by_another_and_each_job_is_r
     let jobs = jobs.map(|job| with(with(job, "url", sink.url("/hook")), "retry", json!({"delays": ["1h"]})));
     stack.batch(&jobs.collect::<Vec<_>>()).await;
     let location = start(&stack, "run", &json!({"filter": {"tag": "a"}, "rate": 300})).await;
-    begun(&stack, &location, 1500).await;
-    for _ in 0..3 {
-        for victim in 0..2 {
-            stack.carriers[victim].restart();
-            stack.carriers[victim].ready(SOON).await;
-        }
+    survives_kills(&mut stack, &sink, &location, 1500).await;
+}
+
+/// Kills the two carriers in turn, so that one is there at any time, while an operation sends each job once.
+pub(super) async fn survives_kills(stack: &mut Stack, sink: &Sink, location: &str, jobs: usize) {
+    begun(stack, location, jobs as u64).await;
+    for victim in [0, 1, 0, 1, 0, 1] {
+        stack.carriers[victim].restart();
+        stack.carriers[victim].ready(SOON).await;
     }
-    assert_eq!(done(&stack, &location).await, 1500);
-    sink.wait_for(1500, SOON).await;
+    assert_eq!(done(stack, location).await, jobs as u64);
+    sink.wait_for(jobs, SOON).await;
     let counts = sink.counts();
-    assert_eq!((counts.len(), counts.values().max()), (1500, Some(&1)));
+    assert_eq!((counts.len(), counts.values().max()), (jobs, Some(&1)));
 }
 
 #[tokio::test]

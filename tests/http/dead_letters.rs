@@ -7,6 +7,7 @@ use http::Method;
 use ringback_testkit::{Answer, Reply, Role, Sink, Stack, StackOptions, eventually, now};
 use serde_json::{Value, json};
 
+use super::bulk::{begun, ended, location, progress, survives_kills};
 use crate::sample_jobs::{SOON, TOPIC, job, time, with};
 
 /// Where dead jobs of the usual topic are revived.
@@ -38,25 +39,7 @@ async fn revive(stack: &Stack, ask: Value) -> String {
     let reply = stack.post(REVIVE, &ask).await;
     let answer = reply.expect(202);
     assert_eq!((&answer["filter"]["topic"], &answer["rate"]), (&json!(TOPIC), &ask["rate"]));
-    let location = reply.header("location").expect("a location");
-    assert_eq!(location, format!("/v1/bulk/{}", answer["id"].as_str().expect("an id")));
-    location.to_owned()
-}
-
-async fn progress(stack: &Stack, location: &str) -> Value {
-    stack.get(location).await.expect(200)
-}
-
-async fn wait_done(stack: &Stack, location: &str) -> Value {
-    stack.wait_get(location, Duration::from_secs(60), |now| now["state"] == "done").await
-}
-
-/// Waits until a bulk operation has revived some jobs; they must be fewer than `most`.
-async fn wait_begun(stack: &Stack, location: &str, most: u64) -> u64 {
-    let begun = stack.wait_get(location, SOON, |now| now["changed"].as_u64() > Some(0)).await;
-    let now = begun["changed"].as_u64().expect("a number");
-    assert!(now < most, "{now} are revived already");
-    now
+    location(&reply)
 }
 
 #[tokio::test]
@@ -139,7 +122,7 @@ async fn many_dead_jobs_are_revived_at_their_rate_and_delivered() {
         stack.import(&[jobs, many(3, "lost")].concat()).await;
         let began = now();
         let location = revive(&stack, json!({"reason": "gone", "rate": 400})).await;
-        let done = wait_done(&stack, &location).await;
+        let done = ended(&stack, &location).await;
         assert!(now() >= began + Duration::from_millis(900), "400 at 400 a second take a second: {done}");
         assert_eq!((&done["changed"], &done["filter"]["reason"]), (&json!(400), &json!("gone")));
         assert!(time(&done["ended_at"]) >= time(&done["started_at"]));
@@ -171,7 +154,7 @@ async fn what_dies_after_the_call_is_not_revived_and_nothing_is_twice() {
     stack.import(&jobs).await;
     let location = revive(&stack, json!({"rate": 1000})).await;
     // Each dies again at once, while the bulk operation goes on.
-    assert_eq!(wait_done(&stack, &location).await["changed"], 800);
+    assert_eq!(ended(&stack, &location).await["changed"], 800);
     stack.wait_count("dead", 800, SOON).await;
     assert_eq!(sink.seen(), 800);
 }
@@ -184,7 +167,7 @@ async fn a_bulk_revive_waits_for_a_carrier() {
     let still = progress(&stack, &location).await;
     assert_eq!((&still["state"], &still["changed"]), (&json!("running"), &json!(0)));
     stack.add(Role::Carrier).await;
-    assert_eq!(wait_done(&stack, &location).await["changed"], 50);
+    assert_eq!(ended(&stack, &location).await["changed"], 50);
     assert_eq!(stack.count_in("ready").await, 50);
     stack.carriers[0]
         .wait_metric(r#"ringback_carrier_changed_jobs_total{action="revive"}"#, 50.0, SOON)
@@ -200,19 +183,7 @@ async fn a_carrier_killed_in_the_middle_is_followed_by_another_and_each_job_is_r
         many(1500, "gone").into_iter().map(|job| with(job, "url", sink.url("/hook"))).collect();
     stack.import(&jobs).await;
     let location = revive(&stack, json!({"rate": 300})).await;
-    wait_begun(&stack, &location, 1500).await;
-    // Whoever holds it: both in turn, and one is there at any time.
-    for _ in 0..3 {
-        for victim in 0..2 {
-            stack.carriers[victim].restart();
-            stack.carriers[victim].ready(SOON).await;
-        }
-    }
-    let done = wait_done(&stack, &location).await;
-    assert_eq!(done["changed"], 1500);
-    sink.wait_for(1500, SOON).await;
-    let counts = sink.counts();
-    assert_eq!((counts.len(), counts.values().max()), (1500, Some(&1)));
+    survives_kills(&mut stack, &sink, &location, 1500).await;
 }
 
 #[tokio::test]
@@ -223,10 +194,10 @@ async fn a_bulk_revive_goes_on_after_its_process_was_killed_and_started_again() 
         .import(&many(900, "gone").into_iter().map(|job| with(job, "url", Value::Null)).collect::<Vec<_>>())
         .await;
     let location = revive(&stack, json!({"rate": 300})).await;
-    wait_begun(&stack, &location, 900).await;
+    begun(&stack, &location, 900).await;
     stack.ups[0].restart();
     stack.ready(SOON).await;
-    assert_eq!(wait_done(&stack, &location).await["changed"], 900);
+    assert_eq!(ended(&stack, &location).await["changed"], 900);
     assert_eq!((stack.count_in("ready").await, stack.count_in("dead").await), (900, 0));
 }
 
@@ -236,16 +207,16 @@ async fn a_stopped_bulk_operation_revives_no_more_and_several_go_on_at_once() {
     stack.import(&[many(500, "gone"), many(500, "lost")].concat()).await;
     let slow = revive(&stack, json!({"reason": "gone", "rate": 50})).await;
     let fast = revive(&stack, json!({"reason": "lost", "rate": 5000})).await;
-    wait_begun(&stack, &slow, 500).await;
+    begun(&stack, &slow, 500).await;
     let stopped = stack.delete(&slow).await.json();
     assert_eq!(stopped["state"], "stopped");
     let revived = stopped["changed"].as_u64().expect("a number");
-    assert_eq!(wait_done(&stack, &fast).await["changed"], 500);
+    assert_eq!(ended(&stack, &fast).await["changed"], 500);
     assert_eq!(progress(&stack, &slow).await, stopped);
     assert_eq!(stack.count_in("dead").await, 500 - revived);
     // What it has left is for another call.
     let rest = revive(&stack, json!({"reason": "gone", "rate": 5000})).await;
-    assert_eq!(wait_done(&stack, &rest).await["changed"], 500 - revived);
+    assert_eq!(ended(&stack, &rest).await["changed"], 500 - revived);
     assert_eq!(stack.delete(&fast).await.json()["state"], "done");
 }
 
