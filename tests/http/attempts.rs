@@ -10,12 +10,6 @@ fn at_once(retries: usize) -> Value {
     json!({"delays": vec!["10ms"; retries], "jitter": 0})
 }
 
-async fn attempts(stack: &Stack, id: &str) -> Vec<Value> {
-    let reply = stack.get(&format!("/v1/jobs/{TOPIC}/{id}/attempts")).await;
-    assert_eq!(reply.status, 200, "{}", reply.json());
-    reply.json()["items"].as_array().expect("items").clone()
-}
-
 fn each<'a>(items: &'a [Value], field: &str) -> Vec<&'a Value> {
     items.iter().map(|item| &item[field]).collect()
 }
@@ -34,7 +28,7 @@ async fn the_log_of_a_dead_job_shows_each_attempt_and_its_response() {
     let dead = stack.wait_state(TOPIC, "dies", "dead", SOON).await;
 
     // With the outcome, the attempt can be seen.
-    let items = attempts(&stack, "dies").await;
+    let items = stack.attempts(TOPIC, "dies").await;
     assert_eq!(each(&items, "attempt"), [1, 2, 3, 4], "{items:?}");
     assert_eq!(each(&items, "status"), [&json!(500), &json!(503), &Value::Null, &json!(502)]);
     assert_eq!(each(&items, "error"), [&Value::Null, &Value::Null, &json!("broken"), &Value::Null]);
@@ -65,8 +59,8 @@ async fn a_success_is_logged_only_after_a_failure_and_an_unknown_job_has_no_log(
         stack.accept(&with(job(&sink, id), "retry", at_once(3))).await;
         stack.wait_state(TOPIC, id, "done", SOON).await;
     }
-    assert_eq!(attempts(&stack, "first").await, [Value::Null; 0]);
-    let items = attempts(&stack, "second").await;
+    assert_eq!(stack.attempts(TOPIC, "first").await, [Value::Null; 0]);
+    let items = stack.attempts(TOPIC, "second").await;
     assert_eq!(each(&items, "status"), [500, 201]);
     assert_eq!((&items[0]["answer"], &items[1]["answer"]), (&Value::Null, &json!("at last")));
     let reply = stack.get(&format!("/v1/jobs/{TOPIC}/nobody/attempts")).await;
@@ -82,7 +76,7 @@ async fn a_time_out_is_logged_by_its_class_and_how_long_it_took() {
     let sent = with(with(job(&sink, "slow"), "retry", json!({"preset": "none"})), "timeout", "150ms");
     stack.accept(&sent).await;
     stack.wait_state(TOPIC, "slow", "dead", SOON).await;
-    let items = attempts(&stack, "slow").await;
+    let items = stack.attempts(TOPIC, "slow").await;
     assert_eq!((items.len(), &items[0]["error"]), (1, &json!("timeout")), "{items:?}");
     assert!(items[0]["duration_ms"].as_u64().is_some_and(|ms| ms >= 150), "{items:?}");
 }
@@ -96,13 +90,13 @@ async fn all_attempts_are_logged_or_none_as_it_is_set() {
         stack.accept(&job(&sink, "done")).await;
         stack.wait_state(TOPIC, "done", "done", SOON).await;
         assert_eq!(
-            each(&attempts(&stack, "done").await, "status"),
+            each(&stack.attempts(TOPIC, "done").await, "status"),
             logged.iter().collect::<Vec<&i32>>(),
             "{setting}"
         );
         stack.accept(&with(job(&sink, "fails"), "retry", json!({"preset": "none"}))).await;
         stack.wait_state(TOPIC, "fails", "dead", SOON).await;
-        assert_eq!(attempts(&stack, "fails").await.len(), logged.len(), "{setting}");
+        assert_eq!(stack.attempts(TOPIC, "fails").await.len(), logged.len(), "{setting}");
     }
 }
 
@@ -120,7 +114,7 @@ async fn settles_by_consumers_and_expired_leases_are_logged() {
     stack.reserve_one(TOPIC, &json!({"ttr": "1s", "wait": "10s"})).await;
     settle(&stack, "release", json!({})).await;
     settle(&stack, "bury", json!({"reason": "unwanted", "error": "no printer"})).await;
-    let items = attempts(&stack, "pull").await;
+    let items = stack.attempts(TOPIC, "pull").await;
     assert_eq!(each(&items, "attempt"), [1, 2, 4], "a release is not a failure: {items:?}");
     assert_eq!(each(&items, "error"), ["out of paper", "lease ran out", "no printer"]);
     assert_eq!(each(&items, "by"), ["consumer"; 3]);
@@ -137,7 +131,7 @@ async fn settles_by_consumers_are_logged_by_the_policy_of_the_topic() {
         settle(&stack, "retry", json!({})).await;
         settle(&stack, "retry", json!({"delay": "10ms"})).await;
         settle(&stack, "bury", json!({})).await;
-        let items = attempts(&stack, logging).await;
+        let items = stack.attempts(TOPIC, logging).await;
         assert_eq!(each(&items, "attempt"), logged, "{items:?}");
     }
 }
@@ -156,7 +150,7 @@ async fn a_store_that_is_nearly_full_keeps_no_attempts_and_loses_no_outcome() {
     let used = stack.redis().used_memory().await;
     stack.redis().limit_memory(used * 10 / 9).await;
     stack.wait_state(TOPIC, "after", "dead", SOON).await;
-    assert_eq!(attempts(&stack, "before").await.len(), 1);
-    assert_eq!(attempts(&stack, "after").await, [Value::Null; 0]);
+    assert_eq!(stack.attempts(TOPIC, "before").await.len(), 1);
+    assert_eq!(stack.attempts(TOPIC, "after").await, [Value::Null; 0]);
     stack.notifiers[0].wait_metric("ringback_notifier_unlogged_attempts_total", 1.0, SOON).await;
 }

@@ -48,15 +48,15 @@ async fn a_job_can_be_cancelled_until_it_is_done() {
     for (id, _, state) in in_flight {
         stack.wait_state(TOPIC, id, state, SOON).await;
     }
-    for (id, status) in [("succeeds", 409), ("nobody", 404)] {
-        let (found, problem) = stack.cancel(TOPIC, id).await;
-        assert_eq!((found, &problem["status"]), (status, &json!(status)), "{problem}");
-    }
 
     // Due after the others would have been.
     stack.accept(&with(job(&sink, "after"), "delay", "1600ms")).await;
     sink.wait_for_job("after", 1, SOON).await;
     stack.wait_state(TOPIC, "after", "done", SOON).await;
+    for (id, status) in [("after", 409), ("succeeds", 409), ("nobody", 404)] {
+        let (found, problem) = stack.cancel(TOPIC, id).await;
+        assert_eq!((found, &problem["status"]), (status, &json!(status)), "{problem}");
+    }
     for (id, arrivals) in [("delayed", 0), ("fails", 1), ("dies", 1), ("succeeds", 1), ("fails-later", 1)] {
         assert_eq!(sink.arrivals_of(id).len(), arrivals, "{id}");
     }

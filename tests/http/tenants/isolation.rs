@@ -74,6 +74,11 @@ async fn furnish(stack: &Stack, caller: &Caller, sink: &Sink, only: &str) -> Vec
         let path = format!("/v1/jobs/{topic}/failed");
         caller.wait_get(stack, &path, |job| job["state"] == "dead").await;
     }
+    // The notifier reports a destination that fails a little later.
+    let is_known = |all: &Value| {
+        all["items"].as_array().is_some_and(|items| items.iter().any(|one| one["failing"]["attempts"] == 2))
+    };
+    caller.wait_get(stack, "/v1/destinations", is_known).await;
     let none = json!({"reason": "none-has-it"});
     let revive = format!("/v1/topics/{own}/dead/revive");
     let bulk = caller.post(stack, &revive, &none).await.expect(202);
