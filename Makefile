@@ -52,7 +52,7 @@ soak: ## The long forms of the tests, and chaos for an hour or for SECONDS=; ONL
 	cargo build --locked --workspace --bins
 	@SOAK_SECONDS=$(or $(SECONDS),3600) SOAK_ONLY='$(ONLY)' .ci/soak
 
-openapi-tools: ## Install schemathesis and redocly below target/: with them, the tests check the OpenAPI document too
+openapi-tools: ## Install schemathesis, redocly and two generators of clients below target/: with them, the tests check the OpenAPI document too
 	@deploy/local/openapi-tools.sh
 
 guard: ## Run only the tests of what a job costs in calls, memory, allocations and instructions; print the figures

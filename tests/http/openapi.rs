@@ -7,6 +7,7 @@ mod cases;
 mod edges;
 mod examples;
 mod exceptions;
+mod generators;
 mod operation;
 mod patterns;
 mod schema;

@@ -6,7 +6,7 @@ use ringback_core::clock::Timestamp;
 use ringback_core::duration::format_duration;
 use ringback_core::hex::Hex;
 use ringback_core::job::{Body, CallbackMethod, DEFAULT_TTR};
-use ringback_wire::{EndedJobResponse, LastResponse, RequestDetails};
+use ringback_wire::{EndedJobDetails, LastAttemptDetails, RequestDetails};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
@@ -26,10 +26,10 @@ impl EndedJobRow {
     }
 
     /// The answer, with the log of attempts and with what was submitted if they were read.
-    pub fn answer(self, with_attempts: bool, with_request: bool) -> EndedJobResponse {
+    pub fn answer(self, with_attempts: bool, with_request: bool) -> EndedJobDetails {
         let time = |ms: i64| time(ms).to_string();
         let request = with_request.then(|| self.shown_request()).flatten();
-        EndedJobResponse {
+        EndedJobDetails {
             state: self.state,
             reason: self.reason,
             finished_at: time(self.finished_at),
@@ -38,7 +38,7 @@ impl EndedJobRow {
             due_at: time(self.due_at),
             attempts: self.attempts,
             failures: self.failures,
-            last: self.last_at.map(|at| LastResponse {
+            last: self.last_at.map(|at| LastAttemptDetails {
                 at: time(at),
                 status: self.last_status,
                 error: self.last_error,

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 use ringback_core::clock::millis;
 use ringback_core::contract::{ArchivedJob, Attempt};
 use ringback_core::job::Delivery;
-use ringback_wire::{AttemptResponse, RequestDetails};
+use ringback_wire::{LoggedAttempt, RequestDetails};
 use serde::{Deserialize, Serialize};
 
 /// An end of a job. Times are in milliseconds since 1970. No text has a NUL, which databases refuse.
@@ -148,7 +148,7 @@ fn request(mut delivery: Delivery) -> String {
 }
 
 fn log(attempts: impl Iterator<Item = Attempt>) -> String {
-    let items: Vec<_> = attempts.map(AttemptResponse::from).collect();
+    let items: Vec<_> = attempts.map(LoggedAttempt::from).collect();
     clean_json(serde_json::to_string(&items).unwrap_or_else(|_| "[]".to_owned()))
 }
 

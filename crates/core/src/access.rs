@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 pub use self::quota::{MAX_JOBS_PER_SECOND, MAX_QUOTA_JOBS, MAX_QUOTAS, Quota, QuotaOf};
 use crate::clock::Timestamp;
@@ -24,10 +25,11 @@ pub const MAX_KEYS: usize = 1000;
 pub const MAX_ENTRIES: usize = 32;
 
 /// What a key allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
+#[schema(as = KeyScope)]
 pub enum Scope {
     /// To submit jobs, and to cancel, reschedule and run them.
     Submit,

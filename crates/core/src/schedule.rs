@@ -14,6 +14,7 @@ pub use key::{ScheduleId, ScheduleKey};
 pub use plan::{MAX_MISSED, ON_TIME, Plan};
 use serde::{Deserialize, Serialize};
 pub use stored::UnreadableSchedule;
+use utoipa::ToSchema;
 
 use crate::clock::{Timestamp, millis, millis_up};
 use crate::job::{
@@ -85,10 +86,11 @@ impl Rule {
 }
 
 /// What becomes of firings that were missed because no carrier was there.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[derive(strum::Display, strum::EnumString, strum::VariantArray, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
+#[schema(as = MissedFirings)]
 pub enum Missed {
     /// Nothing.
     Skip,
@@ -100,10 +102,11 @@ pub enum Missed {
 }
 
 /// What happens at a time of the schedule while the job of its last firing has not ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[derive(strum::Display, strum::EnumString, strum::VariantArray, strum::VariantNames)]
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
+#[schema(as = OverlapRule)]
 pub enum Overlap {
     #[default]
     Allow,

@@ -1,12 +1,14 @@
 //! The states of a job. The transitions between them are in docs/concepts/life-of-a-job.md.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The state of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
+#[schema(as = JobState)]
 pub enum State {
     /// Waiting for its due time.
     Delayed,

@@ -19,6 +19,7 @@ pub struct JobResponse {
     /// Its id.
     pub id: String,
     /// `delayed`, `ready`, `reserved`, `done`, `dead` or `cancelled`.
+    #[schema(value_type = ringback_core::state::State)]
     pub state: String,
     /// When it is, or was last, due.
     #[schema(format = DateTime)]
@@ -32,7 +33,7 @@ pub struct JobResponse {
     pub failures: u32,
     /// The last failed attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last: Option<LastResponse>,
+    pub last: Option<LastAttemptDetails>,
     /// Why it is dead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -51,7 +52,7 @@ pub struct JobResponse {
 /// A failed attempt: `status` if there was a response, `error` if there was none or its body was not the
 /// expected one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct LastResponse {
+pub struct LastAttemptDetails {
     /// When it was sent.
     #[schema(format = DateTime)]
     pub at: String,
@@ -65,7 +66,7 @@ pub struct LastResponse {
     pub duration_ms: u64,
 }
 
-impl From<LastAttempt> for LastResponse {
+impl From<LastAttempt> for LastAttemptDetails {
     fn from(last: LastAttempt) -> Self {
         Self {
             at: last.at.to_string(),
@@ -86,7 +87,7 @@ impl From<Job> for JobResponse {
             created_at: job.created.to_string(),
             attempts: job.attempts,
             failures: job.failures,
-            last: job.last.map(LastResponse::from),
+            last: job.last.map(LastAttemptDetails::from),
             reason: job.reason,
             tags: job.tags.to_vec(),
             paused_by: Vec::new(),
@@ -144,6 +145,7 @@ pub struct CancelResponse {
     /// The job's id.
     pub id: String,
     /// `cancelled`, or `reserved` while it is being delivered.
+    #[schema(value_type = ringback_core::state::State)]
     pub state: String,
     /// `true` while a delivery is under way; `"unknown"` if a delivery began and was never settled, so that
     /// it may still be under way.
@@ -170,35 +172,35 @@ pub struct StatsResponse {
     /// How many topics had a job or are paused; on Redis at most the 10,000 latest of each shard count.
     pub topics: u64,
     /// Lateness of deliveries over the last five minutes.
-    pub lateness_ms: LatenessResponse,
+    pub lateness_ms: LatenessSummary,
     /// Tombstones of ended jobs.
-    pub tombstones: TombstonesResponse,
+    pub tombstones: TombstoneCounts,
     /// Dead-letter notices that are not published yet.
-    pub outbox: OutboxResponse,
-    /// The ends of jobs that wait for the archive; absent if there never was one.
+    pub outbox: OutboxCounts,
+    /// The ended jobs that wait for the archive; absent if there never was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive: Option<ArchiveResponse>,
     /// Where jobs are kept.
-    pub store: StoreResponse,
+    pub store: StoreDetails,
 }
 
 /// Tombstones of ended jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct TombstonesResponse {
+pub struct TombstoneCounts {
     /// How many were evicted before their retention ended, because there was no room.
     pub tombstones_evicted_early: u64,
 }
 
 /// Dead-letter notices that are not published yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct OutboxResponse {
+pub struct OutboxCounts {
     /// Dead letters that a carrier has not handled yet, whether or not they need a notice. 0 at rest.
     pub deaths: u64,
 }
 
 /// Lateness from due to sent, in milliseconds; null if nothing was sent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct LatenessResponse {
+pub struct LatenessSummary {
     /// The median.
     pub p50: Option<f64>,
     /// The 99th percentile.
@@ -209,7 +211,7 @@ pub struct LatenessResponse {
 
 /// Where jobs are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct StoreResponse {
+pub struct StoreDetails {
     /// `redis`, `redis-sentinel`, `redis-cluster` or `embedded`.
     pub kind: String,
     /// How durable it is: `disk`, `everysec`, `memory` or `unknown`.

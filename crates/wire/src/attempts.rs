@@ -11,13 +11,13 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AttemptsResponse {
     /// At most 20, the newest last.
-    pub items: Vec<AttemptResponse>,
+    pub items: Vec<LoggedAttempt>,
 }
 
 /// One attempt: `status` if there was a response, `error` if there was none or its body was not the
 /// expected one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct AttemptResponse {
+pub struct LoggedAttempt {
     /// Its number, from 1. A missing number was not logged.
     pub attempt: u32,
     /// When it was sent; for a pull job when it was reserved.
@@ -41,7 +41,7 @@ pub struct AttemptResponse {
     pub by: String,
 }
 
-impl From<Attempt> for AttemptResponse {
+impl From<Attempt> for LoggedAttempt {
     fn from(attempt: Attempt) -> Self {
         let (answer, answer_base64) = shown(&attempt.answer);
         Self {
@@ -81,7 +81,7 @@ fn text(start: &[u8]) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn answered(bytes: &[u8]) -> AttemptResponse {
+    fn answered(bytes: &[u8]) -> LoggedAttempt {
         Attempt { answer: bytes.to_vec().into(), ..Attempt::default() }.into()
     }
 
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn absent_values_are_left_out() {
-        let json = serde_json::to_string(&AttemptResponse::from(Attempt::default())).unwrap();
+        let json = serde_json::to_string(&LoggedAttempt::from(Attempt::default())).unwrap();
         assert_eq!(json, r#"{"attempt":0,"at":"1970-01-01T00:00:00.000Z","duration_ms":0,"by":""}"#);
     }
 }

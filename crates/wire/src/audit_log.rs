@@ -45,7 +45,7 @@ pub struct AuditLogEntry {
     pub before: Option<Value>,
     /// What it is after, likewise.
     pub after: Option<Value>,
-    /// How many jobs or ends of jobs the call has changed, if it may change many.
+    /// How many jobs, ended ones included, the call has changed, if it may change many.
     pub count: Option<u64>,
     /// `done`, or `unknown` if the call may have taken effect.
     pub outcome: AuditLogOutcome,

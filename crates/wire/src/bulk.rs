@@ -12,7 +12,7 @@ use super::dead::{DEFAULT_RATE, rate};
 use super::fields::due::due;
 use super::fields::object::{Fields, Mistakes, open_or_empty, read};
 use super::fields::values::{object, parsed};
-use super::filter::{FilterResponse, parse};
+use super::filter::{FilterDetails, parse};
 use super::problem::Problem;
 
 /// The most jobs that a dry run shows.
@@ -135,10 +135,13 @@ pub struct BulkResponse {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     /// `cancel`, `run`, `revive`, `reschedule` or `purge`.
+    #[schema(value_type = BulkVerb)]
     pub action: String,
     /// Which jobs it changes, of those that were created before it began. Empty for all.
-    pub filter: FilterResponse,
+    #[schema(value_type = crate::schema::FilterFields)]
+    pub filter: FilterDetails,
     /// `running`, `done` or `stopped`.
+    #[schema(value_type = ringback_core::contract::BulkState)]
     pub state: String,
     /// How many jobs it has changed so far. A reserved job counts once its cancel is requested.
     pub changed: u64,
@@ -172,13 +175,13 @@ impl From<&Bulk> for BulkResponse {
     fn from(bulk: &Bulk) -> Self {
         let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
         let (filter, action, died) = match &bulk.target {
-            BulkTarget::Jobs(filter, action) => (FilterResponse::from(&**filter), *action, (None, None)),
+            BulkTarget::Jobs(filter, action) => (FilterDetails::from(&**filter), *action, (None, None)),
             BulkTarget::Dead(filter) => {
-                let answer = FilterResponse {
+                let answer = FilterDetails {
                     topic: Some(filter.topic.to_string()),
                     state: Some(State::Dead.to_string()),
                     reason: filter.reason.clone(),
-                    ..FilterResponse::default()
+                    ..FilterDetails::default()
                 };
                 (answer, BulkAction::Revive, (time(filter.after), time(filter.before)))
             }
@@ -231,7 +234,7 @@ mod tests {
         let json = format!(r#"{{"filter":{filter},"rate":7,"dry_run":true}}"#);
         let asked = BulkAsk::parse(BulkVerb::Revive, json.as_bytes(), NOW).unwrap();
         assert_eq!((asked.action, asked.rate, asked.is_dry_run), (BulkAction::Revive, 7, true));
-        let shown = serde_json::to_string(&FilterResponse::from(&asked.filter)).unwrap();
+        let shown = serde_json::to_string(&FilterDetails::from(&asked.filter)).unwrap();
         let written = filter.replace("H:8080", "h:8080").replace("Z\"", ".000Z\"");
         assert_eq!(shown, written);
     }

@@ -18,7 +18,7 @@ pub struct CheckResponse {
     /// Whether every job was judged, there is no damage, or all of it is repaired, and no loss waits to be accepted.
     pub clean: bool,
     /// The first hundred findings.
-    pub findings: Vec<FindingResponse>,
+    pub findings: Vec<CheckFinding>,
     /// The number of all findings.
     pub found: u64,
     /// How many of them this call has repaired.
@@ -41,12 +41,12 @@ pub struct CheckResponse {
     pub duration_ms: u64,
     /// A loss of accepted jobs that was noticed and has to be accepted before submits are taken again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub loss: Option<LossResponse>,
+    pub loss: Option<JobLoss>,
 }
 
 /// Accepted jobs that the store has lost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct LossResponse {
+pub struct JobLoss {
     /// The `run_id` of the store's server as it runs without the jobs. It names the loss.
     pub run_id: String,
     /// How many jobs are lost, as far as the API processes know.
@@ -68,7 +68,7 @@ impl From<ClockGap> for ClockResponse {
     }
 }
 
-impl From<Loss> for LossResponse {
+impl From<Loss> for JobLoss {
     fn from(Loss { run_id, jobs }: Loss) -> Self {
         Self { run_id, jobs }
     }
@@ -76,7 +76,7 @@ impl From<Loss> for LossResponse {
 
 /// One piece of damage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct FindingResponse {
+pub struct CheckFinding {
     /// `unindexed`, `tag`, `turn`, `moment`, `schedule`, `ledger`, `lane_count`, `topic`, `attempts`, `run`, `body`,
     /// `lane` or `unreadable`.
     pub kind: String,
@@ -94,7 +94,7 @@ pub struct FindingResponse {
     pub repaired: bool,
 }
 
-impl From<Finding> for FindingResponse {
+impl From<Finding> for CheckFinding {
     fn from(finding: Finding) -> Self {
         let Finding { kind, shard, topic, id, detail, is_repaired } = finding;
         let (kind, shard) = (kind.to_string(), shard.number());
@@ -110,13 +110,13 @@ impl CheckResponse {
             found: check.total(),
             repaired: check.repaired,
             checked: check.checked,
-            loss: check.loss.clone().map(LossResponse::from),
+            loss: check.loss.clone().map(JobLoss::from),
             stale: check.stale,
             shards: check.shards,
             compared: check.compared,
             unverified: check.unverified,
             missing: check.missing,
-            findings: check.findings.into_iter().map(FindingResponse::from).collect(),
+            findings: check.findings.into_iter().map(CheckFinding::from).collect(),
             duration_ms: millis(duration),
         }
     }

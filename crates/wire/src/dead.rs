@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::answer::JobResponse;
-use super::effective::EffectiveResponse;
+use super::effective::EffectiveSettings;
 use super::fields::due::time;
 use super::fields::object::{Fields, Mistakes, read, read_or_empty};
 use super::fields::values::{REASON, parsed, reason};
@@ -17,7 +17,7 @@ use super::request::RequestDetails;
 
 /// A dead job, with its request if that was asked for.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct DeadJobResponse {
+pub struct DeadJobDetails {
     /// The job.
     #[serde(flatten)]
     pub job: JobResponse,
@@ -30,10 +30,10 @@ pub struct DeadJobResponse {
     pub request: Option<Box<RequestDetails>>,
     /// With `include=request`: the settings of its next attempt, if it is revived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effective: Option<Box<EffectiveResponse>>,
+    pub effective: Option<Box<EffectiveSettings>>,
 }
 
-impl DeadJobResponse {
+impl DeadJobDetails {
     /// A job that died at this time, with its request if that is there.
     pub fn new(job: Job, died: Timestamp, inspection: Option<Inspection>) -> Self {
         let (request, effective) = Inspection::split(inspection);
@@ -43,9 +43,9 @@ impl DeadJobResponse {
 
 /// A page of dead jobs, in the order of death. It may be empty although there are more pages.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct DeadPageResponse {
+pub struct DeadJobsResponse {
     /// The jobs.
-    pub items: Vec<DeadJobResponse>,
+    pub items: Vec<DeadJobDetails>,
     /// The cursor of the next page; null on the last page. Opaque.
     pub next: Option<String>,
 }

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 /// An origin of callback URLs with its jobs, or a paused destination without jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct DestinationResponse {
+pub struct DestinationDetails {
     /// The host, in lower case and ASCII; an IPv6 address is in brackets.
     pub host: String,
     /// The port, also where it is the scheme's own; null for a paused destination without jobs whose pause is for all
@@ -30,14 +30,14 @@ pub struct DestinationResponse {
     /// operator for all tenants.
     pub pauses: Vec<String>,
     /// How it fails; null if it does not, as far as is known. Notifiers report it every five seconds.
-    pub failing: Option<FailingResponse>,
+    pub failing: Option<FailureDetails>,
 }
 
 /// How callbacks to an origin fail: from the first failed attempt on, until one succeeds and none has failed for ten
 /// seconds, or until a week after the last attempt. An answer of 410 is not a failure of the destination. With the key
 /// of a tenant, these are the attempts for its jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct FailingResponse {
+pub struct FailureDetails {
     /// When the first of these attempts failed.
     #[schema(format = DateTime)]
     pub since: String,
@@ -56,7 +56,7 @@ pub struct FailingResponse {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DestinationsResponse {
     /// The destinations.
-    pub items: Vec<DestinationResponse>,
+    pub items: Vec<DestinationDetails>,
     /// The cursor of the next page; null on the last page. Opaque.
     pub next: Option<String>,
 }
@@ -99,13 +99,13 @@ impl DestinationLine {
 impl DestinationsResponse {
     /// The page for a caller of this scope.
     pub fn new(page: &DestinationPage, scope: &TenantScope) -> Self {
-        let item = |(place, counts)| DestinationResponse::new(place, counts, page, scope);
+        let item = |(place, counts)| DestinationDetails::new(place, counts, page, scope);
         let items = page.items.iter().map(item).collect();
         Self { items, next: page.next.as_ref().map(ToString::to_string) }
     }
 }
 
-impl DestinationResponse {
+impl DestinationDetails {
     fn new(
         place: &DestinationPlace,
         counts: &DestinationCounts,
@@ -130,12 +130,12 @@ impl DestinationResponse {
             dead: counts.dead,
             paused,
             pauses,
-            failing: page.failing.get(place).map(FailingResponse::from),
+            failing: page.failing.get(place).map(FailureDetails::from),
         }
     }
 }
 
-impl From<&Failures> for FailingResponse {
+impl From<&Failures> for FailureDetails {
     fn from(failures: &Failures) -> Self {
         Self {
             since: failures.since().to_string(),

@@ -31,7 +31,7 @@ pub enum SetBy {
 
 /// The settings of a job's next attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct EffectiveResponse {
+pub struct EffectiveSettings {
     /// The URL that an attempt is sent to. It was fixed at the submit: if it came from the topic's policy, it
     /// is that of the policy at that time. Absent for a pull job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ pub struct EffectiveValue {
     pub value: String,
 }
 
-impl EffectiveResponse {
+impl EffectiveSettings {
     /// The settings of a job of this topic under its policy. `retry` are the retries of the installation.
     pub fn new(
         topic: &Topic,
@@ -181,9 +181,9 @@ mod tests {
         let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None, tenant: None };
         let job = parse_job(format!(r#"{{"id":"i",{job}}}"#).as_bytes(), defaults).unwrap();
         let policy = policy.map(|json| parse_policy(json.as_bytes()).unwrap());
-        let answer = EffectiveResponse::new(&job.key.topic, &job.delivery, policy.as_ref(), retry);
+        let answer = EffectiveSettings::new(&job.key.topic, &job.delivery, policy.as_ref(), retry);
         let text = serde_json::to_string(&answer).unwrap();
-        assert_eq!(serde_json::from_str::<EffectiveResponse>(&text).unwrap(), answer);
+        assert_eq!(serde_json::from_str::<EffectiveSettings>(&text).unwrap(), answer);
         text
     }
 

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(example = json!({"topic": "pay.notify", "id": "order-1", "at": "2026-11-20T09:30:15.017Z",
     "attempt": 1, "outcome": "retry", "due_at": "2026-11-20T09:30:30.017Z", "status": 503, "duration_ms": 17}))]
-pub struct EventResponse {
+pub struct JobEvent {
     /// The tenant whose job it is; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
@@ -30,6 +30,7 @@ pub struct EventResponse {
     /// For `attempt`: `complete`, `retry`, `bury`, `release`, or `lost` if the lease ran out without an outcome.
     /// For a pull job that is `retry` or `bury`, with the error `lease ran out`, unless a cancel was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ringback_core::contract::AttemptOutcome>)]
     pub outcome: Option<String>,
     /// For `submitted`: when the job is due. For `attempt`: when it is due again, if it has to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,7 +50,7 @@ pub struct EventResponse {
     pub reason: Option<String>,
 }
 
-impl From<&Event> for EventResponse {
+impl From<&Event> for JobEvent {
     fn from(event: &Event) -> Self {
         let (topic, id) = (event.key.topic.to_string(), event.key.id.to_string());
         let tenant = event.key.topic.tenant().map(|tenant| tenant.to_string());
@@ -64,7 +65,7 @@ impl From<&Event> for EventResponse {
     }
 }
 
-impl EventResponse {
+impl JobEvent {
     fn with(self, ended: &AttemptEnded) -> Self {
         Self {
             attempt: Some(ended.number),
@@ -90,7 +91,7 @@ mod tests {
     fn json(kind: EventKind) -> String {
         let key = JobKey { topic: "t".parse().unwrap(), id: "i".parse().unwrap() };
         let event = Event { at: Timestamp::from_millis(1), key, tags: Tags::default(), kind };
-        serde_json::to_string(&EventResponse::from(&event)).unwrap()
+        serde_json::to_string(&JobEvent::from(&event)).unwrap()
     }
 
     #[test]

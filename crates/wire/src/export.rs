@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::answer::LastResponse;
+use super::answer::LastAttemptDetails;
 use super::fields::entries::Entries;
-use super::request::{RequestDetails, RetryResponse};
+use super::request::{RequestDetails, RetryDetails};
 
 /// A pending or dead job on its way to another installation. Absent fields are left out.
 #[derive(Debug, Serialize, ToSchema)]
@@ -23,6 +23,7 @@ pub struct ExportLine {
     /// Its id.
     id: String,
     /// `delayed`, `ready`, `reserved` or `dead`.
+    #[schema(value_type = crate::schema::PendingState)]
     state: String,
     /// When it is due; for a dead job when it was last due.
     #[schema(format = DateTime)]
@@ -53,7 +54,8 @@ pub struct ExportLine {
     context: Entries,
     /// Its own retry policy.
     #[serde(skip_serializing_if = "Option::is_none")]
-    retry: Option<RetryResponse>,
+    #[schema(value_type = Option<crate::schema::RetryPolicy>)]
+    retry: Option<RetryDetails>,
     /// Its own deadline per attempt, as a friendly duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout: Option<String>,
@@ -81,7 +83,7 @@ pub struct ExportLine {
     failures: u32,
     /// The last failed attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
-    last: Option<LastResponse>,
+    last: Option<LastAttemptDetails>,
     /// Why it is dead.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
@@ -122,7 +124,7 @@ impl ExportLine {
             created_at: job.created.to_string(),
             attempts: job.attempts,
             failures: job.failures,
-            last: job.last.map(LastResponse::from),
+            last: job.last.map(LastAttemptDetails::from),
             reason: job.reason,
             content: content.to_string(),
             traceparent,

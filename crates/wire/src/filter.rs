@@ -145,7 +145,7 @@ pub(super) fn parse(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Filter {
 /// A filter of jobs. Each field that is there must fit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
-pub struct FilterResponse {
+pub struct FilterDetails {
     /// Only jobs of this topic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
@@ -196,7 +196,7 @@ pub struct FilterResponse {
     pub id_prefix: Option<String>,
 }
 
-impl From<&Filter> for FilterResponse {
+impl From<&Filter> for FilterDetails {
     fn from(filter: &Filter) -> Self {
         let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
         let filter = filter.clone();

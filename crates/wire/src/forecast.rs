@@ -24,14 +24,14 @@ pub struct ForecastResponse {
     /// fullest slot: the half-width of the widest 95 % confidence interval. Null if no sample was taken.
     pub error: Option<f64>,
     /// The slots, in order, also those without jobs.
-    pub slots: Vec<ForecastSlotResponse>,
+    pub slots: Vec<ForecastSlot>,
     /// What was delivered recently.
     pub recent: RecentDeliveries,
 }
 
 /// A slot of a forecast.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ForecastSlotResponse {
+pub struct ForecastSlot {
     /// When it begins.
     #[schema(format = DateTime)]
     pub at: String,
@@ -67,7 +67,7 @@ impl ForecastResponse {
             let total = whole(found.jobs + found.retries);
             let jobs = whole(found.jobs).min(total);
             let schedules = firings.get(n).copied().unwrap_or(0);
-            ForecastSlotResponse { at: time(slots.begin(n)), jobs, retries: total - jobs, schedules }
+            ForecastSlot { at: time(slots.begin(n)), jobs, retries: total - jobs, schedules }
         };
         Self {
             from: time(slots.first),

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 use utoipa::ToSchema;
 
-use super::answer::LastResponse;
-use super::attempts::AttemptResponse;
+use super::answer::LastAttemptDetails;
+use super::attempts::LoggedAttempt;
 use super::fields::due::time;
 use super::fields::object::{Fields, Mistakes, parse_text, read, read_or_empty};
-use super::fields::values::{REASON, object, parsed, reason};
+use super::fields::values::{MAX_REPLAY_NAME, REASON, object, parsed, reason};
 use super::problem::Problem;
 use super::request::RequestDetails;
 
@@ -21,8 +21,6 @@ use super::request::RequestDetails;
 pub const MAX_REPLAY_RATE: u32 = 1_000;
 /// The rate of a replay without one.
 pub const DEFAULT_REPLAY_RATE: u32 = 100;
-/// The longest name of a replay.
-pub const MAX_REPLAY_NAME: usize = 64;
 /// The most refusals in the answer to a replay.
 pub const MAX_REFUSALS: usize = 20;
 
@@ -169,7 +167,7 @@ impl ReplayAsk {
     "first_due_at": "2026-11-20T09:30:15.001Z", "due_at": "2026-11-20T10:30:15.001Z", "attempts": 4, "failures": 4,
     "last": {"at": "2026-11-20T10:30:15.009Z", "status": 503, "duration_ms": 8},
     "url": "https://merchant.example/notify", "tags": ["customer:42"], "attempts_complete": true}))]
-pub struct EndedJobResponse {
+pub struct EndedJobDetails {
     /// The job's topic.
     pub topic: String,
     /// The job's id.
@@ -197,7 +195,7 @@ pub struct EndedJobResponse {
     pub failures: u32,
     /// The last failed attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last: Option<LastResponse>,
+    pub last: Option<LastAttemptDetails>,
     /// The URL; absent for a pull job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
@@ -208,7 +206,7 @@ pub struct EndedJobResponse {
     pub attempts_complete: bool,
     /// With `include=attempts`: those that were logged, the newest last; at most 20.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log: Option<Vec<AttemptResponse>>,
+    pub log: Option<Vec<LoggedAttempt>>,
     /// With `include=request`: what was submitted. Absent if it could not be read when the job ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Box<RequestDetails>>,
@@ -221,7 +219,7 @@ pub struct EndedJobResponse {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct HistoryResponse {
     /// The ended jobs, the newest first.
-    pub items: Vec<EndedJobResponse>,
+    pub items: Vec<EndedJobDetails>,
     /// The cursor of the next page; null on the last page. Opaque.
     pub next: Option<String>,
 }
@@ -258,7 +256,7 @@ pub struct ReplayRefusal {
 /// The answer to an erasure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErasureResponse {
-    /// How many ends this call has erased.
+    /// How many ended jobs this call has erased.
     pub erased: u64,
     /// Whether none is left. If not, call again.
     pub complete: bool,

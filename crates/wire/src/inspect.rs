@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::answer::JobResponse;
-use super::effective::EffectiveResponse;
+use super::effective::EffectiveSettings;
 use super::request::RequestDetails;
 
 /// The value of `include` that asks for requests.
@@ -33,7 +33,7 @@ pub struct InspectedJob {
     pub request: Option<Box<RequestDetails>>,
     /// With `include=request`: the settings of the next attempt. Absent once the job is done or cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effective: Option<Box<EffectiveResponse>>,
+    pub effective: Option<Box<EffectiveSettings>>,
 }
 
 impl InspectedJob {
@@ -65,7 +65,7 @@ pub fn host_of(origin: &str) -> Option<String> {
 #[derive(Clone, Debug)]
 pub struct Inspection {
     request: RequestDetails,
-    effective: EffectiveResponse,
+    effective: EffectiveSettings,
 }
 
 impl Inspection {
@@ -77,12 +77,12 @@ impl Inspection {
         policy: Option<&Policy>,
         retry: &InstallationRetry,
     ) -> Self {
-        let effective = EffectiveResponse::new(topic, &delivery, policy, retry);
+        let effective = EffectiveSettings::new(topic, &delivery, policy, retry);
         Self { request: RequestDetails::masked(delivery), effective }
     }
 
     /// Both parts as the fields of an answer.
-    pub(super) fn split(this: Option<Self>) -> (Option<Box<RequestDetails>>, Option<Box<EffectiveResponse>>) {
+    pub(super) fn split(this: Option<Self>) -> (Option<Box<RequestDetails>>, Option<Box<EffectiveSettings>>) {
         this.map(|Self { request, effective }| (Box::new(request), Box::new(effective))).unzip()
     }
 }
@@ -90,7 +90,7 @@ impl Inspection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::DeadJobResponse;
+    use crate::DeadJobDetails;
     use ringback_core::clock::Timestamp;
     use ringback_core::job::{Body, Callback, Tags};
     use ringback_core::state::State;
@@ -141,8 +141,8 @@ mod tests {
         let back: InspectedJob = serde_json::from_str(&shown).unwrap();
         assert_eq!((back.job.reason.as_deref(), back.effective.unwrap().retry.max), (Some("gone"), 1));
         let died = Timestamp::from_millis(5);
-        let dead = DeadJobResponse::new(job(), died, Some(inspection()));
-        let back: DeadJobResponse = serde_json::from_str(&serde_json::to_string(&dead).unwrap()).unwrap();
+        let dead = DeadJobDetails::new(job(), died, Some(inspection()));
+        let back: DeadJobDetails = serde_json::from_str(&serde_json::to_string(&dead).unwrap()).unwrap();
         assert_eq!(back.died_at, died.to_string());
         assert_eq!(back.request.unwrap().body.unwrap().get(), "{\"a\":[1, 2]}");
     }

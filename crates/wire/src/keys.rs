@@ -96,7 +96,7 @@ fn topic_names(topics: &[Topic]) -> Vec<String> {
 
 /// A key, without the key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct KeyResponse {
+pub struct KeyDetails {
     /// Its id.
     #[schema(example = "key_01KAR8Z6V5Q0M5W8C1T3N9X2YB")]
     pub id: String,
@@ -121,7 +121,7 @@ pub struct KeyResponse {
     pub last_used_at: Option<String>,
 }
 
-impl From<&AccessKey> for KeyResponse {
+impl From<&AccessKey> for KeyDetails {
     fn from(key: &AccessKey) -> Self {
         let AccessKey { id, grant, created, last_used, .. } = key;
         Self {
@@ -140,20 +140,20 @@ impl From<&AccessKey> for KeyResponse {
 
 /// A key that was made. The key itself is shown only here.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct KeyCreated {
+pub struct CreatedKey {
     /// The key, for the caller.
     #[schema(example = "rbk_Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmFyMTIz")]
     pub key: String,
     /// What it allows.
     #[serde(flatten)]
-    pub about: KeyResponse,
+    pub about: KeyDetails,
 }
 
 /// All keys, the newest one first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct KeysResponse {
     /// The keys.
-    pub items: Vec<KeyResponse>,
+    pub items: Vec<KeyDetails>,
 }
 
 #[cfg(test)]

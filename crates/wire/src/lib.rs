@@ -31,12 +31,13 @@ mod pull;
 mod quotas;
 mod request;
 mod schedules;
+pub mod schema;
 mod submit;
 mod topics;
 
 pub use self::fields::due::delay_note;
 pub use self::fields::entries::Entries;
-pub use self::fields::values::{REASON, is_reason};
+pub use self::fields::values::{MAX_KEEP, MAX_REPLAY_NAME, MAX_WAIT, REASON, is_reason};
 pub use self::first_items::FirstItems;
 pub use self::{
     answer::*, archive::*, attempts::*, audit_log::*, bulk::*, check::*, credentials::*, dead::*,

@@ -16,7 +16,7 @@ pub const MAX_IMPORT_BYTES: usize = 16 * 1024 * 1024;
 
 /// A page of jobs. It may be empty although there are more pages.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct PageResponse {
+pub struct JobsResponse {
     /// The jobs.
     pub items: Vec<InspectedJob>,
     /// The cursor of the next page; null on the last page. Opaque.
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn the_last_page_has_no_next_cursor() {
-        let page = PageResponse { items: Vec::new(), next: None };
+        let page = JobsResponse { items: Vec::new(), next: None };
         assert_eq!(serde_json::to_string(&page).unwrap(), r#"{"items":[],"next":null}"#);
     }
 

@@ -41,12 +41,23 @@ const NO_NOTICE: &str = "given for a topic of notices, whose jobs cause no notic
 pub struct NoticeBody {
     /// `job.dead` or `job.done`.
     #[serde(rename = "type")]
+    #[schema(value_type = NoticeKind)]
     kind: &'static str,
     /// When the job died or was done.
     #[schema(format = DateTime)]
     timestamp: String,
     /// The job.
     data: NoticeData,
+}
+
+/// What a notice says: that a job has died, or that it is done.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum NoticeKind {
+    #[schema(rename = "job.dead")]
+    Dead,
+    #[schema(rename = "job.done")]
+    Done,
 }
 
 /// The job when it ended.
@@ -57,7 +68,7 @@ pub struct NoticeData {
     job: JobResponse,
     /// How its receiver answered. Only of a job that is done.
     #[serde(skip_serializing_if = "Option::is_none")]
-    response: Option<SuccessResponse>,
+    response: Option<ReceiverResponse>,
     /// Its context.
     #[schema(value_type = std::collections::BTreeMap<String, String>)]
     context: Entries,
@@ -65,7 +76,7 @@ pub struct NoticeData {
 
 /// The answer of a receiver that has accepted a job.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct SuccessResponse {
+pub struct ReceiverResponse {
     /// Its status.
     status: u16,
     /// The first 1,024 bytes of its body, if they are text in UTF-8.
@@ -76,7 +87,7 @@ pub struct SuccessResponse {
     answer_base64: Option<String>,
 }
 
-impl From<&Success> for SuccessResponse {
+impl From<&Success> for ReceiverResponse {
     fn from(success: &Success) -> Self {
         let (answer, answer_base64) = shown(&success.answer);
         Self { status: success.status, answer, answer_base64 }
@@ -86,7 +97,7 @@ impl From<&Success> for SuccessResponse {
 impl NoticeBody {
     /// The body for a job that has ended.
     pub fn new(ended: &EndedJob) -> Self {
-        let response = ended.success.as_ref().map(SuccessResponse::from);
+        let response = ended.success.as_ref().map(ReceiverResponse::from);
         let context = ended.context.entries().into();
         let data = NoticeData { job: ended.job.clone().into(), response, context };
         Self { kind: KINDS[kind(ended)], timestamp: ended.at.to_string(), data }

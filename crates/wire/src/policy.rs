@@ -27,8 +27,7 @@ pub use self::patch::{PolicyPatch, dropped_fields};
 use self::sealed::sealed_headers;
 pub use self::sealed::{opened_headers, secret_header_values, with_opened_headers, with_sealed_headers};
 pub use self::secrets::{
-    MAX_KEEP, NewSecret, SecretCreated, SecretResponse, SecretsResponse, brings_secrets, parse_new_secret,
-    with_secrets,
+    CreatedSecret, NewSecret, SecretDetails, SecretsResponse, brings_secrets, parse_new_secret, with_secrets,
 };
 use self::secrets::{secrets, without_secrets};
 use super::fields::object::{Fields, Mistakes, open, parse_text, read};
@@ -173,7 +172,7 @@ pub struct PolicyResponse {
     pub topic: String,
     /// Its policy, each field as it was written, without its secrets, and with secret header values masked; `null` if it
     /// has none.
-    #[schema(value_type = Option<serde_json::Value>)]
+    #[schema(value_type = Option<crate::schema::PolicyRequest>)]
     pub policy: Option<Box<RawValue>>,
     /// The fields that were set before the call and no longer are. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -43,6 +43,7 @@ pub struct Problem {
     #[serde(rename = "type")]
     pub kind: Cow<'static, str>,
     /// The HTTP status.
+    #[schema(minimum = 400, maximum = 599)]
     pub status: u16,
     /// The status in words.
     pub title: Cow<'static, str>,

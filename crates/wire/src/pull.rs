@@ -7,16 +7,14 @@ use std::time::Duration;
 use ringback_core::job::DEFAULT_TTR;
 
 pub use self::answer::{
-    PulledResponse, ReceiptResponse, ReceiptResult, ReceiptsResponse, RenewResponse, ReserveResponse,
+    ReceiptResponse, ReceiptResult, ReceiptsResponse, RenewResponse, ReserveResponse, ReservedJob,
 };
 use super::fields::object::{read, read_or_empty};
-use super::fields::values::{delay, duration_within, error, parsed, reason, ttr};
+use super::fields::values::{MAX_WAIT, delay, duration_within, error, parsed, reason, ttr};
 use super::problem::Problem;
 
 /// The most jobs of one reserve.
 pub const MAX_PULL: usize = 100;
-/// The longest wait of one reserve.
-pub const MAX_WAIT: Duration = Duration::from_secs(60);
 /// The most receipts of one request.
 pub const MAX_RECEIPTS: usize = 1000;
 

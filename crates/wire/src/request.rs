@@ -46,7 +46,8 @@ pub struct RequestDetails {
     pub context: Entries,
     /// Its own retry policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry: Option<RetryResponse>,
+    #[schema(value_type = Option<crate::schema::RetryPolicy>)]
+    pub retry: Option<RetryDetails>,
     /// Its own deadline per attempt, as a friendly duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
@@ -91,7 +92,7 @@ impl RequestDetails {
             content_type,
             headers: delivery.headers.entries().into(),
             context: delivery.context.entries().into(),
-            retry: delivery.retry.as_ref().map(RetryResponse::of),
+            retry: delivery.retry.as_ref().map(RetryDetails::of),
             timeout,
             ttr,
             expires: delivery.expires.map(|expires| expires.to_string()),
@@ -144,7 +145,7 @@ fn one_line_of_json(body: &Body) -> Option<Box<RawValue>> {
 
 /// A retry policy as a submit writes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct RetryResponse {
+pub struct RetryDetails {
     /// The delays, as friendly durations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delays: Option<Vec<String>>,
@@ -159,7 +160,7 @@ pub struct RetryResponse {
     pub jitter: Option<f32>,
 }
 
-impl RetryResponse {
+impl RetryDetails {
     fn of(policy: &RetryPolicy) -> Self {
         if policy.delays().is_empty() {
             return Self { delays: None, preset: Some("none".to_owned()), max: None, jitter: None };

@@ -17,8 +17,8 @@ use ringback_core::token::Token;
 use ringback_core::written_time::Zone;
 
 pub use self::answer::{
-    FiringResponse, ScheduleFields, ScheduleLine, ScheduleResponse, ScheduledJobResponse, SchedulesResponse,
-    UpcomingResponse,
+    FiringDetails, NextFiringsResponse, ScheduleFields, ScheduleLine, ScheduleResponse, ScheduledJobDetails,
+    SchedulesResponse,
 };
 use self::timing::{Timing, after_1970, rule};
 use super::fields::due::local_time;

@@ -82,8 +82,8 @@ fn imports() -> Vec<Case> {
     let counts =
         |n: u64| json!({"count": n, "after": {"created": n, "repeated": 0, "refused": 0}, "target": {}});
     vec![
-        case("import", Method::POST, "/v1/import", import(&lines), counts(3)),
-        case("import", Method::POST, "/v1/import", import(&dead), counts(4)),
+        case("import_jobs", Method::POST, "/v1/import", import(&lines), counts(3)),
+        case("import_jobs", Method::POST, "/v1/import", import(&dead), counts(4)),
     ]
 }
 

@@ -141,7 +141,7 @@ fn is_beyond_the_schema(status: u64, problem: &Value, body: &[u8]) -> bool {
     let errors = problem["errors"].as_array().map(Vec::as_slice).unwrap_or_default();
     let is_known = |error: &Value| {
         let (field, detail) = (error["field"].as_str()?, error["detail"].as_str()?);
-        let value = body.pointer(&format!("/{}", field.replace('.', "/")))?;
+        let value = body.pointer(&format!("/{}", field.replace('.', "/"))).unwrap_or(&Value::Null);
         Some(may_be_refused(field, value, detail))
     };
     !errors.is_empty() && errors.iter().all(|error| is_known(error) == Some(true))

@@ -70,7 +70,7 @@ async fn schemathesis(options: StackOptions, phases: &str) {
 
 /// The path of a tool: below `target`, or in `PATH`. Without it the test has nothing to do, and says so.
 #[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
-fn installed(name: &str) -> Option<PathBuf> {
+pub(super) fn installed(name: &str) -> Option<PathBuf> {
     let below = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/openapi-tools");
     let folders = [below.join("bin"), below.join("node_modules/.bin")];
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -84,11 +84,17 @@ fn installed(name: &str) -> Option<PathBuf> {
 
 /// Runs a tool to its end, which must be a success.
 #[expect(clippy::print_stdout, reason = "how many cases were tried")]
-async fn run(mut command: Command) {
+async fn run(command: Command) {
+    println!("{}", output(command).await);
+}
+
+/// What a tool prints. It has to succeed.
+pub(super) async fn output(mut command: Command) -> String {
     let output = spawn_blocking(move || command.output()).await.expect("it ends").expect("it starts");
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
-    println!("{text}");
+    let text =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(output.status.success(), "{text}");
+    text
 }
 
 fn schemathesis_config() -> String {

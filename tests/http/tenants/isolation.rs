@@ -106,7 +106,7 @@ async fn furnish(stack: &Stack, caller: &Caller, sink: &Sink, only: &str) -> Vec
 fn body_of(operation: &str, topic: &str, id: &str, receipt: &str) -> Option<Value> {
     let job = json!({"topic": topic, "id": id, "url": "http://127.0.0.1:9/", "delay": "2h"});
     Some(match operation {
-        "submit" | "import" => job,
+        "submit" | "import_jobs" => job,
         "submit_batch" => json!([job]),
         "reschedule" => json!({"delay": "3h"}),
         "put_policy" | "patch_policy" => json!({"timeout": "1s"}),

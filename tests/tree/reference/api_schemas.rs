@@ -85,9 +85,8 @@ fn reference(schema: &Value) -> Option<&str> {
 
 /// Whether the page describes a value that is not an object: one that callers write and whose form is not plain.
 fn is_value(name: &str, schema: &Value) -> bool {
-    let is_opaque = ["Cursor", "Position", "CursorText"].iter().any(|end| name.ends_with(end));
     let about = schema["description"].as_str().unwrap_or_default();
-    !is_opaque && schema["enum"].is_null() && about.split(' ').count() > 7
+    !name.ends_with("Cursor") && schema["enum"].is_null() && about.split(' ').count() > 7
 }
 
 fn link(name: &str, schema: &Value, schemas: &Schemas<'_>) -> String {
@@ -98,9 +97,8 @@ fn link(name: &str, schema: &Value, schemas: &Schemas<'_>) -> String {
 
 /// Whether callers write the object.
 fn is_request(name: &str) -> bool {
-    ["Request", "Fields", "Filter", "ImportLine", "Retry", "Backoff", "ArchivedEnds", "SealedSecret"]
-        .iter()
-        .any(|end| name.ends_with(end))
+    let parts = ["ImportLine", "ImportedAttempt", "RetryPolicy", "Backoff", "TopicArchive", "SealedSecret"];
+    name.ends_with("Request") || name.ends_with("Filter") || parts.contains(&name)
 }
 
 /// Adds all objects and values.
@@ -156,10 +154,9 @@ fn request(
             continue;
         }
         let required = if is_required { ", required" } else { "" };
-        let default = schema.get("default").map(|value| format!(" Default: `{value}`.")).unwrap_or_default();
         writeln!(
             page,
-            "- `{field}` ({}{required}): {}{default}",
+            "- `{field}` ({}{required}): {}",
             schemas.kind(&schema),
             sentences(&sentence(&about), most)
         )

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use ringback_core::contract::{Event, EventName};
-use ringback_wire::EventResponse;
+use ringback_wire::JobEvent;
 
 use super::listener::Filter;
 
@@ -31,8 +31,7 @@ impl<'a> Batch<'a> {
             bytes.extend_from_slice(<&str>::from(EventName::from(&event.kind)).as_bytes());
             bytes.extend_from_slice(b"\ndata: ");
             // JSON has no line breaks outside of its strings, and escapes those within.
-            serde_json::to_writer(&mut bytes, &EventResponse::from(event))
-                .expect("plain data always serialises");
+            serde_json::to_writer(&mut bytes, &JobEvent::from(event)).expect("plain data always serialises");
             bytes.extend_from_slice(b"\n\n");
             ends.push(bytes.len());
         }

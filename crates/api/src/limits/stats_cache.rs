@@ -7,7 +7,7 @@ use std::time::Duration;
 use ringback_core::contract::{StateCounts, Stats, StoreError};
 use ringback_store::Store;
 use ringback_wire::{
-    ArchiveResponse, LatenessResponse, OutboxResponse, StatsResponse, StoreResponse, TombstonesResponse,
+    ArchiveResponse, LatenessSummary, OutboxCounts, StatsResponse, StoreDetails, TombstoneCounts,
 };
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -46,13 +46,13 @@ fn answer(stats: &Stats, store: &Store) -> StatsResponse {
     StatsResponse {
         states: stats.states.clone(),
         topics: stats.topics.len() as u64,
-        lateness_ms: LatenessResponse {
+        lateness_ms: LatenessSummary {
             p50: stats.lateness.quantile_ms(0.5),
             p99: stats.lateness.quantile_ms(0.99),
             max: stats.lateness.max_ms(),
         },
-        tombstones: TombstonesResponse { tombstones_evicted_early: stats.evicted_early },
-        outbox: OutboxResponse { deaths: stats.pending_notices },
+        tombstones: TombstoneCounts { tombstones_evicted_early: stats.evicted_early },
+        outbox: OutboxCounts { deaths: stats.pending_notices },
         archive: ArchiveResponse::of(&stats.archive),
         store: of_store(store),
     }
@@ -63,16 +63,16 @@ pub(crate) fn of_tenant(states: StateCounts, topics: u64, store: &Store) -> Stat
     StatsResponse {
         states,
         topics,
-        lateness_ms: LatenessResponse::default(),
-        tombstones: TombstonesResponse::default(),
-        outbox: OutboxResponse::default(),
+        lateness_ms: LatenessSummary::default(),
+        tombstones: TombstoneCounts::default(),
+        outbox: OutboxCounts::default(),
         archive: None,
         store: of_store(store),
     }
 }
 
-fn of_store(store: &Store) -> StoreResponse {
-    StoreResponse {
+fn of_store(store: &Store) -> StoreDetails {
+    StoreDetails {
         kind: store.kind().to_owned(),
         profile: store.profile().to_string(),
         layout: store.layout(),

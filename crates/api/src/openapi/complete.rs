@@ -1,20 +1,15 @@
-//! Completes the OpenAPI document: merges the rules of `schema`, describes the notices, and says
-//! which bodies may be left out and what callers need.
+//! Completes the OpenAPI document: describes the notices, and says which bodies may be left out and what callers need.
 
 use ringback_core::access::{TENANT_HEADER, TENANT_HEADER_ALL, TENANT_HEADER_NONE};
 use serde_json::{Value, json};
 
 use crate::error::MEDIA_TYPE;
 use crate::operation::{Need, Operation, Operations};
-use crate::schema;
 
 /// In the attributes of a handler: its request body may be left out.
 const MAY_BE_LEFT_OUT: &str = "x-may-be-left-out";
 
 /// The document with everything that the macros cannot say.
-///
-/// # Panics
-/// If a rule names a schema or a property that does not exist.
 pub(super) fn complete(mut document: Value, operations: &Operations) -> Value {
     document["components"]["securitySchemes"] = json!({"key": {
         "type": "http", "scheme": "bearer", "bearerFormat": "rbk_…",
@@ -22,14 +17,6 @@ pub(super) fn complete(mut document: Value, operations: &Operations) -> Value {
     }});
     document["security"] = json!([{"key": []}, {}]);
     document["webhooks"] = json!({"dead_letter_notice": {"post": dead_letter_notice()}, "success_notice": {"post": success_notice()}});
-    for (name, rule) in schema::rules() {
-        let pointer = match name.split_once('/') {
-            Some((schema, property)) => format!("/components/schemas/{schema}/properties/{property}"),
-            None => format!("/components/schemas/{name}"),
-        };
-        let schema = document.pointer_mut(&pointer);
-        schema::merge(schema.unwrap_or_else(|| panic!("no schema {name}")), rule);
-    }
     document["components"]["schemas"]["AuditLogOperation"]["enum"] = operations.audited().into();
     for operation in operations.iter() {
         let method = operation.method.as_str().to_ascii_lowercase();
@@ -88,16 +75,14 @@ fn refusals(described: &mut Value, operation: &Operation) {
     described["responses"]["403"] = problem(
         "The key does not allow this; or there is no root key, and the request names another host or is of another site",
     );
-    let mut chosen =
-        vec![json!({"$ref": "#/components/schemas/TenantName"}), json!({"const": TENANT_HEADER_NONE})];
-    let mut or_all = String::new();
-    if operation.takes_all_tenants() {
-        chosen.push(json!({"const": TENANT_HEADER_ALL}));
-        or_all = format!(", or `{TENANT_HEADER_ALL}` for those of all tenants, each with its tenant");
-    }
+    let or_all = if operation.takes_all_tenants() {
+        format!(", or `{TENANT_HEADER_ALL}` for those of all tenants, each with its tenant")
+    } else {
+        String::new()
+    };
     let tenant = json!({
         "name": TENANT_HEADER, "in": "header", "required": false,
-        "schema": {"anyOf": chosen},
+        "schema": {"type": "string", "maxLength": 32},
         "description": format!(
             "With the root key: the tenant whose topics and jobs the call is about, or `{TENANT_HEADER_NONE}` for those of no tenant{or_all}"
         ),

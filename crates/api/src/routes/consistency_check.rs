@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use ringback_core::contract::{AcceptClock, AcceptLoss, Check, Loss, Repair};
-use ringback_wire::{CheckResponse, ClockResponse, LossResponse, parse_accept_loss};
+use ringback_wire::{CheckResponse, ClockResponse, JobLoss, parse_accept_loss};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -60,16 +60,16 @@ pub(crate) async fn repair(State(api): ApiState, NoBody(_): NoBody) -> Audited<C
 #[utoipa::path(
     post, path = "/v1/check/accept-loss", tag = "stats", operation_id = "accept_loss",
     request_body = AcceptLossRequest,
-    responses((status = 200, description = "Accepted, now or before", body = LossResponse), CreateProblems),
+    responses((status = 200, description = "Accepted, now or before", body = JobLoss), CreateProblems),
 )]
 pub(crate) async fn accept_loss(
     State(api): ApiState,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
-) -> Audited<LossResponse> {
+) -> Audited<JobLoss> {
     let run_id = parse_accept_loss(&bytes)?;
     match deadline.bound(api.store.accept_loss(&run_id)).await?? {
         AcceptLoss::Accepted(loss) => {
-            let answer = LossResponse::from(loss);
+            let answer = JobLoss::from(loss);
             Ok((Change::default().after(&answer), Json(answer)))
         }
         AcceptLoss::Unknown(waiting) => {

@@ -9,7 +9,7 @@ use http::StatusCode;
 use ringback_core::contract::{DeadCursor, DeadJob, MoveResult, StoreError};
 use ringback_core::job::{Delivery, Job, JobKey};
 use ringback_service::http_server::Peer;
-use ringback_wire::{AuditLogTarget, DeadJobResponse, DeadPageResponse, JobResponse, PurgeResponse};
+use ringback_wire::{AuditLogTarget, DeadJobDetails, DeadJobsResponse, JobResponse, PurgeResponse};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -22,8 +22,8 @@ use crate::inspect;
 use crate::limits::Deadline;
 use crate::paging;
 use crate::schema::{
-    DeadPosition, Included, JobParams, PurgePosition, QueryProblems, ReasonText, RemoveProblems, Time,
-    TopicParams,
+    DeadCursorText, DeadReason, IncludedInJob, JobParams, PurgeCursorText, QueryProblems, RemoveProblems,
+    Time, TopicParams,
 };
 use crate::state::{Api, ApiState};
 
@@ -41,14 +41,14 @@ const PURGE_FOR: Duration = Duration::from_secs(1);
     get, path = "/v1/topics/{topic}/dead", tag = "dead", operation_id = "list_dead",
     params(
         TopicParams,
-        ("reason" = Option<ReasonText>, Query, description = "Only jobs with this reason"),
+        ("reason" = Option<DeadReason>, Query, description = "Only jobs with this reason"),
         ("died_after" = Option<Time>, Query, description = "Only jobs that died at this time or later"),
         ("died_before" = Option<Time>, Query, description = "Only jobs that died before this time"),
-        ("cursor" = Option<DeadPosition>, Query, description = "`next` of the previous page; opaque"),
+        ("cursor" = Option<DeadCursorText>, Query, description = "`next` of the previous page; opaque"),
         ("limit" = Option<usize>, Query, description = "The most jobs of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
-        ("include" = Option<Included>, Query, description = "Add to each job its request and what applies to it"),
+        ("include" = Option<IncludedInJob>, Query, description = "Add to each job its request and what applies to it"),
     ),
-    responses((status = 200, description = "A page", body = DeadPageResponse), QueryProblems),
+    responses((status = 200, description = "A page", body = DeadJobsResponse), QueryProblems),
 )]
 pub(crate) async fn list(
     State(api): ApiState,
@@ -63,7 +63,7 @@ pub(crate) async fn list(
             let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
             let page = paging::list_dead(&api.store, &filter, from, limit);
             let (jobs, next) = deadline.bound(page).await??;
-            let items = jobs.into_iter().map(|dead| DeadJobResponse::new(dead.job, dead.died, None));
+            let items = jobs.into_iter().map(|dead| DeadJobDetails::new(dead.job, dead.died, None));
             Ok(Json(page_answer(items, next)).into_response())
         }
         Include::Request => {
@@ -82,15 +82,15 @@ pub(crate) async fn list(
             let (jobs, next) = deadline.bound(page).await??;
             let items = jobs.into_iter().map(|(DeadJob { job, died, .. }, delivery)| {
                 let inspection = delivery.map(|delivery| api.inspection(&policies, &filter.topic, delivery));
-                DeadJobResponse::new(job, died, inspection)
+                DeadJobDetails::new(job, died, inspection)
             });
             Ok(Json(page_answer(items, next)).into_response())
         }
     }
 }
 
-fn page_answer(items: impl Iterator<Item = DeadJobResponse>, next: Option<DeadCursor>) -> DeadPageResponse {
-    DeadPageResponse { items: items.collect(), next: next.map(|cursor| cursor.to_string()) }
+fn page_answer(items: impl Iterator<Item = DeadJobDetails>, next: Option<DeadCursor>) -> DeadJobsResponse {
+    DeadJobsResponse { items: items.collect(), next: next.map(|cursor| cursor.to_string()) }
 }
 
 /// Purge dead jobs
@@ -102,10 +102,10 @@ fn page_answer(items: impl Iterator<Item = DeadJobResponse>, next: Option<DeadCu
     delete, path = "/v1/topics/{topic}/dead", tag = "dead", operation_id = "purge_dead",
     params(
         TopicParams,
-        ("reason" = Option<ReasonText>, Query, description = "Only jobs with this reason"),
+        ("reason" = Option<DeadReason>, Query, description = "Only jobs with this reason"),
         ("died_after" = Option<Time>, Query, description = "Only jobs that died at this time or later"),
         ("died_before" = Option<Time>, Query, description = "Only jobs that died before this time"),
-        ("cursor" = Option<PurgePosition>, Query, description = "`next` of the previous call; opaque"),
+        ("cursor" = Option<PurgeCursorText>, Query, description = "`next` of the previous call; opaque"),
     ),
     responses((status = 200, description = "How many were removed, and where to continue", body = PurgeResponse), QueryProblems),
 )]

@@ -5,13 +5,13 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header;
 use ringback_service::http_server::Peer;
-use ringback_wire::EventResponse;
+use ringback_wire::JobEvent;
 
 use crate::access::Authenticated;
 use crate::error::ApiError;
 use crate::events::Filter;
 use crate::extract::Query;
-use crate::schema::{EventKinds, JobName, QueryProblems, TopicName};
+use crate::schema::{EventKinds, JobIdText, QueryProblems, TopicName};
 use crate::state::ApiState;
 
 /// Stream events of jobs
@@ -24,11 +24,11 @@ use crate::state::ApiState;
     get, path = "/v1/events", tag = "events", operation_id = "events",
     params(
         ("topic" = Option<TopicName>, Query, description = "Only events of this topic"),
-        ("id" = Option<JobName>, Query, description = "Only events of the topic's job with this id; only with `topic`"),
+        ("id" = Option<JobIdText>, Query, description = "Only events of the topic's job with this id; only with `topic`"),
         ("kind" = Option<EventKinds>, Query, description = "Only these kinds, separated by commas", style = Form, explode = false),
     ),
     responses(
-        (status = 200, description = "The data of each event", body = EventResponse, content_type = "text/event-stream"),
+        (status = 200, description = "The data of each event", body = JobEvent, content_type = "text/event-stream"),
         QueryProblems,
     ),
 )]

@@ -43,7 +43,7 @@ pub(super) const MEDIA_TYPE: &str = "application/x-ndjson";
 /// connection is aborted the export is incomplete. A job that exists from the beginning to the end is
 /// in it at least once. The values of secret headers are not masked, since an import needs them.
 #[utoipa::path(
-    get, path = "/v1/export", tag = "jobs", operation_id = "export",
+    get, path = "/v1/export", tag = "jobs", operation_id = "export_jobs",
     params(FilterFields),
     responses(
         (status = 200, description = "A line per job", body = ExportLine, content_type = "application/x-ndjson"),

@@ -26,8 +26,8 @@ use crate::history::filter_of;
 use crate::inspect;
 use crate::limits::Deadline;
 use crate::schema::{
-    EndState, HistoryPageParams, HistoryProblems, HostText, JobName, JobParams, ReasonText, TagText, Time,
-    TopicName,
+    DeadReason, HistoryPageParams, HistoryProblems, HistoryState, HostText, JobIdText, JobParams, TagText,
+    Time, TopicName,
 };
 use crate::state::{Api, ApiState};
 
@@ -43,10 +43,10 @@ const ERASE_FOR: Duration = Duration::from_secs(1);
     get, path = "/v1/history", tag = "history", operation_id = "list_history",
     params(
         ("topic" = Option<TopicName>, Query, description = "Only ended jobs of this topic"),
-        ("id" = Option<JobName>, Query, description = "Only ended jobs with this id"),
+        ("id" = Option<JobIdText>, Query, description = "Only ended jobs with this id"),
         ("tag" = Option<TagText>, Query, description = "Only ended jobs with this tag"),
-        ("state" = Option<EndState>, Query, description = "Only ended jobs in this state"),
-        ("reason" = Option<ReasonText>, Query, description = "Only ended jobs with this reason"),
+        ("state" = Option<HistoryState>, Query, description = "Only ended jobs in this state"),
+        ("reason" = Option<DeadReason>, Query, description = "Only ended jobs with this reason"),
         ("host" = Option<HostText>, Query, description = "Only ended jobs with a URL of this host"),
         ("finished_after" = Option<Time>, Query, description = "Only ended jobs at this time or later"),
         ("finished_before" = Option<Time>, Query, description = "Only ended jobs before this time"),
@@ -125,7 +125,7 @@ async fn ends(
     delete, path = "/v1/history", tag = "history", operation_id = "erase_history",
     params(
         ("topic" = Option<TopicName>, Query, description = "The topic; with `tag` it may be left out for all topics"),
-        ("id" = Option<JobName>, Query, description = "Erase the ended jobs with this id of the topic"),
+        ("id" = Option<JobIdText>, Query, description = "Erase the ended jobs with this id of the topic"),
         ("tag" = Option<TagText>, Query, description = "Erase the ended jobs with this tag"),
     ),
     responses(

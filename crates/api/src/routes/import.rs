@@ -22,7 +22,7 @@ use crate::state::ApiState;
 /// status is 200 even if all lines are refused. If all are valid and the store accepted none of them it is
 /// 503.
 #[utoipa::path(
-    post, path = "/v1/import", tag = "jobs", operation_id = "import",
+    post, path = "/v1/import", tag = "jobs", operation_id = "import_jobs",
     request_body(content = ImportLine, content_type = "application/x-ndjson", description = "A line per job: at most 10,000 and 16 MiB"),
     responses(
         (status = 200, description = "How many lines were imported, and the problems of the others, also if all are refused", body = ImportResponse),

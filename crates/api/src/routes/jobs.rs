@@ -16,7 +16,7 @@ use ringback_core::policy::Policies;
 use ringback_core::state::State as JobState;
 use ringback_service::http_server::Peer;
 use ringback_wire::{
-    AttemptsResponse, CancelResponse, InFlight, InspectedJob, JobResponse, PageResponse, Problem, delay_note,
+    AttemptsResponse, CancelResponse, InFlight, InspectedJob, JobResponse, JobsResponse, Problem, delay_note,
     host_of,
 };
 use serde_json::json;
@@ -33,7 +33,7 @@ use crate::limits::Deadline;
 use crate::metrics::SubmitOutcome;
 use crate::paging::{self, ListCursor, PageLimits};
 use crate::schema::{
-    FilterFields, FindProblems, IdempotencyKeyText, Included, JobCursor, JobParams, JobRequest,
+    FilterFields, FindProblems, IdempotencyKeyText, IncludedInJob, JobCursor, JobParams, JobRequest,
     QueryProblems, RemoveProblems, SubmitProblems,
 };
 use crate::state::{Api, ApiState};
@@ -145,7 +145,7 @@ pub(super) fn submit_result(submitted: Submitted) -> Result<(StatusCode, JobResp
     get, path = "/v1/jobs/{topic}/{id}", tag = "jobs", operation_id = "get_job",
     params(
         JobParams,
-        ("include" = Option<Included>, Query, description = "Add the request and what applies to the job"),
+        ("include" = Option<IncludedInJob>, Query, description = "Add the request and what applies to the job"),
     ),
     responses((status = 200, description = "The job", body = InspectedJob), FindProblems),
 )]
@@ -194,9 +194,9 @@ fn inspected(api: &Api, policies: &Policies, stored: StoredJob) -> InspectedJob 
         FilterFields,
         ("cursor" = Option<JobCursor>, Query, description = "`next` of the previous page with the same filter; opaque"),
         ("limit" = Option<usize>, Query, description = "The most jobs of the page; 100 by default", example = 100, minimum = 1, maximum = 1000),
-        ("include" = Option<Included>, Query, description = "Add to each job its request and what applies to it"),
+        ("include" = Option<IncludedInJob>, Query, description = "Add to each job its request and what applies to it"),
     ),
-    responses((status = 200, description = "A page", body = PageResponse), QueryProblems),
+    responses((status = 200, description = "A page", body = JobsResponse), QueryProblems),
 )]
 pub(crate) async fn list(
     State(api): ApiState,
@@ -242,8 +242,8 @@ pub(crate) async fn list(
     }
 }
 
-fn page_answer(items: impl Iterator<Item = InspectedJob>, next: Option<ListCursor>) -> PageResponse {
-    PageResponse { items: items.collect(), next: next.map(|cursor| cursor.to_string()) }
+fn page_answer(items: impl Iterator<Item = InspectedJob>, next: Option<ListCursor>) -> JobsResponse {
+    JobsResponse { items: items.collect(), next: next.map(|cursor| cursor.to_string()) }
 }
 
 /// Get the attempts of a job

@@ -5,7 +5,7 @@ use axum::extract::State;
 use http::StatusCode;
 use ringback_core::access::{AccessKey, MAX_KEYS};
 use ringback_core::contract::PolicyPut;
-use ringback_wire::{AuditLogTarget, KeyCreated, KeyResponse, KeysResponse, parse_new_key};
+use ringback_wire::{AuditLogTarget, CreatedKey, KeyDetails, KeysResponse, parse_new_key};
 
 use super::policy_change::wait_until_applied;
 use crate::access::is_network;
@@ -23,12 +23,12 @@ use crate::state::ApiState;
 #[utoipa::path(
     post, path = "/v1/keys", tag = "keys", operation_id = "add_key",
     request_body = NewKeyRequest,
-    responses((status = 201, description = "Made", body = KeyCreated), AddKeyProblems),
+    responses((status = 201, description = "Made", body = CreatedKey), AddKeyProblems),
 )]
 pub(crate) async fn add_key(
     State(api): ApiState,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
-) -> Result<(StatusCode, Change, Json<KeyCreated>), ApiError> {
+) -> Result<(StatusCode, Change, Json<CreatedKey>), ApiError> {
     let now = api.now();
     let grant = parse_new_key(&bytes, now, is_network)?;
     if api.root.is_none() {
@@ -48,10 +48,10 @@ pub(crate) async fn add_key(
             return Err(ApiError::new(StatusCode::CONFLICT, detail));
         }
     }
-    let about = KeyResponse::from(&key);
+    let about = KeyDetails::from(&key);
     let target = AuditLogTarget { key: Some(about.id.clone()), ..AuditLogTarget::default() };
     let change = Change::of(target).after(&about);
-    let created = KeyCreated { key: secret.text().to_string(), about };
+    let created = CreatedKey { key: secret.text().to_string(), about };
     Ok((StatusCode::CREATED, change, Json(created)))
 }
 
@@ -65,7 +65,7 @@ pub(crate) async fn add_key(
 pub(crate) async fn list_keys(State(api): ApiState) -> JsonResult<KeysResponse> {
     let mut keys = Deadline::from_now().bound(api.store.access_keys()).await??;
     keys.sort_by(|a, b| (b.created, &b.id).cmp(&(a.created, &a.id)));
-    Ok(Json(KeysResponse { items: keys.iter().map(|key| KeyResponse::from(&**key)).collect() }))
+    Ok(Json(KeysResponse { items: keys.iter().map(|key| KeyDetails::from(&**key)).collect() }))
 }
 
 /// Delete a key
@@ -78,7 +78,7 @@ pub(crate) async fn list_keys(State(api): ApiState) -> JsonResult<KeysResponse> 
 )]
 pub(crate) async fn delete_key(State(api): ApiState, KeyPath(id): KeyPath) -> Audited<KeysResponse> {
     let keys = api.policies.keys()?;
-    let before = keys.values().find(|key| key.id == id).map(|key| KeyResponse::from(&**key));
+    let before = keys.values().find(|key| key.id == id).map(|key| KeyDetails::from(&**key));
     let deleted = Deadline::from_now().bound(api.store.delete_key(&id)).await??;
     wait_until_applied(&api, deleted.ok_or_else(unknown_access_key)?).await;
     Ok((Change::default().before(before), list_keys(State(api)).await?))

@@ -24,7 +24,7 @@ use crate::audit_log::Change;
 use crate::error::ApiError;
 use crate::extract::{JsonBody, PatchBody, PutFrom, Query, TopicPath, Upload};
 use crate::limits::Deadline;
-use crate::schema::{CreateProblems, PolicyPatchRequest, PolicyRequest, PutSource, TopicParams};
+use crate::schema::{CreateProblems, PolicyPatchRequest, PolicyRequest, RestoreSource, TopicParams};
 use crate::sealed_headers::{with_opened, with_sealed_values};
 use crate::state::{Api, ApiState};
 
@@ -40,7 +40,7 @@ use crate::state::{Api, ApiState};
     put, path = "/v1/topics/{topic}", tag = "topics", operation_id = "put_policy",
     params(
         TopicParams,
-        ("from" = Option<PutSource>, Query, description = "Take also URLs that no client can send to, as a restore does"),
+        ("from" = Option<RestoreSource>, Query, description = "Take also URLs that no client can send to, as a restore does"),
     ),
     request_body = PolicyRequest,
     responses(

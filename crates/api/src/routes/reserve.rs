@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use ringback_service::http_server::Peer;
-use ringback_wire::{PulledResponse, ReserveAsk, ReserveResponse};
+use ringback_wire::{ReserveAsk, ReserveResponse, ReservedJob};
 use tokio::time::{Instant, timeout_at};
 
 use crate::access::Authenticated;
@@ -52,5 +52,5 @@ pub(crate) async fn reserve(
     let found = standing.bound(api.pulls.reserve(&topic, ask, turn)).await?;
     let jobs = found.map_err(ApiError::retry_later)?.take();
     api.metrics.pulled(jobs.len());
-    Ok(Json(ReserveResponse { jobs: jobs.into_iter().map(PulledResponse::from).collect() }))
+    Ok(Json(ReserveResponse { jobs: jobs.into_iter().map(ReservedJob::from).collect() }))
 }

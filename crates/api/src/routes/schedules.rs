@@ -10,7 +10,9 @@ use http::StatusCode;
 use ringback_admission::Principal;
 use ringback_core::contract::ScheduleRow;
 use ringback_core::schedule::{ScheduleKey, ScheduleState};
-use ringback_wire::{AuditLogTarget, FiringResponse, ScheduleResponse, SchedulesResponse, UpcomingResponse};
+use ringback_wire::{
+    AuditLogTarget, FiringDetails, NextFiringsResponse, ScheduleResponse, SchedulesResponse,
+};
 use serde_json::{Value, json};
 
 use self::change::{Put, change, put, run_now};
@@ -25,7 +27,7 @@ use crate::extract::{
 use crate::inspect;
 use crate::limits::Deadline;
 use crate::schema::{
-    CreateProblems, FindProblems, PutSource, QueryProblems, ScheduleActionProblems, ScheduleCursor,
+    CreateProblems, FindProblems, QueryProblems, RestoreSource, ScheduleActionProblems, ScheduleCursor,
     ScheduleParams, ScheduleRequest,
 };
 use crate::schema::{EmptyRequest, IdempotencyKeyText, RunScheduleProblems};
@@ -40,7 +42,7 @@ use crate::state::{Api, ApiState};
     put, path = "/v1/schedules/{id}", tag = "schedules", operation_id = "put_schedule",
     params(
         ScheduleParams,
-        ("from" = Option<PutSource>, Query, description = "Take also URLs that no client can send to, as a restore does"),
+        ("from" = Option<RestoreSource>, Query, description = "Take also URLs that no client can send to, as a restore does"),
     ),
     request_body = ScheduleRequest,
     responses(
@@ -250,18 +252,18 @@ pub(crate) async fn run_schedule(
         ScheduleParams,
         ("count" = Option<usize>, Query, description = "How many times; 5 by default", example = 5, minimum = 1, maximum = 100),
     ),
-    responses((status = 200, description = "The next times", body = UpcomingResponse), FindProblems),
+    responses((status = 200, description = "The next times", body = NextFiringsResponse), FindProblems),
 )]
 pub(crate) async fn next_firings(
     State(api): ApiState,
     Authenticated(caller): Authenticated,
     SchedulePath(key): SchedulePath,
     Query(UpcomingQuery { count }): Query<UpcomingQuery>,
-) -> JsonResult<UpcomingResponse> {
+) -> JsonResult<NextFiringsResponse> {
     let (_, state) = Deadline::from_now().bound(find(&api, &caller, &key)).await??;
     let times = state.schedule.upcoming(api.now(), count);
-    Ok(Json(UpcomingResponse {
-        items: times.into_iter().map(|time| FiringResponse::new(&key.id, time)).collect(),
+    Ok(Json(NextFiringsResponse {
+        items: times.into_iter().map(|time| FiringDetails::new(&key.id, time)).collect(),
     }))
 }
 

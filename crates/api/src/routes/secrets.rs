@@ -13,7 +13,7 @@ use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_SECRETS, Policy, SecretId, StoredSecret};
 use ringback_secrets::SigningSecret;
 use ringback_wire::{
-    AuditLogTarget, FieldError, Problem, SecretCreated, SecretsResponse, parse_new_secret, with_secrets,
+    AuditLogTarget, CreatedSecret, FieldError, Problem, SecretsResponse, parse_new_secret, with_secrets,
 };
 
 use super::policy_change::{applied, check_share_of_policies};
@@ -37,8 +37,8 @@ use crate::state::{Api, ApiState};
     params(TopicParams),
     request_body(content = NewSecretRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses(
-        (status = 200, description = "The topic has this secret as its newest one already", body = SecretCreated),
-        (status = 201, description = "Added", body = SecretCreated),
+        (status = 200, description = "The topic has this secret as its newest one already", body = CreatedSecret),
+        (status = 201, description = "Added", body = CreatedSecret),
         CreateProblems,
     ),
 )]
@@ -71,7 +71,7 @@ pub(crate) async fn add_secret(
         let secrets = added(&stored.secrets, &new, now, asked.keep).ok_or(Refused::TooMany)?;
         Ok(with_secrets(&stored, &secrets))
     };
-    let created = |id: &SecretId| Json(SecretCreated { id: id.to_string(), secret: text.to_string() });
+    let created = |id: &SecretId| Json(CreatedSecret { id: id.to_string(), secret: text.to_string() });
     match Deadline::from_now().bound(api.store.change_policy(&topic, add)).await?? {
         Ok((_, put)) => {
             applied(&api, put).await?;

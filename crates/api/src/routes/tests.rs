@@ -292,7 +292,7 @@ fn reading_needs_no_more_than_reading_and_the_check_and_the_keys_need_the_root_k
         ("list_audit_log", Need::Scope(Scope::Manage)),
         ("get_history", Need::Scope(Scope::Read)),
         ("erase_history", Need::Scope(Scope::Manage)),
-        ("export", Need::Scope(Scope::Import)),
+        ("export_jobs", Need::Scope(Scope::Import)),
     ] {
         let named = operations.iter().filter(|operation| &*operation.name == name);
         let needs: Vec<_> = named.map(|operation| operation.need).collect();

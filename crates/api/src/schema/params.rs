@@ -3,12 +3,11 @@
 
 use std::collections::HashSet;
 
-use utoipa::{IntoParams, ToSchema};
-
-use super::values::{
-    CredentialText, DestinationText, HistoryCursor, JobName, KeyName, QuotaName, ReceiptText, ScheduleName,
-    SecretName, TopicName,
+use ringback_wire::schema::{
+    BulkId, CredentialNameText, DestinationHost, HistoryCursor, JobIdText, KeyIdText, QuotaName, ReceiptText,
+    ScheduleIdText, SecretIdText, TopicName,
 };
+use utoipa::{IntoParams, ToSchema};
 
 /// A job by topic and id.
 #[derive(IntoParams)]
@@ -17,7 +16,7 @@ pub(crate) struct JobParams {
     /// The job's topic
     topic: TopicName,
     /// The job's id
-    id: JobName,
+    id: JobIdText,
 }
 
 /// A topic by name.
@@ -35,7 +34,7 @@ pub(crate) struct SecretParams {
     /// The topic
     topic: TopicName,
     /// The secret's id
-    secret: SecretName,
+    secret: SecretIdText,
 }
 
 /// A key of a caller by id.
@@ -43,7 +42,7 @@ pub(crate) struct SecretParams {
 #[into_params(parameter_in = Path)]
 pub(crate) struct KeyParams {
     /// The key's id
-    key: KeyName,
+    key: KeyIdText,
 }
 
 /// A credential by name.
@@ -51,7 +50,7 @@ pub(crate) struct KeyParams {
 #[into_params(parameter_in = Path)]
 pub(crate) struct CredentialParams {
     /// The credential's name
-    credential: CredentialText,
+    credential: CredentialNameText,
 }
 
 /// A destination by host, or by host and port.
@@ -59,7 +58,7 @@ pub(crate) struct CredentialParams {
 #[into_params(parameter_in = Path)]
 pub(crate) struct DestinationParams {
     /// A host for all of its ports, or a host and a port
-    host: DestinationText,
+    host: DestinationHost,
 }
 
 /// A schedule by id.
@@ -67,7 +66,7 @@ pub(crate) struct DestinationParams {
 #[into_params(parameter_in = Path)]
 pub(crate) struct ScheduleParams {
     /// The schedule's id
-    id: ScheduleName,
+    id: ScheduleIdText,
 }
 
 /// A quota by tenant.
@@ -97,32 +96,32 @@ pub(crate) struct HistoryPageParams {
     limit: Option<usize>,
     /// Add what was submitted, the attempts that were logged, or both
     #[param(style = Form, explode = false)]
-    include: Option<IncludedInHistory>,
+    include: Option<HistoryParts>,
 }
 
 /// What can be added to a job.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
-pub(crate) enum Included {
+pub(crate) enum IncludedInJob {
     Request,
 }
 
 /// Where what is put can come from.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
-pub(crate) enum PutSource {
+pub(crate) enum RestoreSource {
     Backup,
 }
 
 /// What can be added to an ended job.
 #[derive(ToSchema)]
 #[schema(min_items = 1, example = json!(["request", "attempts"]))]
-pub(crate) struct IncludedInHistory(HashSet<IncludedPart>);
+pub(crate) struct HistoryParts(HashSet<HistoryPart>);
 
 /// A part of an ended job: what was submitted, or the attempts that were logged.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
-pub(crate) enum IncludedPart {
+pub(crate) enum HistoryPart {
     Request,
     Attempts,
 }
@@ -142,4 +141,12 @@ pub(crate) enum EventKindName {
     Done,
     Dead,
     Cancelled,
+}
+
+/// A bulk operation by id.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct BulkParams {
+    /// The operation's id
+    bulk: BulkId,
 }

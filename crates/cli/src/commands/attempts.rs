@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use ringback_core::job::JobKey;
-use ringback_wire::{AttemptResponse, AttemptsResponse, JobResponse};
+use ringback_wire::{AttemptsResponse, JobResponse, LoggedAttempt};
 
 use super::session::{Session, parse};
 use crate::args::{Format, JobArgs};
@@ -67,7 +67,7 @@ fn why_none(job: Option<&JobResponse>) -> &'static str {
     }
 }
 
-fn row(attempt: &AttemptResponse, view: &View) -> [Cell; 7] {
+fn row(attempt: &LoggedAttempt, view: &View) -> [Cell; 7] {
     let text = attempt.answer.as_deref().map(escape_invisible);
     let answer = text.or_else(|| attempt.answer_base64.as_deref().map(binary)).map(|answer| start(&answer));
     [

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use clap::Args;
 use http::Method;
-use ringback_wire::{CheckResponse, ClockResponse, FindingResponse, LossResponse};
+use ringback_wire::{CheckFinding, CheckResponse, ClockResponse, JobLoss};
 
 use super::session::{Session, parse};
 use crate::args::values;
@@ -86,8 +86,8 @@ async fn accept_loss(session: &mut Session, run_id: &str) -> anyhow::Result<Comm
     let call = Call::new(Method::POST, &["v1", "check", "accept-loss"]);
     let call = call.json(&serde_json::json!({"run_id": run_id}));
     session
-        .show(call, |loss: &LossResponse, view| {
-            let LossResponse { run_id, jobs } = loss;
+        .show(call, |loss: &JobLoss, view| {
+            let JobLoss { run_id, jobs } = loss;
             Table::new([""; 2], view.colour).page(&[
                 [Cell::from("accepted loss"), Cell::from(format!("at least {jobs} jobs"))],
                 [Cell::from("run_id"), Cell::from(run_id)],
@@ -123,7 +123,7 @@ fn tables(check: &CheckResponse, colour: Colour) -> String {
         }
         text += "\n";
     }
-    if let Some(LossResponse { run_id, jobs }) = &check.loss {
+    if let Some(JobLoss { run_id, jobs }) = &check.loss {
         text += &format!(
             "The store has lost accepted jobs, at least {jobs}. Submits are refused until this is accepted:\n  \
              ringback check --accept-loss={run_id}\n\n"
@@ -160,7 +160,7 @@ fn missing(check: &CheckResponse) -> String {
     format!("{}, accepted and found to be gone by repairs; they will not be delivered", check.missing)
 }
 
-fn row(finding: &FindingResponse) -> [Cell; 5] {
+fn row(finding: &CheckFinding) -> [Cell; 5] {
     let job = match (&finding.topic, &finding.id) {
         (Some(topic), Some(id)) => format!("{topic}/{id}"),
         (Some(topic), None) => topic.clone(),

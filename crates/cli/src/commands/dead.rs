@@ -4,7 +4,7 @@ mod revive;
 
 use clap::{Args, Subcommand};
 use http::Method;
-use ringback_wire::{DeadJobResponse, JobResponse, PurgeResponse};
+use ringback_wire::{DeadJobDetails, JobResponse, PurgeResponse};
 use serde_json::json;
 
 use self::revive::DeadReviveArgs;
@@ -99,7 +99,7 @@ async fn list(session: &mut Session, args: &DeadListArgs) -> anyhow::Result<Comm
         list.query.push(include());
         columns.extend(REQUEST_COLUMNS);
     }
-    let row = |dead: &DeadJobResponse, view: &View| {
+    let row = |dead: &DeadJobDetails, view: &View| {
         let mut row = dead_row(dead, view).to_vec();
         if args.full {
             row.extend(request_cells(dead.request.as_deref()));

@@ -3,7 +3,7 @@
 
 use clap::Args;
 use http::Method;
-use ringback_wire::{DestinationPauseResponse, DestinationResponse, FailingResponse};
+use ringback_wire::{DestinationDetails, DestinationPauseResponse, FailureDetails};
 
 use super::pages::{self, List};
 use super::session::Session;
@@ -50,12 +50,12 @@ pub(crate) async fn list(session: &mut Session, args: &DestinationsArgs) -> anyh
         "LAST",
     ];
     let table = Table::new(columns, session.out.colour);
-    pages::print(session, list, table, |destination: &DestinationResponse, _| row(destination)).await
+    pages::print(session, list, table, |destination: &DestinationDetails, _| row(destination)).await
 }
 
-fn row(destination: &DestinationResponse) -> [Cell; 11] {
+fn row(destination: &DestinationDetails) -> [Cell; 11] {
     let failing = destination.failing.as_ref();
-    let last = |failing: &FailingResponse| {
+    let last = |failing: &FailureDetails| {
         failing
             .last_error
             .clone()

@@ -3,7 +3,7 @@
 use clap::Args;
 use http::Method;
 use ringback_core::job::Topic;
-use ringback_wire::{ForecastResponse, ForecastSlotResponse};
+use ringback_wire::{ForecastResponse, ForecastSlot};
 
 use super::session::Session;
 use crate::client::{Call, SHORT};
@@ -44,9 +44,9 @@ pub(crate) async fn run(session: &mut Session, args: ForecastArgs) -> anyhow::Re
 }
 
 fn text(forecast: &ForecastResponse, view: &View) -> String {
-    let all = |slot: &ForecastSlotResponse| slot.jobs + slot.retries + slot.schedules;
+    let all = |slot: &ForecastSlot| slot.jobs + slot.retries + slot.schedules;
     let most = forecast.slots.iter().map(all).max().unwrap_or(0).max(1);
-    let row = |slot: &ForecastSlotResponse| {
+    let row = |slot: &ForecastSlot| {
         let width = (all(slot) * BAR).div_ceil(most);
         [
             Cell::from(view.times.show(&slot.at)),

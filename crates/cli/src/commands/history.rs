@@ -5,7 +5,7 @@ mod replay;
 
 use clap::{Args, Subcommand};
 use http::Method;
-use ringback_wire::{EndedJobResponse, ErasureResponse, HistoryResponse};
+use ringback_wire::{EndedJobDetails, ErasureResponse, HistoryResponse};
 use serde_json::{Map, Value, json};
 
 use self::replay::ReplayArgs;
@@ -168,7 +168,7 @@ async fn list(session: &mut Session, args: &HistoryListArgs) -> anyhow::Result<C
         columns.extend(REQUEST_COLUMNS);
     }
     let list = List { path: &ROUTE, query, limit: args.page.limit(), of: "ended jobs", feature: FEATURE };
-    let row = |end: &EndedJobResponse, view: &View| {
+    let row = |end: &EndedJobDetails, view: &View| {
         let mut row = end_row(end, view).to_vec();
         if args.full {
             row.extend(request_cells(end.request.as_deref()));

@@ -6,7 +6,7 @@ use clap::Args;
 use http::Method;
 use ringback_core::job::{CallbackMethod, Context, JobKey, MASK, USER_AGENT, is_masked};
 use ringback_core::written_time::parse_time;
-use ringback_wire::{EffectiveResponse, INCLUDE_REQUEST, InspectedJob, RequestDetails};
+use ringback_wire::{EffectiveSettings, INCLUDE_REQUEST, InspectedJob, RequestDetails};
 
 use super::session::{Session, parse};
 use crate::args::values::wrong;
@@ -105,7 +105,7 @@ fn headers(
     key: &JobKey,
     job: &InspectedJob,
     request: &RequestDetails,
-    effective: &EffectiveResponse,
+    effective: &EffectiveSettings,
     content_type: &str,
 ) -> Result<Vec<(String, String)>, ClientError> {
     let job = &job.job;

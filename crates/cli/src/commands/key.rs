@@ -8,7 +8,7 @@ use http::Method;
 use ringback_core::access::{KeyId, Scope};
 use ringback_secrets::RootKey;
 use ringback_service::random;
-use ringback_wire::{KeyCreated, KeyResponse, KeysResponse};
+use ringback_wire::{CreatedKey, KeyDetails, KeysResponse};
 use serde_json::Value;
 use strum::VariantNames as _;
 
@@ -147,9 +147,9 @@ async fn create(session: &mut Session, args: CreateArgs) -> anyhow::Result<Comma
     match session.out.format {
         Format::Json => session.json(&answer.body)?,
         Format::Table => {
-            let KeyCreated { key, about } = parse(&answer.body)?;
+            let CreatedKey { key, about } = parse(&answer.body)?;
             session.out.line(&key)?;
-            let KeyResponse { id, tenant, scopes, .. } = about;
+            let KeyDetails { id, tenant, scopes, .. } = about;
             let of = tenant.map_or_else(|| "no tenant".to_owned(), |tenant| format!("tenant {tenant}"));
             note(&format!("{id} of {of} allows {}; the key is not shown again", scopes.join(", ")));
         }
@@ -173,7 +173,7 @@ async fn show(session: &mut Session, call: Call) -> anyhow::Result<CommandOutcom
     session.print_rows(&body, columns, rows, "no keys")
 }
 
-fn row(key: &KeyResponse, view: &View) -> [Cell; 9] {
+fn row(key: &KeyDetails, view: &View) -> [Cell; 9] {
     let list = |list: &[String]| if list.is_empty() { "all".to_owned() } else { list.join(",") };
     let time = |at: &Option<String>| at.as_ref().map_or_else(|| "-".to_owned(), |at| view.relative(at));
     [

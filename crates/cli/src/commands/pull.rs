@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use http::Method;
-use ringback_wire::{MAX_WAIT, PulledResponse, RenewResponse, ReserveResponse};
+use ringback_wire::{MAX_WAIT, RenewResponse, ReserveResponse, ReservedJob};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
@@ -110,7 +110,7 @@ pub(crate) async fn reserve(session: &mut Session, args: ReserveArgs) -> anyhow:
     let call = Call::topic(Method::POST, &args.of.topic, &["reserve"]).json(&object(ask));
     let body = session.client.ask(call, CALL_TIMEOUT).await?.body;
     let rows = |answer: &ReserveResponse, view: &View| {
-        let row = |job: &PulledResponse| {
+        let row = |job: &ReservedJob| {
             let deadline = Cell::from(view.time(&job.deadline));
             [Cell::from(&job.id), job.attempt.into(), deadline, Cell::from(&job.receipt)]
         };

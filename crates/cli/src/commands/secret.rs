@@ -10,7 +10,7 @@ use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
 use ringback_secrets::MasterKeys;
 use ringback_service::random;
-use ringback_wire::{SecretCreated, SecretsResponse};
+use ringback_wire::{CreatedSecret, SecretsResponse};
 use serde_json::Value;
 
 use super::session::{Session, object};
@@ -153,7 +153,7 @@ async fn add(session: &mut Session, args: AddArgs) -> anyhow::Result<CommandOutc
     match session.out.format {
         Format::Json => session.json(&answer.body)?,
         Format::Table => {
-            let SecretCreated { id, secret } = serde_json::from_slice(&answer.body)?;
+            let CreatedSecret { id, secret } = serde_json::from_slice(&answer.body)?;
             session.out.line(&secret)?;
             note(&format!("{id} signs the callbacks of {topic}; the secret is not shown again"));
         }
@@ -182,7 +182,7 @@ fn table(colour: Colour) -> Table {
 }
 
 fn rows(answer: &SecretsResponse, view: &View) -> Vec<[Cell; 4]> {
-    let row = |secret: &ringback_wire::SecretResponse| {
+    let row = |secret: &ringback_wire::SecretDetails| {
         let until = secret.until.as_ref().map_or_else(|| "-".to_owned(), |at| view.relative(at));
         [
             Cell::from(&secret.id),

@@ -11,7 +11,7 @@ use clap::builder::PossibleValuesParser;
 use http::Method;
 use ringback_core::contract::EventName;
 use ringback_core::job::JobKey;
-use ringback_wire::{EventResponse, JobResponse};
+use ringback_wire::{JobEvent, JobResponse};
 use strum::VariantNames as _;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -139,11 +139,7 @@ impl Watch<'_> {
     }
 
     /// Prints an event. Returns the verdict when the watched job has ended.
-    async fn on_event(
-        &mut self,
-        name: &str,
-        event: &EventResponse,
-    ) -> anyhow::Result<Option<CommandOutcome>> {
+    async fn on_event(&mut self, name: &str, event: &JobEvent) -> anyhow::Result<Option<CommandOutcome>> {
         self.printer.event(&mut self.session.out, name, event)?;
         let (Some(key), Some(verdict)) = (&self.job, end(name)) else { return Ok(None) };
         self.session.out.flush()?;

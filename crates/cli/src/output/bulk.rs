@@ -1,6 +1,6 @@
 //! Bulk operations and the results of dry runs, as rows and details for people.
 
-use ringback_wire::{BulkResponse, DryRunResponse, FilterResponse};
+use ringback_wire::{BulkResponse, DryRunResponse, FilterDetails};
 use serde_json::Value;
 
 use super::job::{JOB_COLUMNS, job_row, state, whose};
@@ -56,7 +56,7 @@ pub(crate) fn dry_run(action: &str, answer: &DryRunResponse, view: &View) -> Str
     format!("{sentence}\n{}", Table::new(JOB_COLUMNS, view.colour).page(&rows))
 }
 
-fn written(filter: &FilterResponse) -> String {
+fn written(filter: &FilterDetails) -> String {
     let Ok(Value::Object(fields)) = serde_json::to_value(filter) else { return String::new() };
     if fields.is_empty() {
         return "--all".to_owned();
@@ -77,11 +77,11 @@ mod tests {
             id: "0123456789abcdef".to_owned(),
             tenant: None,
             action: "cancel".to_owned(),
-            filter: FilterResponse {
+            filter: FilterDetails {
                 tag: Some("customer:42".to_owned()),
                 status: Some(503),
                 created_before: Some("2025-11-20T00:00:00.000Z".to_owned()),
-                ..FilterResponse::default()
+                ..FilterDetails::default()
             },
             state: "running".to_owned(),
             changed: 17,
@@ -108,7 +108,7 @@ rate       100/s
 started    2025-11-20T00:53:20.000Z (1m ago)
 ";
         assert_eq!(text, expected);
-        assert_eq!(written(&FilterResponse::default()), "--all");
+        assert_eq!(written(&FilterDetails::default()), "--all");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Dead jobs as rows for people.
 
-use ringback_wire::DeadJobResponse;
+use ringback_wire::DeadJobDetails;
 
 use super::job::failure;
 use super::{Cell, View};
 
-pub(crate) fn dead_row(dead: &DeadJobResponse, view: &View) -> [Cell; 7] {
+pub(crate) fn dead_row(dead: &DeadJobDetails, view: &View) -> [Cell; 7] {
     [
         Cell::from(&dead.job.id),
         Cell::from(view.time(&dead.died_at)),

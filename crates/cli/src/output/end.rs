@@ -1,12 +1,12 @@
 //! Ends of jobs that the archive has kept, as rows and details for people.
 
-use ringback_wire::EndedJobResponse;
+use ringback_wire::EndedJobDetails;
 
 use super::job::{failure, result, state};
 use super::request::{body, content};
 use super::{Cell, Table, View, escape_text};
 
-pub(crate) fn end_row(end: &EndedJobResponse, view: &View) -> [Cell; 9] {
+pub(crate) fn end_row(end: &EndedJobDetails, view: &View) -> [Cell; 9] {
     [
         Cell::from(&end.topic),
         Cell::from(&end.id),
@@ -21,7 +21,7 @@ pub(crate) fn end_row(end: &EndedJobResponse, view: &View) -> [Cell; 9] {
 }
 
 /// The details of an end, one per line, with its attempts and the body.
-pub(crate) fn end_details(end: &EndedJobResponse, view: &View) -> String {
+pub(crate) fn end_details(end: &EndedJobDetails, view: &View) -> String {
     let time = |time: &str| Cell::from(view.both(time));
     let mut rows = vec![
         [Cell::from("job"), Cell::from(format!("{}/{}", end.topic, end.id))],

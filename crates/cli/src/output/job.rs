@@ -1,7 +1,7 @@
 //! A job as a row of a list, or with its details one per line.
 
 use anstyle::{AnsiColor, Style};
-use ringback_wire::{JobResponse, LastResponse};
+use ringback_wire::{JobResponse, LastAttemptDetails};
 
 use super::{Cell, Table, View};
 
@@ -18,7 +18,7 @@ pub(crate) fn state(name: &str) -> Cell {
 }
 
 /// The result of a failed attempt.
-pub(crate) fn failure(last: &LastResponse) -> String {
+pub(crate) fn failure(last: &LastAttemptDetails) -> String {
     result(last.status, last.error.as_deref())
 }
 
@@ -125,7 +125,7 @@ mod tests {
             created_at: "2025-11-20T00:53:10.000Z".to_owned(),
             attempts: 3,
             failures: 3,
-            last: Some(LastResponse {
+            last: Some(LastAttemptDetails {
                 at: "2025-11-20T00:53:20.007Z".to_owned(),
                 status: Some(503),
                 error: None,

@@ -1,14 +1,14 @@
 //! The request of a job and the settings that apply to it, one per line, with the body at the end; and the
 //! short form of both in lists.
 
-use ringback_wire::{EffectiveResponse, EffectiveRetry, RequestDetails, SetBy};
+use ringback_wire::{EffectiveRetry, EffectiveSettings, RequestDetails, SetBy};
 
 use super::{Cell, Colour, Table, escape_lines};
 
 /// The request and the settings that apply, for people.
 pub(crate) fn request_details(
     request: &RequestDetails,
-    effective: &EffectiveResponse,
+    effective: &EffectiveSettings,
     colour: Colour,
 ) -> String {
     let mut rows = vec![row("url", effective.url.clone().unwrap_or_else(|| "none: a pull job".to_owned()))];
@@ -63,7 +63,7 @@ fn retry(retry: &EffectiveRetry) -> String {
 /// The headers that the callback has; of a pull job its own, which its consumer gets.
 fn headers<'a>(
     request: &'a RequestDetails,
-    effective: &'a EffectiveResponse,
+    effective: &'a EffectiveSettings,
 ) -> impl Iterator<Item = [Cell; 2]> + 'a {
     let all = if request.url.is_some() { &effective.headers } else { &request.headers };
     all.iter().map(move |(name, value)| {

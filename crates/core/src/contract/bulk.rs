@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::dead::DeadFilter;
 use super::filter::Filter;
@@ -55,7 +56,18 @@ impl FromStr for BulkId {
 }
 
 /// The state of a bulk operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display, strum::VariantArray)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::VariantArray,
+    ToSchema
+)]
 #[strum(serialize_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
 pub enum BulkState {
@@ -74,7 +86,8 @@ pub enum BulkState {
 #[strum_discriminants(
     doc = "What a bulk operation does, without when jobs are due then.",
     name(BulkVerb),
-    derive(Serialize, Deserialize, strum::Display, strum::IntoStaticStr, strum::VariantArray),
+    derive(Serialize, Deserialize, ToSchema, strum::Display, strum::IntoStaticStr, strum::VariantArray),
+    schema(as = BulkAction),
     serde(rename_all = "lowercase"),
     strum(serialize_all = "lowercase")
 )]

@@ -50,7 +50,6 @@ impl FromStr for Profile {
 /// Jobs by state, and those that are in none any more. Done, cancelled and purged jobs are counted since the
 /// installation began. The API answers with them as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[schema(as = StatesResponse)]
 pub struct StateCounts {
     /// Waiting for their due time.
     pub delayed: u64,

@@ -1,9 +1,10 @@
 //! The method of a callback (RFC 9110, section 9).
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// The method of a callback.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray, strum::VariantNames)]
 #[serde(rename_all = "UPPERCASE")]
 #[strum(serialize_all = "UPPERCASE")]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 use reqwest::RequestBuilder;
-use ringback_wire::{PulledResponse, ReserveResponse};
+use ringback_wire::{ReserveResponse, ReservedJob};
 use serde_json::{Value, json};
 
 use super::{Recorded, RecordedJob, no_headers};
@@ -95,7 +95,7 @@ impl Recorded {
         self.call(n, self.http.request(method, format!("{api}/v1/{path}"))).await
     }
 
-    pub async fn reserve(&self, api: &str, topic: &str, ask: &Value) -> Vec<PulledResponse> {
+    pub async fn reserve(&self, api: &str, topic: &str, ask: &Value) -> Vec<ReservedJob> {
         let n = self.history.next();
         self.history.write(&Entry::Reserve(Reserve { t: self.history.t(), n }));
         let request = with_json(self.http.post(format!("{api}/v1/topics/{topic}/reserve")), ask);

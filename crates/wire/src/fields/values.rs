@@ -14,6 +14,13 @@ use serde_json::value::RawValue;
 use super::first_entries::FirstEntries;
 use super::object::{Fields, Mistakes, read, shown};
 
+/// The longest wait of one reserve.
+pub const MAX_WAIT: Duration = Duration::from_secs(60);
+/// The longest time for which former secrets go on signing.
+pub const MAX_KEEP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// The longest name of a replay.
+pub const MAX_REPLAY_NAME: usize = 64;
+
 /// The form of a duration, for error messages.
 pub(crate) const DURATION: &str = "seconds as a number (2, 0.25), or a duration such as \"250ms\", \"10s\", \"1h 30m\", \"7d\" with the units w, d, h, m, s and ms; not negative";
 /// The form of a reason, for error messages.

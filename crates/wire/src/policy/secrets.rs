@@ -14,13 +14,11 @@ use utoipa::ToSchema;
 
 use super::{SECRETS, parse_policy};
 use crate::fields::object::{Fields, Mistakes, open, read, read_or_empty};
-use crate::fields::values::duration_within;
+use crate::fields::values::{MAX_KEEP, duration_within};
 use crate::problem::Problem;
 
 /// How long the former secrets go on signing, unless the caller says so.
 const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest time for which former secrets go on signing.
-pub const MAX_KEEP: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// The longest sealed secret, in bytes. So the most secrets stay within [`MAX_SECRETS_JSON`].
 const MAX_SEALED: usize = 256;
 const NOT_SEALED: &str = "they are not sealed secrets";
@@ -157,7 +155,7 @@ pub fn parse_new_secret(json: &[u8]) -> Result<NewSecret, Problem> {
 
 /// A secret that was added. It is shown only here.
 #[derive(Serialize, Deserialize, ToSchema)]
-pub struct SecretCreated {
+pub struct CreatedSecret {
     /// Its id.
     #[schema(example = "sec_01KAR8Z6V5Q0M5W8C1T3N9X2YB")]
     pub id: String,
@@ -172,12 +170,12 @@ pub struct SecretsResponse {
     /// The topic.
     pub topic: String,
     /// Its secrets, the newest one first.
-    pub items: Vec<SecretResponse>,
+    pub items: Vec<SecretDetails>,
 }
 
 /// A secret of a topic, without the secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct SecretResponse {
+pub struct SecretDetails {
     /// Its id.
     pub id: String,
     /// When it was added.
@@ -193,7 +191,7 @@ pub struct SecretResponse {
 impl SecretsResponse {
     /// The answer for a topic: the secrets that sign now.
     pub fn new(topic: &Topic, policy: Option<&Policy>, now: Timestamp) -> Self {
-        let item = |secret: &StoredSecret| SecretResponse {
+        let item = |secret: &StoredSecret| SecretDetails {
             id: secret.id.to_string(),
             created_at: secret.created.to_string(),
             until: secret.until.map(|until| until.to_string()),

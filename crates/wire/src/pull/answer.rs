@@ -14,12 +14,12 @@ use crate::submit::body::as_json;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReserveResponse {
     /// The jobs; none if nothing was ready in time.
-    pub jobs: Vec<PulledResponse>,
+    pub jobs: Vec<ReservedJob>,
 }
 
 /// A job that the consumer has reserved.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct PulledResponse {
+pub struct ReservedJob {
     /// Settles the job. Opaque.
     pub receipt: String,
     /// Its topic.
@@ -49,16 +49,16 @@ pub struct PulledResponse {
     pub tags: Vec<String>,
 }
 
-impl PartialEq for PulledResponse {
+impl PartialEq for ReservedJob {
     fn eq(&self, other: &Self) -> bool {
         // A receipt belongs to one job.
         self.receipt == other.receipt
     }
 }
 
-impl Eq for PulledResponse {}
+impl Eq for ReservedJob {}
 
-impl From<PulledJob> for PulledResponse {
+impl From<PulledJob> for ReservedJob {
     fn from(job: PulledJob) -> Self {
         let delivery = job.delivery;
         let content_type = delivery.body.content_type().to_owned();

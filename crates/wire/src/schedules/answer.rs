@@ -25,7 +25,7 @@ pub struct ScheduleFields {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_zone: Option<String>,
     /// The job.
-    pub job: ScheduledJobResponse,
+    pub job: ScheduledJobDetails,
     /// What becomes of missed firings: `skip`, `one` or `all`.
     pub missed: String,
     /// How late a missed firing is at most, to be made up for.
@@ -49,7 +49,7 @@ pub struct ScheduleFields {
 
 /// The job of a schedule.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ScheduledJobResponse {
+pub struct ScheduledJobDetails {
     /// The topic.
     pub topic: String,
     /// The rest of the job.
@@ -84,7 +84,7 @@ pub struct ScheduleResponse {
     pub next_at: Option<String>,
     /// The last firing.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last: Option<FiringResponse>,
+    pub last: Option<FiringDetails>,
     /// How many jobs it has submitted.
     pub fired: u64,
     /// How many firings were missed and not made up for, as far as they were counted.
@@ -95,7 +95,7 @@ pub struct ScheduleResponse {
 
 /// A firing of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct FiringResponse {
+pub struct FiringDetails {
     /// Its time.
     #[schema(format = DateTime)]
     pub at: String,
@@ -103,14 +103,14 @@ pub struct FiringResponse {
     pub id: String,
 }
 
-impl FiringResponse {
+impl FiringDetails {
     /// A firing of a schedule at a time.
     pub fn new(id: &ScheduleId, time: Timestamp) -> Self {
         Self { at: time.to_string(), id: id.firing(time).to_string() }
     }
 }
 
-impl From<&Firing> for FiringResponse {
+impl From<&Firing> for FiringDetails {
     fn from(firing: &Firing) -> Self {
         Self { at: firing.time.to_string(), id: firing.id.to_string() }
     }
@@ -127,7 +127,7 @@ impl ScheduleResponse {
             fields: ScheduleFields::new(state, RequestDetails::masked),
             created_at: created.to_string(),
             next_at: next.map(|next| next.to_string()),
-            last: last.as_ref().map(FiringResponse::from),
+            last: last.as_ref().map(FiringDetails::from),
             fired,
             missed_firings: missed,
             overlapped_firings: overlapped,
@@ -155,7 +155,7 @@ impl ScheduleFields {
             every,
             anchor,
             time_zone,
-            job: ScheduledJobResponse { topic, request },
+            job: ScheduledJobDetails { topic, request },
             missed: missed.to_string(),
             catchup: format_duration(catchup),
             overlap: overlap.to_string(),
@@ -178,9 +178,9 @@ pub struct SchedulesResponse {
 
 /// The next firings of a schedule.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct UpcomingResponse {
+pub struct NextFiringsResponse {
     /// The firings, in order. Fewer than asked for if it ends.
-    pub items: Vec<FiringResponse>,
+    pub items: Vec<FiringDetails>,
 }
 
 /// A schedule on its way to another installation: a line of an export. `schedule` is what a request puts there.

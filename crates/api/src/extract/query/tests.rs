@@ -3,7 +3,7 @@
 use http::Request;
 use ringback_core::job::TenantScope;
 use ringback_core::state::State;
-use ringback_wire::{FilterResponse, Problem};
+use ringback_wire::{FilterDetails, Problem};
 
 use super::*;
 
@@ -92,7 +92,7 @@ async fn every_wrong_parameter_is_named() {
 async fn each_field_of_a_filter_is_read_and_a_wrong_one_is_named() {
     let query = "?topic=a&state=dead&tag=customer:42&host=H:8080&reason=gone&status=503&error=timed%20out&due_after=1970-01-01T00:00:01Z&due_before=1970-01-01T00:00:02Z&created_after=1970-01-01T00:00:03Z&created_before=1970-01-01T00:00:04Z&failed_after=1970-01-01T00:00:05Z&failed_before=1970-01-01T00:00:06Z&id_prefix=a";
     let filter: Filter = read(query).await.unwrap();
-    let shown = serde_json::to_value(FilterResponse::from(&filter)).unwrap();
+    let shown = serde_json::to_value(FilterDetails::from(&filter)).unwrap();
     assert_eq!(shown.as_object().unwrap().len(), FILTER_FIELDS.len(), "{shown}");
     for (name, _) in FILTER_FIELDS {
         assert_eq!(wrong::<Filter>(&format!("?{name}=%00")).await, name);

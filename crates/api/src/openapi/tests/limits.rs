@@ -16,13 +16,11 @@ use crate::extract::MAX_ITEMS;
 fn the_limits_of_fields_are_those_of_the_parsers() {
     let schemas = document()["components"]["schemas"].take();
     for (pointer, limit) in [
-        ("/Retry/properties/delays/maxItems", json!(MAX_TIERS)),
-        ("/Retry/properties/max/maximum", json!(u32::MAX)),
+        ("/RetryPolicy/properties/delays/maxItems", json!(MAX_TIERS)),
+        ("/RetryPolicy/properties/max/maximum", json!(u32::MAX)),
         ("/ReserveRequest/properties/max/maximum", json!(MAX_PULL)),
         ("/ReviveRequest/properties/rate/maximum", json!(MAX_RATE)),
-        ("/ReviveRequest/properties/rate/default", json!(DEFAULT_RATE)),
         ("/ReplayRequest/properties/rate/maximum", json!(MAX_REPLAY_RATE)),
-        ("/ReplayRequest/properties/rate/default", json!(DEFAULT_REPLAY_RATE)),
         ("/JobRequest/properties/tags/maxItems", json!(MAX_TAGS)),
         ("/ScheduledJobRequest/properties/tags/maxItems", json!(MAX_TAGS)),
         ("/FinishAllRequest/properties/receipts/maxItems", json!(MAX_RECEIPTS)),
@@ -30,8 +28,14 @@ fn the_limits_of_fields_are_those_of_the_parsers() {
     ] {
         assert_eq!(schemas.pointer(pointer), Some(&limit), "{pointer}");
     }
-    let jitter = &schemas["Retry"]["properties"]["jitter"]["default"];
-    assert_eq!(jitter.to_string(), DEFAULT_JITTER.to_string());
+    for (schema, field, default) in [
+        ("ReviveRequest", "rate", DEFAULT_RATE.to_string()),
+        ("ReplayRequest", "rate", DEFAULT_REPLAY_RATE.to_string()),
+        ("RetryPolicy", "jitter", DEFAULT_JITTER.to_string()),
+    ] {
+        let about = schemas[schema]["properties"][field]["description"].as_str().unwrap();
+        assert!(about.contains(&format!("{default} by default")), "{schema}.{field}: {about}");
+    }
 }
 
 #[test]
@@ -52,7 +56,7 @@ fn the_limits_of_pages_are_those_of_the_parsers() {
 fn the_lengths_of_names_are_those_of_the_parsers() {
     let schemas = document()["components"]["schemas"].take();
     let longest = |schema: &str| schemas[schema]["maxLength"].as_u64().unwrap() as usize;
-    let (topic, id) = (longest("TopicName"), longest("JobName"));
+    let (topic, id) = (longest("TopicName"), longest("JobId"));
     assert!("x".repeat(topic).parse::<Topic>().is_ok() && "x".repeat(topic + 1).parse::<Topic>().is_err());
     assert!("x".repeat(id).parse::<JobId>().is_ok() && "x".repeat(id + 1).parse::<JobId>().is_err());
 }

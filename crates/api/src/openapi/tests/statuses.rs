@@ -80,7 +80,7 @@ impl Operation {
         let body = match self.id.as_str() {
             "submit" => r#"{"topic":"t","id":"i","url":"http://h/","delay":"1h"}"#,
             "submit_batch" => r#"[{"topic":"t","url":"http://h/"}]"#,
-            "import" => r#"{"topic":"t","url":"http://h/"}"#,
+            "import_jobs" => r#"{"topic":"t","url":"http://h/"}"#,
             "reschedule" => r#"{"delay":"2h"}"#,
             "put_policy" | "patch_policy" => r#"{"timeout":"5s"}"#,
             "add_secret" => SECRET,
@@ -483,12 +483,12 @@ const ALLOWED: [(&str, &[&str]); 5] = [
     (
         "import",
         &[
-            "export",
+            "export_jobs",
             "export_topics",
             "export_credentials",
             "export_destinations",
             "export_schedules",
-            "import",
+            "import_jobs",
         ],
     ),
 ];

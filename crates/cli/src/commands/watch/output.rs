@@ -3,7 +3,7 @@
 
 use anstyle::{AnsiColor, Style};
 use ringback_core::clock::Timestamp;
-use ringback_wire::{EventResponse, JobResponse};
+use ringback_wire::{JobEvent, JobResponse};
 use serde::Serialize;
 
 use crate::args::Format;
@@ -40,12 +40,7 @@ impl EventPrinter {
         Self { format, colour, times, kinds, width: 0, is_waiting: false }
     }
 
-    pub(crate) fn event(
-        &mut self,
-        out: &mut Output,
-        name: &str,
-        event: &EventResponse,
-    ) -> anyhow::Result<()> {
+    pub(crate) fn event(&mut self, out: &mut Output, name: &str, event: &JobEvent) -> anyhow::Result<()> {
         if !self.kinds.is_empty() && !self.kinds.iter().any(|kind| kind == name) {
             return Ok(());
         }
@@ -55,7 +50,7 @@ impl EventPrinter {
         }
     }
 
-    fn row(&mut self, name: &str, event: &EventResponse) -> String {
+    fn row(&mut self, name: &str, event: &JobEvent) -> String {
         let tenant = event.tenant.as_ref().map(|tenant| format!("~{tenant}/")).unwrap_or_default();
         let job = escape_text(&format!("{tenant}{}/{}", event.topic, event.id));
         self.width = self.width.max(job.len());
@@ -67,7 +62,7 @@ impl EventPrinter {
     }
 
     /// The details of an event, separated by commas.
-    fn details(&self, event: &EventResponse) -> String {
+    fn details(&self, event: &JobEvent) -> String {
         let mut parts = Vec::new();
         if let (Some(number), Some(outcome)) = (event.attempt, &event.outcome) {
             parts.push(format!("{number}: {outcome}"));
@@ -117,7 +112,7 @@ fn json(out: &mut Output, event: &str, what: impl Serialize) -> anyhow::Result<(
     out.line(serde_json::to_string(&Line { event, what })?)
 }
 
-fn style(name: &str, event: &EventResponse) -> Style {
+fn style(name: &str, event: &JobEvent) -> Style {
     match name {
         "done" => AnsiColor::Green.on_default(),
         "dead" => AnsiColor::Red.on_default(),
@@ -141,9 +136,9 @@ fn from(at: &str, due: &str) -> String {
 mod tests {
     use super::*;
 
-    fn event(id: &str) -> EventResponse {
+    fn event(id: &str) -> JobEvent {
         let at = "2026-11-20T09:30:15.017Z".to_owned();
-        EventResponse { topic: "pay".to_owned(), id: id.to_owned(), at, ..EventResponse::default() }
+        JobEvent { topic: "pay".to_owned(), id: id.to_owned(), at, ..JobEvent::default() }
     }
 
     fn printer() -> EventPrinter {
@@ -164,7 +159,7 @@ mod tests {
             printer.row("done", &event("order-1")),
             "2026-11-20T09:30:15.017Z  done       pay/order-1"
         );
-        let failed = EventResponse {
+        let failed = JobEvent {
             attempt: Some(2),
             outcome: Some("retry".to_owned()),
             status: Some(503),
@@ -175,8 +170,8 @@ mod tests {
         let expected = "2026-11-20T09:30:15.017Z  attempt    pay/1        2: retry, answered 503, after 17 ms, \
                         due 2026-11-20T09:31:00.017Z (in 45s)";
         assert_eq!(printer.row("attempt", &failed), expected);
-        let dead = EventResponse { reason: Some("exhausted".to_owned()), ..event("1") };
-        let of_tenant = EventResponse { tenant: Some("a".to_owned()), ..event("1") };
+        let dead = JobEvent { reason: Some("exhausted".to_owned()), ..event("1") };
+        let of_tenant = JobEvent { tenant: Some("a".to_owned()), ..event("1") };
         assert_eq!(printer.row("done", &of_tenant), "2026-11-20T09:30:15.017Z  done       ~a/pay/1");
         assert_eq!(printer.row("dead", &dead), "2026-11-20T09:30:15.017Z  dead       pay/1        exhausted");
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use reqwest::Response;
-use ringback_wire::EventResponse;
+use ringback_wire::JobEvent;
 
 use crate::client::{Call, Client, ClientError, cut_off};
 
@@ -13,7 +13,7 @@ const MAX_EVENT: usize = 1024 * 1024;
 /// An item of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Item {
-    Event(String, Box<EventResponse>),
+    Event(String, Box<JobEvent>),
     /// Events may be missing.
     Missed,
 }
@@ -47,7 +47,7 @@ impl Stream {
                 _ => {}
             }
             // An event of a later version is skipped.
-            if let Ok(event) = serde_json::from_str::<EventResponse>(&data) {
+            if let Ok(event) = serde_json::from_str::<JobEvent>(&data) {
                 return Ok(Item::Event(name, Box::new(event)));
             }
         }

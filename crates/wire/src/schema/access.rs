@@ -2,19 +2,19 @@
 
 use std::collections::HashSet;
 
+use ringback_core::access::Scope;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::values::{
-    HostName, NetworkText, Origin, PasswordText, SealedCredential, TenantName, Time, TokenText, TopicName,
-    UserText,
+    BearerToken, HostName, Network, Origin, Password, SealedCredential, TenantName, Time, TopicName, UserName,
 };
 
 /// What a tenant may use. Without a limit it may use any number, whatever the quota of `*` says.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"jobs_per_second": 200, "jobs": 1_000_000}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct QuotaRequest {
+pub struct QuotaRequest {
     /// How many jobs it may submit a second. If it is left out, any number.
     #[schema(minimum = 1, maximum = 1_000_000)]
     jobs_per_second: Option<u32>,
@@ -38,12 +38,12 @@ pub(crate) struct QuotaRequest {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"to": ["https://bank.example"], "bearer": "AbCdEf123456"}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct CredentialRequest {
+pub struct CredentialRequest {
     /// The origins (scheme, host and port) whose callbacks carry it.
     #[schema(min_items = 1, max_items = 32)]
     to: Vec<Origin>,
     /// A bearer token, for the header `Authorization`.
-    bearer: Option<TokenText>,
+    bearer: Option<BearerToken>,
     /// A user and a password, for the header `Authorization`.
     basic: Option<BasicRequest>,
     /// A client certificate, followed by those between it and its authority, in the PEM form (RFC 7468).
@@ -62,25 +62,25 @@ pub(crate) struct CredentialRequest {
 /// A user and a password.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BasicRequest {
+pub struct BasicRequest {
     /// The user.
-    user: UserText,
+    user: UserName,
     /// The password.
-    password: PasswordText,
+    password: Password,
 }
 
 /// What a key allows, and what it is limited to.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"tenant": "acme", "scopes": ["submit", "read"], "destinations": ["hooks.acme.example"]}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewKeyRequest {
+pub struct NewKeyRequest {
     /// The tenant whose topics and jobs it is for. If it is left out, those without a tenant.
     tenant: Option<TenantName>,
     /// What it allows. `submit`: submit, cancel, reschedule and run jobs. `consume`: reserve and settle pull jobs.
     /// `read`: see jobs, topics, counts and events. `manage`: set policies and secrets, pause topics, revive and purge
     /// jobs, read the audit log. `import`: export and import.
     #[schema(min_items = 1)]
-    scopes: HashSet<KeyScope>,
+    scopes: Vec<Scope>,
     /// The topics that it is for. If it is left out, all of the tenant.
     #[schema(min_items = 1, max_items = 32)]
     topics: Option<HashSet<TopicName>>,
@@ -89,19 +89,7 @@ pub(crate) struct NewKeyRequest {
     destinations: Option<HashSet<HostName>>,
     /// The networks that it may be used from. If it is left out, all.
     #[schema(min_items = 1, max_items = 32)]
-    cidrs: Option<HashSet<NetworkText>>,
+    cidrs: Option<HashSet<Network>>,
     /// When it expires. If it is left out, never.
     expires: Option<Time>,
-}
-
-/// What a key allows.
-#[derive(Deserialize, Serialize, PartialEq, Eq, Hash, ToSchema)]
-#[schema(rename_all = "lowercase")]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum KeyScope {
-    Submit,
-    Consume,
-    Read,
-    Manage,
-    Import,
 }

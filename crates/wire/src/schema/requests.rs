@@ -1,19 +1,18 @@
 //! OpenAPI schemas of the request bodies: jobs, bulk revives, and the requests of consumers.
-//! What an attribute cannot say is in `rules`. The parsers are in `ringback_wire`.
-#![expect(dead_code, reason = "the fields are only read by the schema macro")]
 
 use std::collections::HashSet;
 
+use ringback_core::job::CallbackMethod;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::callback::{CallbackMethod, Expiry, Retry};
+use super::callback::{Expiry, RetryPolicy};
 use super::values::{
-    Base64, CallbackUrl, ContentHashText, ContextFields, Delay, DueTime, ErrorText, HeaderFields, JobName,
-    MaxDelay, MediaType, ReasonText, RunId, TagText, TenantName, Time, Timeout, TopicName, TraceParent, Ttr,
-    Wait, ZoneName,
+    Base64, CallbackUrl, ContentHashText, Context, DeadReason, Delay, DueTime, ErrorMessage, Headers,
+    JobIdText, MaxDelay, MediaType, ReserveWait, RunId, TagText, TenantName, Time, Timeout, TopicName,
+    TraceParent, Ttr, ZoneName,
 };
 
 /// A job: its content, its due time, and its callback URL unless it is a pull job.
@@ -26,11 +25,11 @@ use super::values::{
     "on_dead": "https://shop.example/dead",
 }))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct JobRequest {
+pub struct JobRequest {
     /// The topic that groups jobs of one kind.
     topic: TopicName,
     /// The id within the topic. By default the server makes one.
-    id: Option<JobName>,
+    id: Option<JobIdText>,
     /// How long until it is due. With neither `delay` nor `at` it is due at once.
     delay: Option<Delay>,
     /// When it is due, at most 10 years ahead. A time in the past means now. Not together with `delay`.
@@ -48,8 +47,7 @@ pub(crate) struct JobRequest {
     /// sees them.
     #[schema(max_items = 4)]
     tags: Option<HashSet<TagText>>,
-    /// The method of the callback. `GET` and `DELETE` have no body. Only for a job with a URL.
-    #[schema(default = "POST")]
+    /// The method of the callback, `POST` by default. `GET` and `DELETE` have no body. Only for a job with a URL.
     method: Option<CallbackMethod>,
     /// Any JSON, at most 256 KiB and 64 levels deep; `null` is a body too. It is delivered byte for byte as
     /// sent.
@@ -59,11 +57,11 @@ pub(crate) struct JobRequest {
     /// The media type of `body_base64`; by default `application/octet-stream`. Not together with `body`.
     content_type: Option<MediaType>,
     /// Headers of the delivery. The value of a secret one cannot be `[masked by ringback]`.
-    headers: Option<HeaderFields>,
+    headers: Option<Headers>,
     /// Values that are sent with every attempt.
-    context: Option<ContextFields>,
+    context: Option<Context>,
     /// When to retry after a failure. By default the retry policy of the topic, else that of the server.
-    retry: Option<Retry>,
+    retry: Option<RetryPolicy>,
     /// The total deadline of one attempt. By default that of the topic's policy, else 10 s. Only for jobs
     /// that have a URL, of their own or by the topic's policy.
     timeout: Option<Timeout>,
@@ -78,9 +76,8 @@ pub(crate) struct JobRequest {
     /// `ringback.on-done`, the notice, is posted there with a `NoticeBody`. By default the URL of the topic's
     /// policy. Not for jobs of the topics `ringback.on-dead` and `ringback.on-done`. Only for a job with a URL.
     on_done: Option<CallbackUrl>,
-    /// What to do if a job has this topic and id. Not part of the content. `replace` and `postpone` need an
+    /// What to do if a job has this topic and id; `refuse` by default. Not part of the content. `replace` and `postpone` need an
     /// `id`, and are refused in an import.
-    #[schema(default = "refuse")]
     if_exists: Option<IfExists>,
     /// How long after its first submit the job is due at the latest. Only together with `postpone`; without
     /// it there is no limit. Not part of the content.
@@ -92,7 +89,7 @@ pub(crate) struct JobRequest {
 /// `postpone`: the same, but the job is due no later than `max_delay` after its first submit.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum IfExists {
+pub enum IfExists {
     Refuse,
     Replace,
     Postpone,
@@ -102,7 +99,7 @@ pub(crate) enum IfExists {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"delay": "10m"}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RescheduleRequest {
+pub struct RescheduleRequest {
     /// How long after this call; 0 means now.
     delay: Option<Delay>,
     /// A time at most 10 years ahead, as in a submit. A time in the past means now.
@@ -114,7 +111,7 @@ pub(crate) struct RescheduleRequest {
 /// The jobs of a batch. Each is accepted or refused by itself, with the status that it would have alone.
 #[derive(ToSchema)]
 #[schema(max_items = 10_000)]
-pub(crate) struct BatchRequest(Vec<JobRequest>);
+pub struct BatchRequest(pub Vec<JobRequest>);
 
 /// The fields of a line of an import that a submit does not have.
 #[derive(Deserialize, Serialize, ToSchema)]
@@ -132,9 +129,9 @@ struct HistoryFields {
     #[schema(maximum = 4_294_967_295_u32)]
     failures: Option<u32>,
     /// The last failed attempt.
-    last: Option<LastFields>,
+    last: Option<ImportedAttempt>,
     /// Why it is dead. Only for a dead job, which must have it.
-    reason: Option<ReasonText>,
+    reason: Option<DeadReason>,
     /// The hash of its submit. By default that of the fields of this line.
     content: Option<ContentHashText>,
     /// The trace it belongs to.
@@ -143,9 +140,9 @@ struct HistoryFields {
 
 /// The states of jobs that have not ended.
 #[derive(Deserialize, Serialize, ToSchema)]
-#[schema(as = Listed, rename_all = "lowercase")]
+#[schema(rename_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum PendingState {
+pub enum PendingState {
     Delayed,
     Ready,
     Reserved,
@@ -156,14 +153,14 @@ pub(crate) enum PendingState {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"at": "2026-11-20T09:30:15.017Z", "status": 503, "duration_ms": 17}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct LastFields {
+pub struct ImportedAttempt {
     /// When it was sent.
     at: Time,
     /// The status of the response.
     #[schema(minimum = 100, maximum = 999)]
     status: Option<u16>,
     /// What went wrong.
-    error: Option<ErrorText>,
+    error: Option<ErrorMessage>,
     /// How long it took, in milliseconds.
     #[schema(maximum = 4_294_967_295_u32)]
     duration_ms: Option<u32>,
@@ -171,7 +168,7 @@ pub(crate) struct LastFields {
 
 /// A line of an import: an exported job, or a job as it is submitted. It has the fields of both.
 #[derive(Serialize)]
-pub(crate) struct ImportLine;
+pub struct ImportLine;
 
 impl PartialSchema for ImportLine {
     fn schema() -> RefOr<Schema> {
@@ -205,15 +202,15 @@ impl ToSchema for ImportLine {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"reason": "exhausted", "died_before": "2026-11-20T09:30:00Z", "rate": 200}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ReviveRequest {
+pub struct ReviveRequest {
     /// Only jobs with this reason.
-    reason: Option<ReasonText>,
+    reason: Option<DeadReason>,
     /// Only jobs that died at this time or later.
     died_after: Option<Time>,
     /// Only jobs that died before this time.
     died_before: Option<Time>,
-    /// The number of jobs per second.
-    #[schema(minimum = 1, maximum = 100_000, default = 100)]
+    /// The number of jobs per second; 100 by default.
+    #[schema(minimum = 1, maximum = 100_000)]
     rate: Option<u32>,
 }
 
@@ -221,44 +218,44 @@ pub(crate) struct ReviveRequest {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"max": 10, "ttr": "30s", "wait": "20s"}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ReserveRequest {
-    /// The most jobs to reserve.
-    #[schema(minimum = 1, maximum = 100, default = 1)]
+pub struct ReserveRequest {
+    /// The most jobs to reserve; 1 by default.
+    #[schema(minimum = 1, maximum = 100)]
     max: Option<u32>,
     /// The lease. By default the job's own `ttr`, else that of the topic's policy, else 30 s.
     ttr: Option<Ttr>,
     /// How long to wait if there are no jobs. By default not at all.
-    wait: Option<Wait>,
+    wait: Option<ReserveWait>,
 }
 
 /// Why the attempt failed.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"delay": "30s", "error": "no such account"}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RetryRequest {
+pub struct RetryRequest {
     /// How long to wait before the next attempt. By default the delay of the job's retry policy; if it
     /// allows no further attempt, the job is dead.
     delay: Option<Delay>,
     /// The error message.
-    error: Option<ErrorText>,
+    error: Option<ErrorMessage>,
 }
 
 /// Why the job is buried.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"reason": "unpayable", "error": "no such account"}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BuryRequest {
+pub struct BuryRequest {
     /// A short reason; by default `buried`.
-    reason: Option<ReasonText>,
+    reason: Option<DeadReason>,
     /// The error message.
-    error: Option<ErrorText>,
+    error: Option<ErrorMessage>,
 }
 
 /// When the job is ready again.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"delay": "30s"}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ReleaseRequest {
+pub struct ReleaseRequest {
     /// How long it waits. By default it is ready at once.
     delay: Option<Delay>,
 }
@@ -267,7 +264,7 @@ pub(crate) struct ReleaseRequest {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"ttr": "5m"}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RenewRequest {
+pub struct RenewRequest {
     /// The new lease, counted from this call; 30 s by default.
     ttr: Option<Ttr>,
 }
@@ -276,7 +273,7 @@ pub(crate) struct RenewRequest {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"receipts": ["AAEHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-"]}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct FinishAllRequest {
+pub struct FinishAllRequest {
     /// Their receipts. The result of any other text is 404.
     #[schema(min_items = 1, max_items = 1000)]
     receipts: Vec<String>,
@@ -286,7 +283,7 @@ pub(crate) struct FinishAllRequest {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"run_id": "8b1f0e6f2d6c4a5e9d3c7b1a0f9e8d7c6b5a4f3e"}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct AcceptLossRequest {
+pub struct AcceptLossRequest {
     /// The loss, as the check shows it.
     run_id: RunId,
 }
@@ -295,4 +292,4 @@ pub(crate) struct AcceptLossRequest {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct EmptyRequest {}
+pub struct EmptyRequest {}

@@ -1,12 +1,11 @@
-//! OpenAPI schemas of the filter of jobs and of bulk operations. The parsers are in `ringback_wire`.
-#![expect(dead_code, reason = "the fields are only read by the schema macro")]
+//! OpenAPI schemas of the filter of jobs and of bulk operations.
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::requests::PendingState;
 use super::values::{
-    BulkId, Delay, DueTime, ErrorPart, HostAndPort, IdPrefix, ReasonText, TagText, Time, TopicName, ZoneName,
+    DeadReason, Delay, DueTime, ErrorPart, HostAndPort, IdPrefix, TagText, Time, TopicName, ZoneName,
 };
 
 /// A filter of jobs, in a query or in the body of a bulk operation. Each field that is there must fit.
@@ -14,7 +13,7 @@ use super::values::{
 #[into_params(parameter_in = Query)]
 #[schema(as = JobFilter)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct FilterFields {
+pub struct FilterFields {
     /// Only jobs of this topic.
     topic: Option<TopicName>,
     /// Only jobs in this state. For a bulk operation one that it changes.
@@ -24,7 +23,7 @@ pub(crate) struct FilterFields {
     /// Only jobs for this host; without a port for all its ports.
     host: Option<HostAndPort>,
     /// Only dead jobs with this reason.
-    reason: Option<ReasonText>,
+    reason: Option<DeadReason>,
     /// Only jobs whose last failed attempt was answered with this status.
     #[param(minimum = 100, maximum = 599)]
     #[schema(minimum = 100, maximum = 599)]
@@ -51,17 +50,15 @@ pub(crate) struct FilterFields {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"filter": {"tag": "customer:42"}, "dry_run": true}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BulkCancelRequest {
+pub struct BulkCancelRequest {
     /// Which jobs. One field at least, unless `all` is true.
     filter: Option<FilterFields>,
-    /// Whether to change all jobs. Only without a filter.
-    #[schema(default = false)]
+    /// Whether to change all jobs; only without a filter.
     all: Option<bool>,
-    /// The number of jobs per second.
-    #[schema(minimum = 1, maximum = 100_000, default = 100_000)]
+    /// The number of jobs per second; 100,000 by default.
+    #[schema(minimum = 1, maximum = 100_000)]
     rate: Option<u32>,
     /// Whether to count the jobs and to change nothing.
-    #[schema(default = false)]
     dry_run: Option<bool>,
 }
 
@@ -69,17 +66,15 @@ pub(crate) struct BulkCancelRequest {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"filter": {"host": "merchant.example", "due_before": "2026-11-20T09:30:00Z"}, "rate": 50}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BulkRunRequest {
+pub struct BulkRunRequest {
     /// Which jobs. One field at least, unless `all` is true.
     filter: Option<FilterFields>,
-    /// Whether to change all jobs. Only without a filter.
-    #[schema(default = false)]
+    /// Whether to change all jobs; only without a filter.
     all: Option<bool>,
-    /// The number of jobs per second.
-    #[schema(minimum = 1, maximum = 100_000, default = 100)]
+    /// The number of jobs per second; 100 by default.
+    #[schema(minimum = 1, maximum = 100_000)]
     rate: Option<u32>,
     /// Whether to count the jobs and to change nothing.
-    #[schema(default = false)]
     dry_run: Option<bool>,
 }
 
@@ -87,17 +82,15 @@ pub(crate) struct BulkRunRequest {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"filter": {"host": "merchant.example", "status": 503}, "rate": 50}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BulkReviveRequest {
+pub struct BulkReviveRequest {
     /// Which jobs. One field at least, unless `all` is true.
     filter: Option<FilterFields>,
-    /// Whether to change all jobs. Only without a filter.
-    #[schema(default = false)]
+    /// Whether to change all jobs; only without a filter.
     all: Option<bool>,
-    /// The number of jobs per second.
-    #[schema(minimum = 1, maximum = 100_000, default = 100)]
+    /// The number of jobs per second; 100 by default.
+    #[schema(minimum = 1, maximum = 100_000)]
     rate: Option<u32>,
     /// Whether to count the jobs and to change nothing.
-    #[schema(default = false)]
     dry_run: Option<bool>,
 }
 
@@ -105,17 +98,15 @@ pub(crate) struct BulkReviveRequest {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"filter": {"reason": "gone"}}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BulkPurgeRequest {
+pub struct BulkPurgeRequest {
     /// Which jobs. One field at least, unless `all` is true.
     filter: Option<FilterFields>,
-    /// Whether to change all jobs. Only without a filter.
-    #[schema(default = false)]
+    /// Whether to change all jobs; only without a filter.
     all: Option<bool>,
-    /// The number of jobs per second.
-    #[schema(minimum = 1, maximum = 100_000, default = 100_000)]
+    /// The number of jobs per second; 100,000 by default.
+    #[schema(minimum = 1, maximum = 100_000)]
     rate: Option<u32>,
     /// Whether to count the jobs and to change nothing.
-    #[schema(default = false)]
     dry_run: Option<bool>,
 }
 
@@ -123,17 +114,15 @@ pub(crate) struct BulkPurgeRequest {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"filter": {"topic": "pay.notify", "due_before": "2026-11-20T09:30:00Z"}, "delay": "1h"}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct BulkRescheduleRequest {
+pub struct BulkRescheduleRequest {
     /// Which jobs. One field at least, unless `all` is true.
     filter: Option<FilterFields>,
-    /// Whether to change all jobs. Only without a filter.
-    #[schema(default = false)]
+    /// Whether to change all jobs; only without a filter.
     all: Option<bool>,
-    /// The number of jobs per second.
-    #[schema(minimum = 1, maximum = 100_000, default = 100_000)]
+    /// The number of jobs per second; 100,000 by default.
+    #[schema(minimum = 1, maximum = 100_000)]
     rate: Option<u32>,
     /// Whether to count the jobs and to change nothing.
-    #[schema(default = false)]
     dry_run: Option<bool>,
     /// How long after its change a job is due; 0 means at once.
     delay: Option<Delay>,
@@ -141,12 +130,4 @@ pub(crate) struct BulkRescheduleRequest {
     at: Option<DueTime>,
     /// The time zone of `at`, as in a submit. Only together with `at`.
     time_zone: Option<ZoneName>,
-}
-
-/// A bulk operation by id.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Path)]
-pub(crate) struct BulkParams {
-    /// The operation's id
-    bulk: BulkId,
 }

@@ -1,15 +1,17 @@
-//! OpenAPI schemas of the request to put a schedule. The parser is in `ringback_wire`.
+//! OpenAPI schemas of the request to put a schedule.
 
 use std::collections::HashSet;
 
+use ringback_core::job::CallbackMethod;
+use ringback_core::schedule::{Missed, Overlap};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::callback::{CallbackMethod, Retry};
+use super::callback::RetryPolicy;
 use super::values::{
-    Base64, CallbackUrl, Catchup, ContextFields, CronText, DueTime, HeaderFields, Jitter, MaxDelay,
-    MediaType, Period, TagText, Timeout, TopicName, Ttr, ZoneName,
+    Base64, CallbackUrl, Catchup, Context, CronExpression, DueTime, Headers, MaxDelay, MediaType,
+    ScheduleJitter, SchedulePeriod, TagText, Timeout, TopicName, Ttr, ZoneName,
 };
 
 /// When to submit which job. Exactly one of `cron` and `every`.
@@ -20,13 +22,13 @@ use super::values::{
     "missed": "one", "catchup": "1h", "overlap": "skip",
 }))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ScheduleRequest {
+pub struct ScheduleRequest {
     /// The times at which it fires. Hours that are numbers are those of the clock: a time that clocks skip fires once,
     /// after the gap, and one that comes twice fires once. Where the hours begin with `*`, an hour that comes twice
     /// fires twice, and one that is skipped does not fire.
-    cron: Option<CronText>,
+    cron: Option<CronExpression>,
     /// How long from one firing to the next.
-    every: Option<Period>,
+    every: Option<SchedulePeriod>,
     /// One of the times of `every`; the others are whole periods from it. By default that of the schedule with the same
     /// period that it replaces, else `from`, else now: then it fires first after a period.
     anchor: Option<DueTime>,
@@ -35,18 +37,15 @@ pub(crate) struct ScheduleRequest {
     /// The job.
     job: ScheduledJobRequest,
     /// What becomes of firings that were missed because nobody was there to make them, so that they are more than a
-    /// minute late: `skip` makes none, `one` makes the last, `all` makes all, the last 1,000 at most. Of several times
+    /// minute late: `skip` makes none, `one`, the default, makes the last, `all` makes all, the last 1,000 at most. Of several times
     /// that come within a minute, `skip` and `one` make the last.
-    #[schema(default = "one")]
-    missed: Option<MissedFirings>,
-    /// How late a missed firing is at most, to be made up for. Less than a minute has no effect.
-    #[schema(default = "1h")]
+    missed: Option<Missed>,
+    /// How late a missed firing is at most, to be made up for; 1 h by default. Less than a minute has no effect.
     catchup: Option<Catchup>,
-    /// Whether it fires while the job of the firing before is delayed, ready or reserved.
-    #[schema(default = "allow")]
-    overlap: Option<OverlapRule>,
+    /// Whether it fires while the job of the firing before is delayed, ready or reserved; `allow` by default.
+    overlap: Option<Overlap>,
     /// Each job is due up to so long after its time. How long follows from its id.
-    jitter: Option<Jitter>,
+    jitter: Option<ScheduleJitter>,
     /// It does not fire before.
     from: Option<DueTime>,
     /// It does not fire after.
@@ -55,29 +54,10 @@ pub(crate) struct ScheduleRequest {
     paused: Option<bool>,
 }
 
-/// What becomes of missed firings.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(rename_all = "lowercase")]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum MissedFirings {
-    Skip,
-    One,
-    All,
-}
-
-/// What happens while the last job has not ended.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(rename_all = "lowercase")]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum OverlapRule {
-    Allow,
-    Skip,
-}
-
 /// The job of a schedule: the fields of a submitted job, without its id and its due time, which come from the firing.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ScheduledJobRequest {
+pub struct ScheduledJobRequest {
     /// The topic, which stays.
     topic: TopicName,
     /// The callback URL. With neither `url` nor `ttr` each job goes to the URL that the policy of its topic has then, or
@@ -88,8 +68,7 @@ pub(crate) struct ScheduledJobRequest {
     /// Texts by which callers find the jobs again.
     #[schema(max_items = 4)]
     tags: Option<HashSet<TagText>>,
-    /// The method of the callback. `GET` and `DELETE` have no body. Only for a job with a URL.
-    #[schema(default = "POST")]
+    /// The method of the callback, `POST` by default. `GET` and `DELETE` have no body. Only for a job with a URL.
     method: Option<CallbackMethod>,
     /// Any JSON, at most 32 KiB and 64 levels deep.
     body: Option<Value>,
@@ -98,11 +77,11 @@ pub(crate) struct ScheduledJobRequest {
     /// The media type of `body_base64`; by default `application/octet-stream`. Not together with `body`.
     content_type: Option<MediaType>,
     /// Headers of the delivery. The value of a secret one cannot be `[masked by ringback]`.
-    headers: Option<HeaderFields>,
+    headers: Option<Headers>,
     /// Values that are sent with every attempt.
-    context: Option<ContextFields>,
+    context: Option<Context>,
     /// When to retry after a failure.
-    retry: Option<Retry>,
+    retry: Option<RetryPolicy>,
     /// The total deadline of one attempt. Only for jobs that have a URL, of their own or by the topic's policy.
     timeout: Option<Timeout>,
     /// The lease if the consumer asks for no other. Only for jobs without a `url`.

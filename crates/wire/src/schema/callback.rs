@@ -9,20 +9,20 @@ use super::values::{MaxDelay, RetryDelay, Time};
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"delays": ["15s", "3m", "10m"], "max": 5, "jitter": 0.1}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Retry {
+pub struct RetryPolicy {
     /// The delay after each failure.
     #[schema(min_items = 1, max_items = 50)]
     delays: Option<Vec<RetryDelay>>,
     /// A named list of delays.
-    preset: Option<Preset>,
+    preset: Option<RetryPreset>,
     /// Delays that grow, from which the list is made.
     backoff: Option<Backoff>,
     /// After this number of failures the job is dead; not 0. Beyond the list its last delay repeats. -1
     /// means never.
     #[schema(minimum = -1, maximum = 4_294_967_295_u32)]
     max: Option<i64>,
-    /// The share of a delay that may be added at random.
-    #[schema(minimum = 0, maximum = 1, default = 0.1)]
+    /// The share of a delay that may be added at random; 0.1 by default.
+    #[schema(minimum = 0, maximum = 1)]
     jitter: Option<f64>,
 }
 
@@ -30,11 +30,11 @@ pub(crate) struct Retry {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"base": "1s", "factor": 2, "max": "1h", "count": 15}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     /// The first delay.
     base: RetryDelay,
-    /// How much longer each is than the one before.
-    #[schema(minimum = 1, maximum = 100, default = 2.0)]
+    /// How much longer each is than the one before; 2 by default.
+    #[schema(minimum = 1, maximum = 100)]
     factor: Option<f64>,
     /// The longest delay; by default 30 days.
     max: Option<RetryDelay>,
@@ -45,7 +45,7 @@ pub(crate) struct Backoff {
 
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Preset {
+pub enum RetryPreset {
     Default,
     StandardWebhooks,
     None,
@@ -54,24 +54,12 @@ pub(crate) enum Preset {
 /// The status of an answer after which a job is dead.
 #[derive(Deserialize, Serialize, PartialEq, Eq, Hash, ToSchema)]
 #[schema(minimum = 300, maximum = 599)]
-pub(crate) struct FinalStatus(u16);
-
-/// The method of a callback.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(rename_all = "UPPERCASE")]
-#[serde(rename_all = "UPPERCASE")]
-pub(crate) enum CallbackMethod {
-    Post,
-    Get,
-    Put,
-    Patch,
-    Delete,
-}
+pub struct FinalStatus(u16);
 
 /// When a job expires: how long after it was first due, 1 ms to 10 years of 365 days, or a time.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(untagged)]
-pub(crate) enum Expiry {
+pub enum Expiry {
     After(MaxDelay),
     At(Time),
 }

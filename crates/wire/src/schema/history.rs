@@ -1,22 +1,23 @@
-//! OpenAPI schemas of the calls on the history. The parsers are in `ringback_wire`.
+//! OpenAPI schemas of the calls on the history.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::values::{HostText, JobName, ReasonText, ReplayCursorText, ReplayName, TagText, Time, TopicName};
+use super::values::{
+    DeadReason, HostText, JobIdText, ReplayCursorText, ReplayName, TagText, Time, TopicName,
+};
 
 /// Which jobs of the history to submit again, and how.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"filter": {"topic": "pay.notify", "state": "dead", "finished_after": "2026-11-20T00:00:00Z"}, "rate": 50}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ReplayRequest {
+pub struct ReplayRequest {
     /// Which ended jobs to submit again.
     filter: HistoryFilterFields,
-    /// How many jobs a second.
-    #[schema(minimum = 1, maximum = 1000, default = 100)]
+    /// How many jobs a second; 100 by default.
+    #[schema(minimum = 1, maximum = 1000)]
     rate: Option<u32>,
-    /// `new`: under new ids. `same`: under those that they had.
-    #[schema(default = "new")]
+    /// `new`, the default: under new ids. `same`: under those that they had.
     ids: Option<ReplayIds>,
     /// Its name, for new ids.
     name: Option<ReplayName>,
@@ -28,17 +29,17 @@ pub(crate) struct ReplayRequest {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(as = HistoryFilter)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct HistoryFilterFields {
+pub struct HistoryFilterFields {
     /// Only ended jobs of this topic.
     topic: Option<TopicName>,
     /// Only ended jobs with this id.
-    id: Option<JobName>,
+    id: Option<JobIdText>,
     /// Only ended jobs with this tag.
     tag: Option<TagText>,
     /// Only ended jobs in this state.
-    state: Option<EndState>,
+    state: Option<HistoryState>,
     /// Only ended jobs with this reason.
-    reason: Option<ReasonText>,
+    reason: Option<DeadReason>,
     /// Only ended jobs with a URL of this host.
     host: Option<HostText>,
     /// Only ended jobs at this time or later.
@@ -50,7 +51,7 @@ pub(crate) struct HistoryFilterFields {
 /// Under which ids a replay submits jobs.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum ReplayIds {
+pub enum ReplayIds {
     New,
     Same,
 }
@@ -58,7 +59,7 @@ pub(crate) enum ReplayIds {
 /// How a job ended. One that has expired is dead, with that reason.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum EndState {
+pub enum HistoryState {
     Done,
     Dead,
     Cancelled,

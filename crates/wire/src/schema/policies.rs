@@ -1,15 +1,14 @@
 //! OpenAPI schemas of topic policies and the secrets of topics.
-//! What an attribute cannot say is in `rules`. The parsers are in `ringback_wire`.
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::callback::{FinalStatus, Retry};
+use super::callback::{FinalStatus, RetryPolicy};
 use super::values::{
-    CallbackUrl, CredentialText, ExpectedBody, HeaderFields, HeaderPatch, Keep, Origin, SealedHeaders,
-    SealedText, SecretName, SecretText, Time, Timeout, Ttr,
+    CallbackUrl, CredentialNameText, ExpectedBody, Headers, HeadersPatch, Origin, SealedHeaders, SealedValue,
+    SecretIdText, SecretRetention, SigningSecretText, Time, Timeout, Ttr,
 };
 
 /// Defaults for the jobs of a topic that do not set these fields themselves. All are optional.
@@ -20,9 +19,9 @@ use super::values::{
     "on_dead": "https://shop.example/dead",
 }))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PolicyRequest {
+pub struct PolicyRequest {
     /// When failed jobs are retried.
-    retry: Option<Retry>,
+    retry: Option<RetryPolicy>,
     /// The total deadline of one attempt.
     timeout: Option<Timeout>,
     /// The lease of a pull job.
@@ -31,13 +30,13 @@ pub(crate) struct PolicyRequest {
     url: Option<CallbackUrl>,
     /// Headers that are added unless the job has one of the same name. A secret one whose value is
     /// `[masked by ringback]`, as answers show it, keeps its stored value.
-    headers: Option<HeaderFields>,
+    headers: Option<Headers>,
     /// The origins (scheme, host and port) whose callbacks get these headers, or `["*"]` for all. By default that
     /// of `url`; without `url` all, which is refused if one of the headers is a secret one.
     #[schema(max_items = 32)]
     headers_to: Option<Vec<Origin>>,
     /// The credential that callbacks carry to the origins that it names, by its name. There has to be one.
-    credentials: Option<CredentialText>,
+    credentials: Option<CredentialNameText>,
     /// The body that a 2xx response of the receiver must have. With any other body the attempt fails.
     expect_body: Option<ExpectedBody>,
     /// The statuses of answers after which a job is dead at once, with the reason `rejected`. 410 is always one, with
@@ -55,7 +54,7 @@ pub(crate) struct PolicyRequest {
     /// Whether `/metrics` of the carriers shows the jobs of this topic by itself. At most 100 topics can.
     metrics: Option<bool>,
     /// Which ended jobs of the topic go to the archive, if there is one; by default what the archive is set to.
-    archive: Option<ArchivedEnds>,
+    archive: Option<TopicArchive>,
     /// The values of secret headers, sealed, as an export of topics has them where there is a master key: for a restore.
     /// `headers` have `[masked by ringback]` in their place. Answers never show it.
     sealed_headers: Option<SealedHeaders>,
@@ -69,9 +68,9 @@ pub(crate) struct PolicyRequest {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"timeout": "5s", "expect_body": null}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PolicyPatchRequest {
+pub struct PolicyPatchRequest {
     /// When failed jobs are retried, as a whole.
-    retry: Option<Retry>,
+    retry: Option<RetryPolicy>,
     /// The total deadline of one attempt.
     timeout: Option<Timeout>,
     /// The lease of a pull job.
@@ -79,12 +78,12 @@ pub(crate) struct PolicyPatchRequest {
     /// The callback URL of jobs that are submitted later with neither `url` nor `ttr`.
     url: Option<CallbackUrl>,
     /// Headers to set, each beside those that stay, and those to remove, which are null.
-    headers: Option<HeaderPatch>,
+    headers: Option<HeadersPatch>,
     /// The origins whose callbacks get the headers. Stored values of secret headers go to no new one.
     #[schema(max_items = 32)]
     headers_to: Option<Vec<Origin>>,
     /// The credential that callbacks carry to the origins that it names, by its name. There has to be one.
-    credentials: Option<CredentialText>,
+    credentials: Option<CredentialNameText>,
     /// The body that a 2xx response of the receiver must have.
     expect_body: Option<ExpectedBody>,
     /// The statuses of answers after which a job is dead at once.
@@ -99,16 +98,16 @@ pub(crate) struct PolicyPatchRequest {
     /// Whether `/metrics` of the carriers shows the jobs of this topic by itself. At most 100 topics can.
     metrics: Option<bool>,
     /// Which ended jobs of the topic go to the archive; each of its two fields by itself.
-    archive: Option<ArchivedEnds>,
+    archive: Option<TopicArchive>,
 }
 
 /// Which ended jobs go to the archive.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ArchivedEnds {
+pub struct TopicArchive {
     /// The ended jobs that do; an empty list for none.
     #[schema(max_items = 5)]
-    states: Option<HashSet<ArchivedJob>>,
+    states: Option<HashSet<ArchivedState>>,
     /// Whether with the bodies of the jobs.
     bodies: Option<bool>,
 }
@@ -117,7 +116,7 @@ pub(crate) struct ArchivedEnds {
 #[derive(Deserialize, Serialize, PartialEq, Eq, Hash, ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum ArchivedJob {
+pub enum ArchivedState {
     Done,
     Dead,
     Expired,
@@ -128,11 +127,11 @@ pub(crate) enum ArchivedJob {
 /// A secret of a topic, sealed.
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SealedSecret {
+pub struct SealedSecret {
     /// Its id.
-    id: SecretName,
+    id: SecretIdText,
     /// The secret, sealed for this topic and id.
-    sealed: SealedText,
+    sealed: SealedValue,
     /// When it was added.
     created_at: Time,
     /// When it stops signing.
@@ -143,12 +142,11 @@ pub(crate) struct SealedSecret {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(example = json!({"keep": "24h"}))]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewSecretRequest {
+pub struct NewSecretRequest {
     /// The secret. If it is left out, one of 32 random bytes is made.
-    secret: Option<SecretText>,
-    /// How long the former secrets of the topic go on signing beside the new one. 0 ends them at once.
-    #[schema(default = "24h")]
-    keep: Option<Keep>,
+    secret: Option<SigningSecretText>,
+    /// How long the former secrets of the topic go on signing beside the new one; 24 h by default. 0 ends them at once.
+    keep: Option<SecretRetention>,
 }
 
 /// Which attempts are logged: failed ones and the success of a job that needed more than one attempt, all,
@@ -156,7 +154,7 @@ pub(crate) struct NewSecretRequest {
 #[derive(Deserialize, Serialize, ToSchema)]
 #[schema(rename_all = "lowercase")]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum LoggedAttempts {
+pub enum LoggedAttempts {
     Failed,
     All,
     Off,

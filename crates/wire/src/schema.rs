@@ -1,0 +1,14 @@
+//! OpenAPI schemas of requests and of single values. What each means is said here; the parsers are in the other modules.
+
+mod access;
+mod callback;
+mod filter;
+mod history;
+mod policies;
+mod requests;
+mod schedules;
+mod values;
+
+pub use self::{
+    access::*, callback::*, filter::*, history::*, policies::*, requests::*, schedules::*, values::*,
+};
