@@ -18,7 +18,7 @@ use crate::redis_errors::{ErrorEffect, FAULTS, outcome};
 use crate::seed::seed;
 
 const ROOT: &str = "root-key-of-the-tests-0123456789abcdef";
-const CALL: &str = "draw";
+const CALL: &str = "grant_quota";
 /// How many jobs the tenant may have: few, so that each job needs a draw of its own.
 const JOBS: u64 = 60;
 /// How long a sweep may take on a busy machine, and a call until it succeeds again.

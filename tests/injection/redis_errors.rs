@@ -161,7 +161,8 @@ fn each_call_of_the_store_is_in_the_table() {
             let is_source = path.extension().is_some_and(|ending| ending == "rs");
             if is_source {
                 let text = fs::read_to_string(&path).expect("a source file");
-                let commands = text.split("redis::cmd(\"").skip(1);
+                let commands =
+                    ["redis::cmd(\"", ".command(\""].iter().flat_map(|start| text.split(start).skip(1));
                 calls.extend(commands.filter_map(|rest| Some(rest.split('"').next()?.to_owned())));
             }
         }

@@ -74,7 +74,7 @@ pub(crate) const OF_OTHERS: [&str; 6] =
 /// Calls that the processes make by themselves, again and again, or that several requests share.
 pub(crate) const REPEATED: [&str; 48] = [
     "members",
-    "claim",
+    "take_shard",
     "release_shard",
     "promote",
     "recover",
@@ -82,7 +82,7 @@ pub(crate) const REPEATED: [&str; 48] = [
     "reserve",
     "settle",
     "exchange",
-    "note",
+    "log_attempts",
     "outbox",
     "acknowledge",
     "take_ended",
@@ -130,7 +130,7 @@ pub(crate) const ELSEWHERE: [(&str, &str); 15] = [
     ("take_back", "when jobs that were missing are there again: tests of lost data"),
     ("note_forgotten", "after a loss that was accepted or need not be: tests of lost data"),
     ("change_feed", "when a process has lost the lease of a feed, and by hand: tests of feeds"),
-    ("draw", "for tenants with quotas: tests of quotas"),
+    ("grant_quota", "for tenants with quotas: tests of quotas"),
     (
         "note_servers",
         "once for each start of a server, and without it a file is not rewritten: tests of torn files",
