@@ -14,7 +14,7 @@ use self::repair::{Findings, Fix};
 use self::walk::walk;
 use super::error::Result;
 use super::txn::Txn;
-use super::{EDGE_BYTES, EmbeddedStore};
+use super::{EmbeddedStore, TRANSITION_BYTES};
 
 /// A repair ends after this many walks in a row that repair nothing: their findings cannot be repaired.
 const TRIES: usize = 2;
@@ -55,7 +55,7 @@ impl EmbeddedStore {
         let Some(shard) = fixes.first().map(|fix| fix.finding.shard) else { return Ok(()) };
         let actions: Vec<_> = fixes.iter().map(|fix| fix.action.clone()).collect();
         let apply = move |txn: &mut Txn<'_>| actions.iter().map(|action| action.apply(txn)).collect();
-        let done: Vec<bool> = self.call(shard, fixes.len() * EDGE_BYTES, apply).await?;
+        let done: Vec<bool> = self.call(shard, fixes.len() * TRANSITION_BYTES, apply).await?;
         for (fix, is_done) in fixes.iter().zip(done) {
             if is_done {
                 check.find(fix.finding.clone().repaired(true));

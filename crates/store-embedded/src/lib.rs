@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use redb::ReadTransaction;
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{Options, Profile, Shard, StoreError};
+use ringback_core::contract::{AcceptLoss, Options, Profile, Shard, StoreError};
 use tokio::time::timeout;
 
 pub use self::call_faults::{CallFault, CallFaults};
@@ -35,6 +35,7 @@ pub use self::compact::{Compacted, compact};
 use self::error::Result;
 pub use self::streams::{Events, PolicyChanges, Wakes};
 use self::tables::Tables;
+use self::transitions::quota::QuotasGranted;
 use self::txn::{KeepTombstones, Txn};
 pub use self::writer::shared::Memory;
 use self::writer::shared::{Handle, SharedWriter};
@@ -46,12 +47,13 @@ const TOMBSTONE_BYTES: u64 = 256;
 /// The shard for calls that concern no shard, such as those about policies and bulk operations.
 const ANY_SHARD: Shard = Shard(0);
 /// About how many bytes a transition writes for one job without its body.
-const EDGE_BYTES: usize = 256;
+const TRANSITION_BYTES: usize = 256;
 
 pub struct EmbeddedStore {
     shared: Arc<SharedWriter>,
     options: Options,
     /// Set by `prepare`, which opens the file and checks it.
+    quotas_granted: QuotasGranted,
     writer: OnceLock<Arc<Handle>>,
     /// What goes wrong with its calls, in simulations.
     faults: Option<Arc<dyn CallFaults>>,
@@ -71,7 +73,50 @@ impl EmbeddedStore {
     }
 
     fn on(shared: Arc<SharedWriter>, options: Options) -> Self {
-        Self { shared, options, writer: OnceLock::new(), faults: None }
+        Self {
+            shared,
+            options,
+            quotas_granted: QuotasGranted::default(),
+            writer: OnceLock::new(),
+            faults: None,
+        }
+    }
+
+    pub const fn layout(&self) -> u64 {
+        Self::LAYOUT
+    }
+
+    pub const fn kind(&self) -> &'static str {
+        "embedded"
+    }
+
+    /// It has no servers.
+    pub fn addresses(&self) -> Vec<(String, u16)> {
+        Vec::new()
+    }
+
+    /// All its shards are in this process.
+    pub fn moving(&self) -> Vec<Shard> {
+        Vec::new()
+    }
+
+    /// Its file is in this process alone, so it cannot become another one.
+    pub const fn losses_noticed(&self) -> u64 {
+        0
+    }
+
+    /// See [`Self::losses_noticed`].
+    pub async fn accept_loss(&self, _run_id: &str) -> Result<AcceptLoss, StoreError> {
+        Ok(AcceptLoss::Unknown(None))
+    }
+
+    /// Its limit is the disk, not memory.
+    pub async fn memory_share(&self) -> Result<f64, StoreError> {
+        Ok(0.0)
+    }
+
+    pub const fn evicts(&self) -> bool {
+        false
     }
 
     pub fn profile(&self) -> Profile {
@@ -179,7 +224,7 @@ impl EmbeddedStore {
     }
 
     /// How long tombstones are kept.
-    pub const fn keep_done(&self) -> Duration {
+    pub const fn shortest_keep_done(&self) -> Duration {
         self.options.keep_done
     }
 

@@ -356,10 +356,10 @@ async fn a_carrier_that_died_before_the_clock_was_set_back_counts_as_alive_for_o
     let clock = ManualClock::at(Timestamp::from_millis(10_000_000));
     let store = prepared(Medium::Memory(Arc::new(InMemoryBackend::new())), Arc::new(clock.clone())).await;
     let lock = Duration::from_secs(5);
-    store.heartbeat("ghost", lock).unwrap();
+    store.heartbeat("ghost", lock).await.unwrap();
     clock.set(Timestamp::from_millis(1_000_000));
-    let live = store.heartbeat("live", 10 * lock).unwrap();
+    let live = store.heartbeat("live", 10 * lock).await.unwrap();
     assert_eq!((live.carriers.len(), live.next_change), (2, Some(lock)));
     clock.advance(lock);
-    assert_eq!(store.heartbeat("live", lock).unwrap().carriers, ["live"]);
+    assert_eq!(store.heartbeat("live", lock).await.unwrap().carriers, ["live"]);
 }

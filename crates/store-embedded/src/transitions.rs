@@ -16,6 +16,7 @@ mod moves;
 pub(crate) mod new_record;
 mod outbox;
 mod pull;
+pub(crate) mod quota;
 mod recover;
 mod renew;
 mod replace;

@@ -94,7 +94,7 @@ impl Call<'_> {
     }
 
     async fn answer(&self) -> Result<Value, StoreError> {
-        if !self.is_early && self.store.profile().is_none() {
+        if !self.is_early && self.store.found_profile().is_none() {
             return Err(StoreError::Unprepared);
         }
         match self.what {

@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{ClockGap, Options, Profile, Shard, StoreError};
+use ringback_core::contract::{AcceptClock, ClockGap, Options, Profile, Shard, StoreError};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -86,8 +86,18 @@ impl RedisStore {
     }
 
     /// How far the server's clock is ahead of this machine's.
-    pub fn clock_gap(&self) -> ClockGap {
+    pub fn clock_ahead(&self) -> ClockGap {
         self.clock.gap()
+    }
+
+    /// The same, if it is far.
+    pub fn clock_gap(&self) -> Option<ClockGap> {
+        Some(self.clock_ahead()).filter(|gap| gap.is_wide())
+    }
+
+    /// Does nothing: the time of the server counts.
+    pub async fn accept_clock(&self) -> Result<AcceptClock, StoreError> {
+        Ok(AcceptClock::OfServer)
     }
 
     /// The shortest time for which a process that was seen within half a minute keeps tombstones: this one or another.
@@ -103,11 +113,15 @@ impl RedisStore {
         let asked = Instant::now();
         let (seconds, micros): (u64, u64) = self.command("TIME", shard, "TIME").run().await?;
         self.clock.saw(seconds.saturating_mul(1_000_000).saturating_add(micros), asked.elapsed());
-        Ok(!self.clock_gap().is_wide())
+        Ok(self.clock_gap().is_none())
     }
 
     /// The version of the layout of keys and records.
     pub const LAYOUT: u64 = 1;
+
+    pub const fn layout(&self) -> u64 {
+        Self::LAYOUT
+    }
 
     pub fn kind(&self) -> &'static str {
         self.topology.kind()
@@ -117,7 +131,13 @@ impl RedisStore {
         self.topology.addresses()
     }
 
-    pub fn profile(&self) -> Option<Profile> {
+    /// How durable it is; [`Profile::Unknown`] before the first connection.
+    pub fn profile(&self) -> Profile {
+        self.found_profile().unwrap_or(Profile::Unknown)
+    }
+
+    /// How durable it was found to be, once it was found fit.
+    pub(crate) fn found_profile(&self) -> Option<Profile> {
         self.server_checks.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|found| found.profile)
     }
 

@@ -61,7 +61,7 @@ impl RedisStore {
     async fn prepare_once(&self) -> Result<(), StoreError> {
         // A master that was cut off from its replicas stays unfit, and another one may have taken its place.
         self.topology.look().await;
-        let was_prepared = self.profile().is_some();
+        let was_prepared = self.found_profile().is_some();
         // The servers were checked when the loss was noticed.
         let findings = if was_prepared && self.loss().is_some() {
             None
@@ -172,11 +172,11 @@ impl RedisStore {
 
     /// Whether servers keep data as they did, and as is asked.
     fn is_as_before(&self, servers: &[Durability]) -> bool {
-        let found = match self.profile() {
+        let found = match self.found_profile() {
             Some(Profile::Replicated) => Profile::Replicated,
             _ => durability::least(servers),
         };
-        self.check_durability(servers).is_ok() && Some(found) == self.profile()
+        self.check_durability(servers).is_ok() && Some(found) == self.found_profile()
     }
 
     /// Warns of risks, but not at every attempt to reach the store again.
@@ -235,7 +235,7 @@ impl RedisStore {
 
     /// Whether nothing that was acknowledged may get lost, as it is or as it is asked.
     pub(crate) fn keeps_all(&self) -> bool {
-        self.profile().is_some_and(|profile| {
+        self.found_profile().is_some_and(|profile| {
             profile.keeps_all() || self.options.durability.is_some_and(Profile::keeps_all)
         })
     }

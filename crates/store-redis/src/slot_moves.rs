@@ -12,14 +12,14 @@ use crate::{reply, script};
 impl RedisStore {
     /// The shards that are refused.
     pub fn moving(&self) -> Vec<Shard> {
-        let shards = (0..self.options.shards).map(Shard);
+        let shards = self.options.all_shards();
         shards.filter(|shard| self.moving.is_set(&self.keys, Place::Shard(*shard))).collect()
     }
 
     /// Looks for shards whose slot moves, and whether those that were refused are served again.
     pub(crate) async fn look_at_moves(&self) -> Result<(), StoreError> {
         let slots = self.moving_slots().await?;
-        for shard in (0..self.options.shards).map(Shard) {
+        for shard in self.options.all_shards() {
             let place = Place::Shard(shard);
             if slots.contains(&self.keys.slot(place)) {
                 self.moving.set(&self.keys, place, true);

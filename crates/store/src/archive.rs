@@ -7,7 +7,7 @@ use ringback_core::contract::{
     ArchiveSettings, ArchiveStatus, MAX_ARCHIVE_ENTRIES, OutboxPart, Shard, StoreError, TakeEntries,
 };
 
-use crate::backend::{Store, dispatch};
+use crate::store::Store;
 
 impl Store {
     /// Notes whether the archive outbox of a shard was full at a submit, for the readiness check.
@@ -29,7 +29,7 @@ impl Store {
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn attach_archive(&self, settings: Option<ArchiveSettings>) -> Result<(), StoreError> {
         for shard in self.shards() {
-            dispatch!(self.attach_archive(shard, settings))?;
+            self.backend.attach_archive(shard, settings).await?;
         }
         Ok(())
     }
@@ -51,7 +51,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn archive_status_of(&self, shard: Shard) -> Result<ArchiveStatus, StoreError> {
-        dispatch!(self.archive_status(shard))
+        self.backend.archive_status(shard).await
     }
 
     /// The first entries of the archive outbox of a shard, at most `limit` and [`MAX_ARCHIVE_ENTRIES`], of about
@@ -67,7 +67,7 @@ impl Store {
         lasts: Duration,
         limit: usize,
     ) -> Result<TakeEntries, StoreError> {
-        dispatch!(self.take_ended(shard, archiver, lasts, limit.min(MAX_ARCHIVE_ENTRIES)))
+        self.backend.take_ended(shard, archiver, lasts, limit.min(MAX_ARCHIVE_ENTRIES)).await
     }
 
     /// Removes entries, as far as they are still the first ones, because they are archived. Returns how many are left.
@@ -80,7 +80,7 @@ impl Store {
         archiver: &str,
         part: &OutboxPart,
     ) -> Result<u64, StoreError> {
-        dispatch!(self.remove_ended(shard, archiver, part))
+        self.backend.remove_ended(shard, archiver, part).await
     }
 
     /// Drops all entries that wait for an archive, and returns how many there were.
@@ -93,7 +93,7 @@ impl Store {
             let mut left = self.archive_status_of(shard).await?.pending;
             while left > 0 {
                 let n = left.min(MAX_ARCHIVE_ENTRIES as u64);
-                left = dispatch!(self.drop_ended(shard, n))?;
+                left = self.backend.drop_ended(shard, n).await?;
                 dropped += n;
             }
         }

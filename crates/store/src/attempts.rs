@@ -7,7 +7,7 @@ use ringback_core::job::JobKey;
 use ringback_core::policy::{Logging, Policy};
 use tokio::time::timeout;
 
-use crate::backend::{Store, dispatch};
+use crate::store::Store;
 
 impl Store {
     /// Which attempts of a topic are logged: as its policy says, otherwise as the settings say. None if
@@ -36,7 +36,7 @@ impl Store {
         if self.shortage().await.is_some() {
             return Ok(LogResult::Full);
         }
-        dispatch!(self.log_attempts(shard, notes))
+        self.backend.log_attempts(shard, notes).await
     }
 
     /// How long logging attempts may delay the settle that follows.
@@ -74,6 +74,6 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn attempts(&self, key: &JobKey) -> Result<Option<Vec<Attempt>>, StoreError> {
-        dispatch!(self.attempts(self.shard_of(key), key))
+        self.backend.attempts(self.shard_of(key), key).await
     }
 }

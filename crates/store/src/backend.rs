@@ -1,32 +1,17 @@
-//! [`Store`]: which backend it has, and how a call is passed to it.
+//! The contract of a backend: every call that [`Store`](crate::Store) makes on one, Redis or embedded. A call fails with
+//! any [`StoreError`]. What it does is said at the method of the store that makes it.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::contract::{AcceptLoss, Cursor, Filter, FilterIndex, Options, Profile, Shard, StoreError};
-use ringback_core::job::JobKey;
-use ringback_core::policy::Logging;
-use ringback_store_embedded::{EmbeddedStore, Memory, SCHEME};
+use ringback_core::clock::Timestamp;
+use ringback_core::contract::*;
+use ringback_core::destination::DestinationPause;
+use ringback_core::job::{ImportJob, Job, JobKey, NewJob, Tenant, TenantScope, Topic};
+use ringback_core::outcome::Outcome;
+use ringback_core::schedule::ScheduleKey;
+use ringback_store_embedded::EmbeddedStore;
 use ringback_store_redis::RedisStore;
-
-use crate::pressure::{HIGH, Pressure, Shortage};
-use crate::quota_grants::LocalQuotaGrants;
-
-/// A store. Cheap to clone; all clones share the backend.
-#[derive(Clone)]
-pub struct Store {
-    pub(crate) backend: Backend,
-    pub(crate) shards: u16,
-    /// Which attempts are logged by default; `None` if there is no room for any.
-    pub(crate) logging: Option<Logging>,
-    pub(crate) log_attempts_timeout: Duration,
-    pub(crate) pressure: Arc<Pressure>,
-    /// The draws of tenants, if the store is in this process.
-    pub(crate) draws: Arc<LocalQuotaGrants>,
-    /// The shards whose archive outbox was full at the last submit.
-    pub(crate) behind: Arc<Mutex<BTreeSet<Shard>>>,
-}
 
 #[derive(Clone)]
 pub(crate) enum Backend {
@@ -34,227 +19,142 @@ pub(crate) enum Backend {
     Embedded(Arc<EmbeddedStore>),
 }
 
-/// Passes a call to the backend: `dispatch!(self.submit(shard, jobs))`.
-macro_rules! dispatch {
-    ($store:ident.$call:ident($($argument:expr),*)) => {
-        match &$store.backend {
-            $crate::backend::Backend::Redis(store) => store.$call($($argument),*).await,
-            $crate::backend::Backend::Embedded(store) => store.$call($($argument),*).await,
+/// Makes a method of [`Backend`] for each line, which calls the one of that name. So the compiler checks that both
+/// backends keep the contract, and a call needs no boxed future.
+macro_rules! contract {
+    (
+        calls { $(fn $call:ident($($arg:ident: $type:ty),*) -> $answer:ty;)* }
+        facts { $(fn $fact:ident() -> $known:ty;)* }
+    ) => {
+        impl Backend {
+            $(pub(crate) async fn $call(&self, $($arg: $type),*) -> Result<$answer, StoreError> {
+                match self {
+                    Self::Redis(store) => store.$call($($arg),*).await,
+                    Self::Embedded(store) => store.$call($($arg),*).await,
+                }
+            })*
+            $(pub(crate) fn $fact(&self) -> $known {
+                match self {
+                    Self::Redis(store) => store.$fact(),
+                    Self::Embedded(store) => store.$fact(),
+                }
+            })*
         }
     };
 }
-pub(crate) use dispatch;
 
-impl Store {
-    /// Opens a store without connecting to it; see [`Store::prepare`].
-    ///
-    /// # Errors
-    /// [`StoreError::Unfit`] if the URL cannot be used.
-    pub fn open(options: Options) -> Result<Self, StoreError> {
-        let (shards, logging, log_attempts_timeout) =
-            (options.shards, options.logging(), options.log_attempts_timeout());
-        let room = Shortage::Disk(options.keep_free_mib);
-        let (shortage, backend) = match options.url.strip_prefix(SCHEME) {
-            Some(directory) => {
-                let directory = directory.to_owned();
-                (room, Backend::Embedded(Arc::new(EmbeddedStore::open(&directory, options))))
-            }
-            None => (Shortage::Memory, Backend::Redis(Arc::new(RedisStore::open(options)?))),
-        };
-        let (pressure, draws) = (Arc::new(Pressure::new(shortage)), Arc::default());
-        let behind = Arc::default();
-        Ok(Self { backend, shards, logging, log_attempts_timeout, pressure, draws, behind })
-    }
+type Schedules = (Vec<ScheduleRow>, Option<(ScheduleKey, Topic)>);
 
-    /// An embedded store without a file, for tests. Its jobs live as long as `memory`. URL and prefix of
-    /// the options are ignored.
-    pub fn in_memory(memory: &Memory, options: Options) -> Self {
-        let (shards, logging, log_attempts_timeout) =
-            (options.shards, options.logging(), options.log_attempts_timeout());
-        let pressure = Arc::new(Pressure::new(Shortage::Disk(options.keep_free_mib)));
-        let backend = Backend::Embedded(Arc::new(EmbeddedStore::in_memory(memory, options)));
-        let (draws, behind) = (Arc::default(), Arc::default());
-        Self { backend, shards, logging, log_attempts_timeout, pressure, draws, behind }
-    }
+contract! {
+    calls {
+        // The store as a whole.
+        fn prepare() -> ();
+        fn ping() -> ();
+        fn memory_share() -> f64;
+        fn agrees_on_time(shard: Shard) -> bool;
+        fn accept_clock() -> AcceptClock;
+        fn accept_loss(run_id: &str) -> AcceptLoss;
+        fn check(repair: Repair) -> Check;
 
-    /// Connects to the store and checks that it is fit to keep jobs. Until this has succeeded once, every
-    /// transition fails with [`StoreError::Unprepared`]. Call it again after the store was away, because it may
-    /// have come back with other settings.
-    ///
-    /// # Errors
-    /// A transient error if the store is away; [`StoreError::Unfit`] if it must not be used; [`StoreError::Lost`] if a
-    /// loss of jobs has to be accepted before it takes new ones; [`StoreError::Weaker`] or [`StoreError::NoReplica`] if
-    /// it has become less durable than asked. With the last three every call works but submits, if it was fit before.
-    pub async fn prepare(&self) -> Result<(), StoreError> {
-        dispatch!(self.prepare())
-    }
+        // Jobs of a shard from state to state.
+        fn submit(shard: Shard, jobs: &[NewJob]) -> Vec<Submitted>;
+        fn import(shard: Shard, jobs: &[ImportJob]) -> Vec<Submitted>;
+        fn promote(shard: Shard, epoch: &Epoch, limits: PassLimits) -> Pass;
+        fn recover(shard: Shard, epoch: &Epoch, limits: PassLimits) -> Recovered;
+        fn evict(shard: Shard, epoch: &Epoch, limits: PassLimits) -> Pass;
+        fn reserve(shard: Shard, ask: &Reserve<'_>) -> Reserved;
+        fn pull(shard: Shard, ask: &Pull<'_>) -> Pulled;
+        fn renew(receipt: &Receipt, by: Duration, within: Option<Duration>) -> Option<Timestamp>;
+        fn settle(shard: Shard, items: &[(Lease, Outcome)], lateness: &Lateness) -> Vec<SettleResult>;
+        fn exchange(shard: Shard, items: &[(Lease, Outcome)], lateness: &Lateness, ask: &Reserve<'_>)
+            -> (Vec<SettleResult>, Reserved);
+        fn settle_receipts(shard: Shard, outcomes: &[(Receipt, Outcome)], check: LeaseCheck) -> Vec<SettleResult>;
+        fn cancel(shard: Shard, key: &JobKey) -> Cancelled;
+        fn move_job(shard: Shard, key: &JobKey, what: Move) -> MoveResult;
+        fn purge_many(shard: Shard, cursors: &[DeadCursor]) -> u64;
+        fn revive_many(shard: Shard, id: BulkId, cursors: &[DeadCursor]) -> BulkStep;
+        fn change_many(shard: Shard, id: BulkId, filter: &Filter, action: BulkAction, keys: &[JobKey]) -> BulkStep;
 
-    /// [`Store::prepare`]. Returns kind and profile as a text. Takes a clone, for tasks that outlive the
-    /// caller.
-    ///
-    /// # Errors
-    /// Those of [`Store::prepare`].
-    pub async fn prepared(self) -> Result<String, StoreError> {
-        self.prepare().await?;
-        Ok(self.describe().await)
-    }
+        // Jobs, read.
+        fn get(shard: Shard, key: &JobKey) -> Option<Job>;
+        fn get_stored(shard: Shard, key: &JobKey) -> Option<FoundJob>;
+        fn paused_by(shard: Shard, key: &JobKey) -> JobPauses;
+        fn lease_info(receipt: &Receipt) -> Option<RetryContext>;
+        fn page_listed(filter: &Filter, from: Option<Cursor>, look: usize) -> Page<ListedJob>;
+        fn page_stored(filter: &Filter, from: Option<Cursor>, look: usize) -> Page<StoredJob>;
+        fn indexed_jobs(filter: &Filter) -> Option<u64>;
+        fn dead(filter: &DeadFilter, from: Option<DeadCursor>, limit: usize) -> Vec<DeadShardPage<Job>>;
+        fn dead_cursors(shard: Shard, filter: &DeadFilter, from: Option<DeadCursor>, limit: usize)
+            -> DeadPage<DeadCursor>;
+        fn forecast(shard: Shard, spans: &[LaneSpan], slots: &ForecastSlots) -> Forecast;
+        fn stats(shard: Shard) -> Stats;
+        fn gauges(held: &[(Shard, Epoch)], topics: &[Topic]) -> GaugesByShard;
+        fn watch(shard: Shard, lasts: Duration) -> Timestamp;
 
-    /// Checks that the store replies, and that it still has what it had. Returns the same text as
-    /// [`Store::prepared`], and takes a clone like it.
-    ///
-    /// # Errors
-    /// Why it does not.
-    pub async fn answers(self) -> Result<String, StoreError> {
-        dispatch!(self.ping())?;
-        Ok(self.describe().await)
-    }
+        // Attempts, notices, and ended jobs for an archive.
+        fn log_attempts(shard: Shard, entries: &[AttemptLogEntry]) -> LogResult;
+        fn attempts(shard: Shard, key: &JobKey) -> Option<Vec<Attempt>>;
+        fn outbox(shard: Shard, limit: usize) -> Outbox;
+        fn acknowledge(shard: Shard, epoch: &Epoch, ack: &OutboxAck) -> AckResult;
+        fn attach_archive(shard: Shard, settings: Option<ArchiveSettings>) -> ();
+        fn archive_status(shard: Shard) -> ArchiveStatus;
+        fn take_ended(shard: Shard, archiver: &str, lasts: Duration, limit: usize) -> TakeEntries;
+        fn remove_ended(shard: Shard, archiver: &str, part: &OutboxPart) -> u64;
+        fn drop_ended(shard: Shard, n: u64) -> u64;
 
-    /// Kind and profile, and whether an embedded store has little room. Redis is not asked for its memory
-    /// while nobody submits.
-    async fn describe(&self) -> String {
-        let shortage = match &self.backend {
-            Backend::Redis(_) => None,
-            Backend::Embedded(_) => self.shortage().await,
-        };
-        let mut found = format!("{}, {}", self.kind(), self.profile());
-        if let Backend::Redis(store) = &self.backend {
-            found.push_str(&refused("while their slots move to other nodes of the cluster", &store.moving()));
-        }
-        let behind: Vec<_> =
-            self.behind.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
-        found.push_str(&refused("for submits, because too many ends of jobs wait for the archive", &behind));
-        if let Some(gap) = self.clock_gap() {
-            found.push_str(&match &self.backend {
-                Backend::Redis(_) => format!("; the clock of Redis is {gap} this machine's"),
-                Backend::Embedded(_) => format!(
-                    "; the store's last time is {gap} this machine's clock: {} jobs were accepted, tried or became due by it; if the clock is right, `ringback check --accept-clock`",
-                    gap.jobs
-                ),
-            });
-        }
-        match shortage {
-            Some(shortage) => format!("{found}; {shortage}, so submits are refused"),
-            None => found,
-        }
-    }
+        // Topics and destinations.
+        fn topics(span: &TopicSpan) -> Vec<TopicShardPage>;
+        fn totals(scope: &TenantScope) -> TopicTotals;
+        fn presence(shard: Shard, topic: &Topic) -> Option<TopicPresence>;
+        fn pull_topics(shard: Shard, from: usize, limit: usize) -> (Vec<Topic>, usize);
+        fn pause(shard: Shard, topic: &Topic, capacity: TopicCapacity) -> Option<Limit>;
+        fn resume(shard: Shard, topic: &Topic) -> bool;
+        fn destinations(shard: Shard, span: &LaneSpan, after: Option<&[u8]>) -> DestinationPart;
+        fn pause_destination(shard: Shard, pause: &DestinationPause) -> Option<PauseLimit>;
+        fn resume_destination(shard: Shard, pause: &DestinationPause) -> bool;
+        fn paused_destinations(shard: Shard) -> Vec<DestinationPause>;
+        fn failing() -> SharedFailing;
+        fn change_failing(changes: &[FailingChange]) -> bool;
 
-    /// Host and port of each of its servers that is known: those of its URL, and the masters that they name.
-    pub fn addresses(&self) -> Vec<(String, u16)> {
-        match &self.backend {
-            Backend::Redis(store) => store.addresses(),
-            Backend::Embedded(_) => Vec::new(),
-        }
-    }
+        // Carriers.
+        fn heartbeat(carrier: &str, ttl: Duration) -> LiveCarriers;
+        fn take_shard(shard: Shard, carrier: &str) -> Epoch;
+        fn release_shard(shard: Shard, epoch: &Epoch) -> ();
 
-    /// Accepts a loss of jobs that was noticed, so that submits go on.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
-    pub async fn accept_loss(&self, run_id: &str) -> Result<AcceptLoss, StoreError> {
-        match &self.backend {
-            Backend::Redis(store) => store.accept_loss(run_id).await,
-            // Its file is in this process alone, so it cannot become another one.
-            Backend::Embedded(_) => Ok(AcceptLoss::Unknown(None)),
-        }
+        // What is kept once for all shards.
+        fn entry(name: &str) -> Option<String>;
+        fn put_entry(entry: ConfigEntry<'_>, replaced: Option<&str>) -> PolicyPut;
+        fn delete_entry(name: &str) -> Option<PolicyVersion>;
+        fn policies(known: Option<PolicyVersion>) -> Option<(PolicyVersion, PolicyRows)>;
+        fn grant_quota(tenant: &Tenant, request: QuotaRequest, now: Timestamp) -> QuotaGrant;
+        fn start_bulk(id: BulkId, target: &BulkTarget, rate: u32) -> Option<Bulk>;
+        fn bulks(id: Option<BulkId>) -> Vec<Bulk>;
+        fn take_bulk(worker: WorkerId, ttl: Duration) -> TakenBulk;
+        fn keep_bulk(id: BulkId, worker: WorkerId, ttl: Duration) -> bool;
+        fn end_bulk(id: BulkId, worker: Option<WorkerId>, state: BulkState) -> Option<Bulk>;
+        fn schedule(key: &ScheduleKey) -> Option<ScheduleRow>;
+        fn schedules(scope: &TenantScope, after: Option<(ScheduleKey, Topic)>, limit: usize) -> Schedules;
+        fn add_schedule(shard: Shard, row: &ScheduleRow, most: Option<u64>) -> ScheduleAdded;
+        fn remove_schedule(shard: Shard, row: &ScheduleRow) -> bool;
+        fn forget_schedule(key: &ScheduleKey) -> bool;
+        fn change_schedules(shard: Shard, changes: &[ScheduleChange]) -> Vec<ScheduleChanged>;
+        fn due_schedules(shard: Shard, limit: usize) -> DueSchedules;
+        fn fire(shard: Shard, changes: &[ScheduleChange]) -> Vec<ScheduleChanged>;
+        fn hold_feed(name: &FeedName, hold: FeedHold) -> FeedLease;
+        fn change_feed(name: &FeedName, position: Option<FeedPosition>, is_disturbed: bool) -> StoredFeed;
+        fn append_audit_log(rows: &[AuditLogRow]) -> ();
+        fn audit_log(owner: Option<&AuditLogOwner>, before: Option<&AuditLogId>, limit: usize) -> Vec<AuditLogRow>;
     }
-
-    /// How often a loss of jobs was noticed since the start, by this process or another one: whoever can submit them
-    /// again does so when this changes.
-    pub fn losses_noticed(&self) -> u64 {
-        match &self.backend {
-            Backend::Redis(store) => store.losses_noticed(),
-            Backend::Embedded(_) => 0,
-        }
+    facts {
+        fn kind() -> &'static str;
+        fn layout() -> u64;
+        fn profile() -> Profile;
+        fn addresses() -> Vec<(String, u16)>;
+        fn moving() -> Vec<Shard>;
+        fn evicts() -> bool;
+        fn losses_noticed() -> u64;
+        fn shortest_keep_done() -> Duration;
+        fn clock_gap() -> Option<ClockGap>;
+        fn clock_ahead() -> ClockGap;
     }
-
-    /// The shortest time for which a process of the installation keeps tombstones, as far as the last look at the store
-    /// showed: of this one and of those that were seen within half a minute.
-    pub fn shortest_keep_done(&self) -> Duration {
-        match &self.backend {
-            Backend::Redis(store) => store.shortest_keep_done(),
-            Backend::Embedded(store) => store.keep_done(),
-        }
-    }
-
-    /// The share of its memory limit that the store uses: from 0 to 1, or beyond. The fullest server
-    /// counts. 0 without a limit.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
-    pub async fn memory_share(&self) -> Result<f64, StoreError> {
-        match &self.backend {
-            Backend::Redis(store) => store.memory_share().await,
-            Backend::Embedded(_) => Ok(0.0),
-        }
-    }
-
-    /// Whether the store removes jobs when its memory is short, as far as was looked.
-    pub fn evicts(&self) -> bool {
-        match &self.backend {
-            Backend::Redis(store) => store.evicts(),
-            Backend::Embedded(_) => false,
-        }
-    }
-
-    /// What the store has too little of, if it is nearly full: then submits should be refused, and attempts
-    /// are not logged. Reads the share of memory or the room on the disk at most once a second.
-    pub async fn shortage(&self) -> Option<Shortage> {
-        let read = async || match &self.backend {
-            Backend::Redis(_) => Ok(self.memory_share().await? >= HIGH),
-            Backend::Embedded(store) => store.has_little_room().await,
-        };
-        self.pressure.shortage(read).await
-    }
-
-    /// The name of its kind in the API.
-    pub fn kind(&self) -> &'static str {
-        match &self.backend {
-            Backend::Redis(store) => store.kind(),
-            Backend::Embedded(_) => "embedded",
-        }
-    }
-
-    /// The version of the layout in which it keeps jobs. Each kind counts for itself.
-    pub fn layout(&self) -> u64 {
-        match &self.backend {
-            Backend::Redis(_) => RedisStore::LAYOUT,
-            Backend::Embedded(_) => EmbeddedStore::LAYOUT,
-        }
-    }
-
-    /// How durable it is; [`Profile::Unknown`] before the first connection.
-    pub fn profile(&self) -> Profile {
-        match &self.backend {
-            Backend::Redis(store) => store.profile().unwrap_or(Profile::Unknown),
-            Backend::Embedded(store) => store.profile(),
-        }
-    }
-
-    pub fn shards(&self) -> impl Iterator<Item = Shard> + use<> {
-        (0..self.shards).map(Shard)
-    }
-
-    /// Where the pages of a filter can begin: one place for each part of the store, and each part ends where a page
-    /// names another shard. The parts are the shards, but for what the embedded store keeps together: jobs by their
-    /// numbers, and by tags.
-    pub fn page_starts(&self, filter: &Filter) -> Vec<Cursor> {
-        if matches!(self.backend, Backend::Embedded(_)) && filter.index() != Some(FilterIndex::Dead) {
-            return vec![Cursor::START];
-        }
-        self.shards().map(|shard| Cursor { shard: shard.0, ..Cursor::START }).collect()
-    }
-
-    pub fn shard_of(&self, key: &JobKey) -> Shard {
-        Shard::of(key, self.shards)
-    }
-}
-
-/// That shards are refused, and why, for the text of the store's check.
-fn refused(why: &str, shards: &[Shard]) -> String {
-    if shards.is_empty() {
-        return String::new();
-    }
-    let numbers: Vec<_> = shards.iter().map(|shard| shard.0.to_string()).collect();
-    let numbers = numbers.join(", ");
-    format!("; refused {why}: shards {numbers}")
 }

@@ -6,17 +6,15 @@ use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::contract::{AcceptClock, ClockGap, Shard, StoreError};
 use ringback_store_redis::RedisStore;
 
-use crate::backend::{Backend, Store};
+use crate::backend::Backend;
+use crate::store::Store;
 
 impl Store {
     /// How far the time of the store is ahead of this machine's clock, if that is more than a minute. On Redis as the
     /// last look at the store has shown it; the embedded store follows the clock, and shows how far its time was ahead
     /// until that makes no difference.
     pub fn clock_gap(&self) -> Option<ClockGap> {
-        match &self.backend {
-            Backend::Redis(store) => Some(store.clock_gap()).filter(|gap| gap.is_wide()),
-            Backend::Embedded(store) => store.clock_gap(),
-        }
+        self.backend.clock_gap()
     }
 
     /// Whether the time of a shard's server and this machine's clock agree within a minute: only then is something
@@ -25,20 +23,13 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn is_time_sure(&self, shard: Shard) -> Result<bool, StoreError> {
-        match &self.backend {
-            Backend::Redis(store) => store.agrees_on_time(shard).await,
-            Backend::Embedded(store) => Ok(store.clock_gap().is_none()),
-        }
+        self.backend.agrees_on_time(shard).await
     }
 
     /// How many seconds the time of the store is ahead of this machine's clock, for a metric. 0 for an embedded store
     /// that follows the clock.
     pub fn clock_ahead_seconds(&self) -> f64 {
-        let gap = match &self.backend {
-            Backend::Redis(store) => store.clock_gap(),
-            Backend::Embedded(store) => store.clock_gap().unwrap_or_default(),
-        };
-        gap.ahead_ms as f64 / 1000.0
+        self.backend.clock_ahead().ahead_ms as f64 / 1000.0
     }
 
     /// Says that the machine's clock is right, and not the time that an embedded store had before.
@@ -46,10 +37,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn accept_clock(&self) -> Result<AcceptClock, StoreError> {
-        match &self.backend {
-            Backend::Redis(_) => Ok(AcceptClock::OfServer),
-            Backend::Embedded(store) => store.accept_clock().await,
-        }
+        self.backend.accept_clock().await
     }
 
     /// The time of day for what anchors, refuses and signs: that of `clock`, or that of the store where the two are more
@@ -74,7 +62,7 @@ impl Clock for ServerClock {
     }
 
     fn micros(&self) -> u64 {
-        let (micros, gap) = (self.clock.micros(), self.store.clock_gap());
+        let (micros, gap) = (self.clock.micros(), self.store.clock_ahead());
         if gap.is_wide() { micros.saturating_add_signed(gap.ahead_ms.saturating_mul(1000)) } else { micros }
     }
 }

@@ -1,13 +1,12 @@
 //! Dead jobs: pages over all shards in the order of death, purging many, and the outbox of a shard with
 //! their pending dead-letter notices.
 
-use futures_util::future::try_join_all;
 use ringback_core::contract::{
     AckResult, DeadCursor, DeadFilter, DeadJob, DeadPage, DeadShardPage, Epoch, MAX_DEAD, MAX_NOTICES,
     Outbox, OutboxAck, Shard, StoreError,
 };
 
-use crate::backend::{Backend, Store, dispatch};
+use crate::store::Store;
 
 impl Store {
     /// A page of a topic's dead jobs in the order of death, from the first without a cursor. Returns at
@@ -24,12 +23,7 @@ impl Store {
     ) -> Result<DeadPage<DeadJob>, StoreError> {
         let limit = limit.clamp(1, MAX_DEAD);
         let share = share(limit, usize::from(self.shards));
-        let pages = match &self.backend {
-            Backend::Redis(store) => {
-                try_join_all(self.shards().map(|shard| store.dead(shard, filter, from, share))).await?
-            }
-            Backend::Embedded(store) => store.dead(self.shards().collect(), filter, from, share).await?,
-        };
+        let pages = self.backend.dead(filter, from, share).await?;
         let page = merged(pages, limit);
         let items = page.items.into_iter().map(|(cursor, job)| DeadJob { job, died: cursor.died(), cursor });
         Ok(DeadPage { items: items.collect(), next: page.next, now: page.now })
@@ -46,7 +40,7 @@ impl Store {
         from: Option<DeadCursor>,
         limit: usize,
     ) -> Result<DeadPage<DeadCursor>, StoreError> {
-        dispatch!(self.dead_cursors(shard, filter, from, limit.clamp(1, MAX_DEAD)))
+        self.backend.dead_cursors(shard, filter, from, limit.clamp(1, MAX_DEAD)).await
     }
 
     /// purge of many jobs of a shard, at most [`MAX_DEAD`]: dead → gone, if they have been dead since.
@@ -55,7 +49,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn purge_many(&self, shard: Shard, cursors: &[DeadCursor]) -> Result<u64, StoreError> {
-        dispatch!(self.purge_many(shard, cursors))
+        self.backend.purge_many(shard, cursors).await
     }
 
     /// The first outbox entries of a shard that are due now, at most `limit` and at most [`MAX_NOTICES`].
@@ -63,7 +57,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn outbox(&self, shard: Shard, limit: usize) -> Result<Outbox, StoreError> {
-        dispatch!(self.outbox(shard, limit.min(MAX_NOTICES)))
+        self.backend.outbox(shard, limit.min(MAX_NOTICES)).await
     }
 
     /// acknowledge: removes entries that are done, and postpones the others. At most [`MAX_NOTICES`]
@@ -77,7 +71,7 @@ impl Store {
         epoch: &Epoch,
         ack: &OutboxAck,
     ) -> Result<AckResult, StoreError> {
-        dispatch!(self.acknowledge(shard, epoch, ack))
+        self.backend.acknowledge(shard, epoch, ack).await
     }
 }
 

@@ -3,7 +3,7 @@
 use ringback_core::contract::{DestinationReport, FailingDestination, StoreError};
 use ringback_core::job::TenantScope;
 
-use crate::backend::{Store, dispatch};
+use crate::store::Store;
 
 /// How often a call begins again because another process has changed the same destination meanwhile.
 const TRIES: usize = 8;
@@ -16,9 +16,9 @@ impl Store {
     /// Any [`StoreError`]. Reporting the same again can count its failures twice, and does no other harm.
     pub async fn report_destinations(&self, reports: &[DestinationReport]) -> Result<bool, StoreError> {
         for _ in 0..TRIES {
-            let mut shared = dispatch!(self.failing())?;
+            let mut shared = self.backend.failing().await?;
             let changes = shared.report(reports);
-            if changes.is_empty() || dispatch!(self.change_failing(&changes))? {
+            if changes.is_empty() || self.backend.change_failing(&changes).await? {
                 return Ok(true);
             }
         }
@@ -33,6 +33,6 @@ impl Store {
         &self,
         scope: &TenantScope,
     ) -> Result<Vec<FailingDestination>, StoreError> {
-        Ok(dispatch!(self.failing())?.destinations(scope))
+        Ok(self.backend.failing().await?.destinations(scope))
     }
 }

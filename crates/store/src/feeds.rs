@@ -2,7 +2,7 @@
 
 use ringback_core::contract::{FeedHold, FeedLease, FeedName, FeedPosition, StoreError, StoredFeed};
 
-use crate::backend::{Store, dispatch};
+use crate::store::Store;
 
 impl Store {
     /// A process takes a feed that nobody has, keeps its own for longer, or gives it back, and moves its position.
@@ -10,7 +10,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn hold_feed(&self, name: &FeedName, hold: FeedHold) -> Result<FeedLease, StoreError> {
-        dispatch!(self.hold_feed(name, hold))
+        self.backend.hold_feed(name, hold).await
     }
 
     /// What is stored of a feed; nothing of one that was never used.
@@ -18,7 +18,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn feed(&self, name: &FeedName) -> Result<StoredFeed, StoreError> {
-        dispatch!(self.change_feed(name, None, false))
+        self.backend.change_feed(name, None, false).await
     }
 
     /// Sets the position of a feed, also while a process has it. That one notices when it next moves it.
@@ -26,7 +26,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn set_feed(&self, name: &FeedName, position: FeedPosition) -> Result<(), StoreError> {
-        dispatch!(self.change_feed(name, Some(position), false)).map(drop)
+        self.backend.change_feed(name, Some(position), false).await.map(drop)
     }
 
     /// Notes that a process has worked on a feed after its lease had run out.
@@ -34,6 +34,6 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn disturb_feed(&self, name: &FeedName) -> Result<(), StoreError> {
-        dispatch!(self.change_feed(name, None, true)).map(drop)
+        self.backend.change_feed(name, None, true).await.map(drop)
     }
 }

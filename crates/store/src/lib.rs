@@ -23,12 +23,12 @@ mod gauges;
 mod moves;
 mod pressure;
 mod pull;
-mod quota_grants;
 mod reading;
 mod retries;
 mod schedules;
 pub mod settings;
 mod shared_config;
+mod store;
 mod streams;
 mod topics;
 mod transitions;
@@ -37,10 +37,10 @@ pub use ringback_store_embedded::{
     CallFault, CallFaults, Compacted, Memory, SCHEME as EMBEDDED_SCHEME, compact,
 };
 
-pub use self::backend::Store;
 pub use self::config_entries::{AccessKeys, Credentials, Quotas};
 pub use self::forecast::ForecastFirings;
 pub use self::pressure::Shortage;
 pub use self::retries::Retries;
 pub use self::shared_config::{ConfigReadings, PoliciesUnknown, SharedConfig};
+pub use self::store::Store;
 pub use self::streams::{Events, PolicyChanges, Stream, Wakes};

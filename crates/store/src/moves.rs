@@ -3,7 +3,7 @@
 use ringback_core::contract::{Move, MoveResult, StoreError, Token};
 use ringback_core::job::{Due, JobKey};
 
-use crate::backend::{Store, dispatch};
+use crate::store::Store;
 
 impl Store {
     /// reschedule: delayed → delayed at another time, or ready if that has come.
@@ -40,6 +40,6 @@ impl Store {
     }
 
     async fn move_job(&self, key: &JobKey, what: Move) -> Result<MoveResult, StoreError> {
-        dispatch!(self.move_job(self.shard_of(key), key, what))
+        self.backend.move_job(self.shard_of(key), key, what).await
     }
 }

@@ -6,7 +6,7 @@ use ringback_core::contract::{
 };
 use ringback_core::job::{Job, JobKey};
 
-use crate::backend::{Store, dispatch};
+use crate::store::Store;
 
 impl Store {
     /// A job; an ended one while its tombstone is kept.
@@ -14,7 +14,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn get(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
-        dispatch!(self.get(self.shard_of(key), key))
+        self.backend.get(self.shard_of(key), key).await
     }
 
     /// [`Store::get`] with everything that is stored of the job.
@@ -22,7 +22,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn get_stored(&self, key: &JobKey) -> Result<Option<FoundJob>, StoreError> {
-        dispatch!(self.get_stored(self.shard_of(key), key))
+        self.backend.get_stored(self.shard_of(key), key).await
     }
 
     /// The pauses that hold a job that has not ended; none if it has, or is not known.
@@ -30,7 +30,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn paused_by(&self, key: &JobKey) -> Result<JobPauses, StoreError> {
-        dispatch!(self.paused_by(self.shard_of(key), key))
+        self.backend.paused_by(self.shard_of(key), key).await
     }
 
     /// A page of jobs that have not ended, from the beginning without a cursor. Reads about `look` jobs, at
@@ -59,7 +59,7 @@ impl Store {
         from: Option<Cursor>,
         look: usize,
     ) -> Result<Page<ListedJob>, StoreError> {
-        dispatch!(self.page_listed(filter, from, look))
+        self.backend.page_listed(filter, from, look).await
     }
 
     /// How many jobs the pages of a filter look at in all if an index serves it; `None` if they scan all jobs. There
@@ -68,7 +68,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
-        dispatch!(self.indexed_jobs(filter))
+        self.backend.indexed_jobs(filter).await
     }
 
     /// [`Store::page`] with everything that is stored of each job. Reads fewer jobs if they are large.
@@ -81,7 +81,7 @@ impl Store {
         from: Option<Cursor>,
         look: usize,
     ) -> Result<Page<StoredJob>, StoreError> {
-        dispatch!(self.page_stored(filter, from, look))
+        self.backend.page_stored(filter, from, look).await
     }
 
     /// Statistics of all shards. They are read one after the other, so the sums can be off by what moved
@@ -92,7 +92,7 @@ impl Store {
     pub async fn stats(&self) -> Result<Stats, StoreError> {
         let mut sum = Stats::default();
         for shard in self.shards() {
-            sum.merge(dispatch!(self.stats(shard))?);
+            sum.merge(self.backend.stats(shard).await?);
             sum.archive.add(&self.archive_status_of(shard).await?);
         }
         Ok(sum)
@@ -108,6 +108,6 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; [`StoreError::Outdated`] if Redis was restarted meanwhile.
     pub async fn check(&self, repair: Repair) -> Result<Check, StoreError> {
-        dispatch!(self.check(repair))
+        self.backend.check(repair).await
     }
 }

@@ -16,8 +16,8 @@ use ringback_core::policy::{Policies, Policy};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::backend::Store;
 use crate::config_entries::{AccessKeys, Credentials, Entries, Quotas};
+use crate::store::Store;
 
 /// How often the version is checked without an announcement.
 const FLOOR: Duration = Duration::from_secs(5);

@@ -6,11 +6,11 @@ use futures_util::future::try_join_all;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
     Limit, MAX_TOPIC_PAGE, QuotaGrant, QuotaRequest, StoreError, TopicCapacity, TopicCounts, TopicPage,
-    TopicPresence, TopicShardPage, TopicSpan, TopicTotals,
+    TopicPresence, TopicSpan, TopicTotals,
 };
 use ringback_core::job::{Tenant, TenantLimits, TenantScope, Topic};
 
-use crate::backend::{Backend, Store, dispatch};
+use crate::store::Store;
 
 impl Store {
     /// The counts of a topic over all shards; `None` if it has no jobs and had none lately. Lanes and
@@ -20,7 +20,7 @@ impl Store {
     /// Any [`StoreError`].
     pub async fn topic(&self, topic: &Topic) -> Result<Option<TopicCounts>, StoreError> {
         let mut sum: Option<TopicCounts> = None;
-        for (found, _) in self.topic_pages(&TopicSpan::One(topic.clone())).await? {
+        for (found, _) in self.backend.topics(&TopicSpan::One(topic.clone())).await? {
             for (_, counts) in found {
                 sum.get_or_insert_default().add(&counts);
             }
@@ -40,7 +40,8 @@ impl Store {
     ) -> Result<TopicPage, StoreError> {
         let limit = limit.clamp(1, MAX_TOPIC_PAGE);
         let (mut sums, mut is_more) = (BTreeMap::<Topic, TopicCounts>::new(), false);
-        for (found, more) in self.topic_pages(&TopicSpan::After(scope.clone(), after.cloned(), limit)).await?
+        for (found, more) in
+            self.backend.topics(&TopicSpan::After(scope.clone(), after.cloned(), limit)).await?
         {
             is_more |= more;
             for (topic, counts) in found {
@@ -69,7 +70,7 @@ impl Store {
         let is_known = self.presence(topic).await?.iter().any(Option::is_some);
         let capacity = if is_known { TopicCapacity::Given } else { TopicCapacity::Needed(limits) };
         for shard in self.shards() {
-            if let Some(limit) = dispatch!(self.pause(shard, topic, capacity))? {
+            if let Some(limit) = self.backend.pause(shard, topic, capacity).await? {
                 self.resume(topic).await?;
                 return Ok(Err(limit));
             }
@@ -85,7 +86,7 @@ impl Store {
     pub async fn resume(&self, topic: &Topic) -> Result<bool, StoreError> {
         let mut is_known = false;
         for shard in self.shards() {
-            is_known |= dispatch!(self.resume(shard, topic))?;
+            is_known |= self.backend.resume(shard, topic).await?;
         }
         Ok(is_known)
     }
@@ -101,7 +102,7 @@ impl Store {
 
     /// Whether each shard knows the topic, and has jobs of it.
     async fn presence(&self, topic: &Topic) -> Result<Vec<Option<TopicPresence>>, StoreError> {
-        try_join_all(self.shards().map(async |shard| dispatch!(self.presence(shard, topic)))).await
+        try_join_all(self.shards().map(async |shard| self.backend.presence(shard, topic).await)).await
     }
 
     /// The sum of the counts of all topics of a scope, over all shards. Reads the counts of all their lanes, each once.
@@ -109,15 +110,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn totals(&self, scope: &TenantScope) -> Result<TopicTotals, StoreError> {
-        match &self.backend {
-            Backend::Redis(store) => {
-                let shards = self.shards().map(|shard| store.totals(shard, scope));
-                let mut totals = TopicTotals::default();
-                try_join_all(shards).await?.into_iter().for_each(|of_shard| totals.add(of_shard));
-                Ok(totals)
-            }
-            Backend::Embedded(store) => store.totals(self.shards().collect(), scope).await,
-        }
+        self.backend.totals(scope).await
     }
 
     /// How many jobs a tenant has that are delayed, ready, reserved or dead.
@@ -138,16 +131,6 @@ impl Store {
         draw: QuotaRequest,
         now: Timestamp,
     ) -> Result<QuotaGrant, StoreError> {
-        match &self.backend {
-            Backend::Redis(store) => store.grant_quota(tenant, draw).await,
-            Backend::Embedded(_) => Ok(self.draws.grant_quota(tenant, draw, now)),
-        }
-    }
-
-    async fn topic_pages(&self, span: &TopicSpan) -> Result<Vec<TopicShardPage>, StoreError> {
-        match &self.backend {
-            Backend::Redis(store) => try_join_all(self.shards().map(|shard| store.topics(shard, span))).await,
-            Backend::Embedded(store) => store.topics(self.shards().collect(), span).await,
-        }
+        self.backend.grant_quota(tenant, draw, now).await
     }
 }

@@ -11,7 +11,7 @@ use ringback_core::job::{ImportJob, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use tokio::time::Instant;
 
-use crate::backend::{Backend, Store, dispatch};
+use crate::store::Store;
 
 impl Store {
     /// submit: nothing → delayed, or ready if already due. All jobs must belong to the shard, at most
@@ -23,7 +23,7 @@ impl Store {
     /// Any [`StoreError`]. No job is accepted, unless the error is [`StoreError::Away`], [`StoreError::Slow`] or
     /// [`StoreError::Unreplicated`]: then repeating the call shows whether they were.
     pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
-        self.noting(shard, dispatch!(self.submit(shard, jobs)))
+        self.noting(shard, self.backend.submit(shard, jobs).await)
     }
 
     /// import: nothing → delayed, ready or dead, for jobs with a history. Otherwise like
@@ -32,7 +32,7 @@ impl Store {
     /// # Errors
     /// Those of [`Store::submit`].
     pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
-        self.noting(shard, dispatch!(self.import(shard, jobs)))
+        self.noting(shard, self.backend.import(shard, jobs).await)
     }
 
     /// cancel: delayed, ready, dead → cancelled. For a reserved job, it requests the cancel.
@@ -40,7 +40,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating the call shows whether it took effect.
     pub async fn cancel(&self, key: &JobKey) -> Result<Cancelled, StoreError> {
-        dispatch!(self.cancel(self.shard_of(key), key))
+        self.backend.cancel(self.shard_of(key), key).await
     }
 
     /// A carrier's heartbeat: it counts as alive for `ttl`. Zero removes it.
@@ -48,10 +48,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
-        match &self.backend {
-            Backend::Redis(store) => store.heartbeat(carrier, ttl).await,
-            Backend::Embedded(store) => store.heartbeat(carrier, ttl),
-        }
+        self.backend.heartbeat(carrier, ttl).await
     }
 
     /// A carrier takes over a shard. The store fences the previous owner.
@@ -59,10 +56,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn take_shard(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
-        match &self.backend {
-            Backend::Redis(store) => store.take_shard(shard, carrier).await,
-            Backend::Embedded(store) => store.take_shard(shard).await,
-        }
+        self.backend.take_shard(shard, carrier).await
     }
 
     /// A carrier gives up a shard, if it still owns it.
@@ -70,10 +64,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn release_shard(&self, shard: Shard, epoch: &Epoch) -> Result<(), StoreError> {
-        match &self.backend {
-            Backend::Redis(store) => store.release_shard(shard, epoch).await,
-            Backend::Embedded(store) => store.release_shard(),
-        }
+        self.backend.release_shard(shard, epoch).await
     }
 
     /// promote: delayed and due → ready, at most `limit` jobs. `floor` is the longest time that the carrier
@@ -82,7 +73,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn promote(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
-        dispatch!(self.promote(shard, epoch, limits))
+        self.backend.promote(shard, epoch, limits).await
     }
 
     /// recover: jobs whose lease has run out, at most `limit` → ready; dead after
@@ -97,7 +88,7 @@ impl Store {
         epoch: &Epoch,
         limits: PassLimits,
     ) -> Result<Recovered, StoreError> {
-        dispatch!(self.recover(shard, epoch, limits))
+        self.backend.recover(shard, epoch, limits).await
     }
 
     /// evict: dead jobs whose retention has ended, at most `limit` → gone.
@@ -105,7 +96,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn evict(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
-        dispatch!(self.evict(shard, epoch, limits))
+        self.backend.evict(shard, epoch, limits).await
     }
 
     /// reserve: ready → reserved.
@@ -113,7 +104,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating with the same sequence returns the same leases.
     pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
-        dispatch!(self.reserve(shard, ask))
+        self.backend.reserve(shard, ask).await
     }
 
     /// renew: the lease lasts for `by` from now.
@@ -122,7 +113,7 @@ impl Store {
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
         let asked = Instant::now();
-        let Some(_deadline) = dispatch!(self.renew(&lease.grant().receipt, by, None))? else {
+        let Some(_deadline) = self.backend.renew(&lease.grant().receipt, by, None).await? else {
             return Ok(Renewed::Stale);
         };
         lease.renewed(asked, by);
@@ -140,7 +131,7 @@ impl Store {
         items: Vec<(Lease, Outcome)>,
         lateness: &Lateness,
     ) -> Result<Vec<SettleResult>, Unsettled> {
-        let settled = dispatch!(self.settle(shard, &items, lateness));
+        let settled = self.backend.settle(shard, &items, lateness).await;
         settled.map_err(|error| Unsettled { error, items })
     }
 
@@ -157,7 +148,7 @@ impl Store {
         lateness: &Lateness,
         ask: &Reserve<'_>,
     ) -> Result<(Vec<SettleResult>, Reserved), Unsettled> {
-        let exchanged = dispatch!(self.exchange(shard, &items, lateness, ask));
+        let exchanged = self.backend.exchange(shard, &items, lateness, ask).await;
         exchanged.map_err(|error| Unsettled { error, items })
     }
 }

@@ -210,9 +210,6 @@ pub enum BulkStep {
     Over,
 }
 
-/// A bulk operation as a backend stores it, with the number of changed jobs. `None`: ask the shards for it.
-pub type StoredBulk = (Bulk, Option<u64>);
-
 #[cfg(test)]
 mod tests {
     use super::super::filter::TimeRange;

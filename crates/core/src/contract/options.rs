@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::attempts::AttemptRetention;
 use super::error::StoreError;
+use super::shard::Shard;
 use super::stats::Profile;
 use crate::clock::millis_up;
 use crate::connection_url::shown;
@@ -59,6 +60,10 @@ impl fmt::Debug for Options {
 }
 
 impl Options {
+    pub fn all_shards(&self) -> impl Iterator<Item = Shard> + use<> {
+        (0..self.shards).map(Shard)
+    }
+
     /// How many tombstones a shard may keep if each takes `bytes`; at least one.
     pub fn tombstones(&self, bytes: u64) -> u64 {
         let all_shards = u64::from(self.keep_done_mib) * 1024 * 1024 / bytes;

@@ -92,17 +92,6 @@ pub enum ScheduleAdded {
     TooMany,
 }
 
-/// The result of adding a schedule to the index of the installation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScheduleListed {
-    /// It is there, now or before.
-    Listed,
-    /// There is one of this key for another topic.
-    OtherTopic(Topic),
-    /// There are as many schedules as there may be.
-    TooMany,
-}
-
 /// The schedules of a shard whose time has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueSchedules {

@@ -39,21 +39,19 @@ impl EmbeddedStore {
         self.call(shard, 0, glance).await
     }
 
-    pub async fn topics(
-        &self,
-        shards: Vec<Shard>,
-        span: &TopicSpan,
-    ) -> Result<Vec<TopicShardPage>, StoreError> {
+    pub async fn topics(&self, span: &TopicSpan) -> Result<Vec<TopicShardPage>, StoreError> {
+        let shards = self.options.all_shards();
         let (snapshot, now) = self.dated_snapshot().await?;
         let span = span.clone();
         self.read(snapshot, move |tables| {
-            shards.into_iter().map(|shard| View { tables, shard: shard.0, now }.read(&span)).collect()
+            shards.map(|shard| View { tables, shard: shard.0, now }.read(&span)).collect()
         })
         .await
     }
 
-    /// The sum of the counts of all topics of a scope, in some shards.
-    pub async fn totals(&self, shards: Vec<Shard>, scope: &TenantScope) -> Result<TopicTotals, StoreError> {
+    /// The sum of the counts of all topics of a scope.
+    pub async fn totals(&self, scope: &TenantScope) -> Result<TopicTotals, StoreError> {
+        let shards = self.options.all_shards();
         let (snapshot, scope) = (self.snapshot().await?, scope.clone());
         self.read(snapshot, move |tables| {
             let mut totals = TopicTotals::default();

@@ -15,12 +15,11 @@ const MAX_CHECKED: usize = 4000;
 impl EmbeddedStore {
     pub async fn dead(
         &self,
-        shards: Vec<Shard>,
         filter: &DeadFilter,
         from: Option<DeadCursor>,
         limit: usize,
     ) -> Result<Vec<DeadShardPage<Job>>, StoreError> {
-        self.read_dead(shards, filter, from, limit, |record, records| {
+        self.read_dead(self.options.all_shards().collect(), filter, from, limit, |record, records| {
             let Some(body) = records.body(record.number)? else { return Ok(None) };
             Ok(answers::key(&record, &body).map(|key| answers::job(record, key)))
         })

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use ringback_core::contract::{
-    ArchiveGauge, Epoch, JobGauge, MAX_LANES_SEARCHED, Shard, ShardGauges, StateCounts, StoreError,
-    TopicCounts,
+    ArchiveGauge, Epoch, GaugesByShard, JobGauge, MAX_LANES_SEARCHED, Shard, ShardGauges, StateCounts,
+    StoreError, TopicCounts,
 };
 use ringback_core::job::Topic;
 
@@ -18,15 +18,17 @@ impl EmbeddedStore {
     /// The gauges of shards; `None` for a shard that another carrier has claimed.
     pub async fn gauges(
         &self,
-        held: Vec<(Shard, Epoch)>,
+        held: &[(Shard, Epoch)],
         topics: &[Topic],
-    ) -> Result<Vec<Option<ShardGauges>>, StoreError> {
+    ) -> Result<GaugesByShard, StoreError> {
         let (snapshot, now) = self.dated_snapshot().await?;
-        let topics = topics.to_vec();
+        let (held, topics) = (held.to_vec(), topics.to_vec());
         self.read(snapshot, move |tables| {
-            let gauges =
-                |(shard, epoch): (Shard, Epoch)| View { tables, shard: shard.0, now }.gauges(&epoch, &topics);
-            held.into_iter().map(gauges).collect()
+            let of_shard = |(shard, epoch): (Shard, Epoch)| {
+                let gauges = View { tables, shard: shard.0, now }.gauges(&epoch, &topics)?;
+                Ok((shard, Ok(gauges)))
+            };
+            held.into_iter().map(of_shard).collect()
         })
         .await
     }

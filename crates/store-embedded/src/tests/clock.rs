@@ -32,7 +32,7 @@ async fn reserved(store: &EmbeddedStore, sequence: u64) -> Vec<JobKey> {
 }
 
 async fn promote(store: &EmbeddedStore) {
-    let epoch = store.take_shard(SHARD).await.unwrap();
+    let epoch = store.take_shard(SHARD, "carrier").await.unwrap();
     let limits = PassLimits { jobs: 10, floor: Duration::from_secs(5) };
     store.promote(SHARD, &epoch, limits).await.unwrap();
 }
@@ -86,7 +86,7 @@ async fn a_store_takes_the_clock_by_itself_where_no_job_was_touched_by_the_wrong
     let store = opened(directory.path(), &clock).await;
     store.submit(SHARD, &[NewJob { due: Due::At(begin.plus(DAY)), ..job(1) }]).await.unwrap();
     clock.advance(STEP);
-    store.take_shard(SHARD).await.unwrap();
+    store.take_shard(SHARD, "carrier").await.unwrap();
     store.submit(SHARD, &[job(2)]).await.unwrap();
     store.cancel(SHARD, &job(2).key).await.unwrap();
     // The clock is set right while the store is open.

@@ -81,7 +81,7 @@ fn moved(pass: &Pass) -> u32 {
 
 /// All transitions, with some jobs left in every state.
 async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
-    let epoch = store.take_shard(SHARD).await.unwrap();
+    let epoch = store.take_shard(SHARD, "carrier").await.unwrap();
     submit(store, 0..10, Duration::from_secs(10)).await;
     submit(store, 10..14, Duration::ZERO).await;
     submit(store, 14..16, 60 * MINUTE).await;

@@ -16,7 +16,7 @@ use ringback_core::lane::Lane;
 use crate::error::Result;
 use crate::tables::{ArchiveRow, Record, StoredEnd};
 use crate::txn::Txn;
-use crate::{EDGE_BYTES, EmbeddedStore, answers};
+use crate::{EmbeddedStore, TRANSITION_BYTES, answers};
 
 /// After the bound was lowered, a transition drops at most this many entries more than it adds.
 const DROPPED: usize = 100;
@@ -40,7 +40,7 @@ impl EmbeddedStore {
             }
             Ok(())
         };
-        self.call(shard, EDGE_BYTES, attach).await
+        self.call(shard, TRANSITION_BYTES, attach).await
     }
 
     pub async fn archive_status(&self, shard: Shard) -> Result<ArchiveStatus, StoreError> {
@@ -79,7 +79,7 @@ impl EmbeddedStore {
             let n = if first <= before { (first + count).saturating_sub(before) } else { 0 };
             Ok(remove_first(txn, n)?.1)
         };
-        self.call(shard, EDGE_BYTES, remove).await
+        self.call(shard, TRANSITION_BYTES, remove).await
     }
 
     /// Drops the first `n` entries, which is counted. Returns how many are left.
@@ -91,7 +91,7 @@ impl EmbeddedStore {
             }
             Ok(left)
         };
-        self.call(shard, EDGE_BYTES, drop).await
+        self.call(shard, TRANSITION_BYTES, drop).await
     }
 }
 

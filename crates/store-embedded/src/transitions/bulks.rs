@@ -6,8 +6,7 @@ use std::time::Duration;
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
     Bulk, BulkAction, BulkId, BulkState, BulkStep, BulkTarget, DeadCursor, ENDED_BULK_RETENTION, Filter,
-    MAX_BULKS, MAX_ENDED_BULKS, Move, Shard, StoreError, StoredBulk, TakenBulk, Token, TransitionName, Wake,
-    WorkerId,
+    MAX_BULKS, MAX_ENDED_BULKS, Move, Shard, StoreError, TakenBulk, Token, TransitionName, Wake, WorkerId,
 };
 use ringback_core::job::JobKey;
 
@@ -16,7 +15,7 @@ use crate::error::Result;
 use crate::queries::dead::numbers;
 use crate::tables::{BulkRow, Stage};
 use crate::txn::{KeepTombstones, Txn};
-use crate::{ANY_SHARD, EDGE_BYTES, EmbeddedStore, answers};
+use crate::{ANY_SHARD, EmbeddedStore, TRANSITION_BYTES, answers};
 
 /// About how many bytes a call writes.
 const BYTES: usize = 512;
@@ -29,19 +28,18 @@ impl EmbeddedStore {
         id: BulkId,
         target: &BulkTarget,
         rate: u32,
-    ) -> Result<Option<StoredBulk>, StoreError> {
+    ) -> Result<Option<Bulk>, StoreError> {
         let (target, started, state) = (target.clone(), Timestamp::default(), BulkState::Running);
         let bulk = Bulk { id, target, rate, started, ended: None, state, changed: 0 };
-        let begun = self.call(ANY_SHARD, BYTES, move |txn| begin(txn, bulk.clone())).await?;
-        Ok(begun.map(answer))
+        self.call(ANY_SHARD, BYTES, move |txn| begin(txn, bulk.clone())).await
     }
 
-    pub async fn bulks(&self, id: Option<BulkId>) -> Result<Vec<StoredBulk>, StoreError> {
+    pub async fn bulks(&self, id: Option<BulkId>) -> Result<Vec<Bulk>, StoreError> {
         let rows = self.call(ANY_SHARD, 0, move |txn| match id {
             Some(id) => Ok(txn.tables.bulks.get(id)?.into_iter().collect()),
             None => txn.tables.bulks.all(),
         });
-        Ok(rows.await?.into_iter().map(|row| answer(row.bulk)).collect())
+        Ok(rows.await?.into_iter().map(|row| row.bulk).collect())
     }
 
     pub async fn take_bulk(&self, worker: WorkerId, ttl: Duration) -> Result<TakenBulk, StoreError> {
@@ -57,9 +55,9 @@ impl EmbeddedStore {
         id: BulkId,
         worker: Option<WorkerId>,
         state: BulkState,
-    ) -> Result<Option<StoredBulk>, StoreError> {
+    ) -> Result<Option<Bulk>, StoreError> {
         let worker = worker.map(|WorkerId(worker)| worker);
-        Ok(self.call(ANY_SHARD, BYTES, move |txn| end(txn, id, worker, state)).await?.map(answer))
+        self.call(ANY_SHARD, BYTES, move |txn| end(txn, id, worker, state)).await
     }
 
     pub async fn revive_many(
@@ -68,7 +66,7 @@ impl EmbeddedStore {
         id: BulkId,
         places: &[DeadCursor],
     ) -> Result<BulkStep, StoreError> {
-        let (jobs, bytes) = (numbers(places), places.len() * EDGE_BYTES);
+        let (jobs, bytes) = (numbers(places), places.len() * TRANSITION_BYTES);
         let revived = self.call(shard, bytes, move |txn| revive_many(txn, id, &jobs)).await?;
         Ok(revived.map_or(BulkStep::Over, BulkStep::Jobs))
     }
@@ -85,15 +83,10 @@ impl EmbeddedStore {
         keys: &[JobKey],
     ) -> Result<BulkStep, StoreError> {
         let (keys, filter, keep) = (keys.to_vec(), filter.clone(), self.keep_tombstones());
-        let bytes = keys.len() * EDGE_BYTES;
+        let bytes = keys.len() * TRANSITION_BYTES;
         let change = move |txn: &mut Txn<'_>| change_many(txn, id, &filter, action, &keys, keep);
         Ok(self.call(shard, bytes, change).await?.map_or(BulkStep::Over, BulkStep::Jobs))
     }
-}
-
-fn answer(bulk: Bulk) -> StoredBulk {
-    let changed = bulk.changed;
-    (bulk, Some(changed))
 }
 
 /// Stores a new bulk operation, and removes old ones. Returns `None` if too many bulk operations are running.

@@ -16,14 +16,14 @@ use crate::location::{CarrierLock, lock};
 use crate::tables::{DueJobs, QueueEnd};
 use crate::txn::Txn;
 use crate::txn::state_changes::To;
-use crate::{EDGE_BYTES, EmbeddedStore};
+use crate::{EmbeddedStore, TRANSITION_BYTES};
 
 /// The most topics that one promote looks at.
 const TOPICS: usize = 64;
 
 impl EmbeddedStore {
     /// Notes that a carrier is alive. Carriers are in this process, so they are kept in memory only.
-    pub fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
+    pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         self.writer()?;
         let location = &self.shared.location;
         let now = location.clock.micros();
@@ -51,16 +51,16 @@ impl EmbeddedStore {
     }
 
     /// Gives a shard to the caller. Passes of the carrier that held it before are fenced.
-    pub async fn take_shard(&self, shard: Shard) -> Result<Epoch, StoreError> {
-        self.call(shard, EDGE_BYTES, |txn| {
+    pub async fn take_shard(&self, shard: Shard, _carrier: &str) -> Result<Epoch, StoreError> {
+        self.call(shard, TRANSITION_BYTES, |txn| {
             txn.row.epoch = txn.now_us().max(txn.row.epoch + 1);
             Ok(Epoch(txn.row.epoch.to_string()))
         })
         .await
     }
 
-    /// Does nothing: the epoch stays, so that the next claim gets a later one.
-    pub fn release_shard(&self) -> Result<(), StoreError> {
+    /// Does nothing: the epoch stays, so that the next carrier gets a later one.
+    pub async fn release_shard(&self, _shard: Shard, _epoch: &Epoch) -> Result<(), StoreError> {
         self.writer().map(drop)
     }
 
@@ -102,7 +102,7 @@ impl PassRequest {
     pub(crate) fn new(store: &EmbeddedStore, epoch: &Epoch, limits: PassLimits) -> (Self, usize) {
         let (jobs, floor) = (limits.jobs as usize, millis_up(limits.floor));
         let retention = millis_up(store.options.keep_dead);
-        (Self { epoch: epoch.clone(), jobs, floor, retention }, jobs * EDGE_BYTES)
+        (Self { epoch: epoch.clone(), jobs, floor, retention }, jobs * TRANSITION_BYTES)
     }
 
     /// Whether another carrier has claimed the shard since.

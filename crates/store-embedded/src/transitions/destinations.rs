@@ -13,7 +13,7 @@ use ringback_core::state::State;
 use crate::error::Result;
 use crate::tables::{PARKED, Pause, PauseRow};
 use crate::txn::Txn;
-use crate::{EDGE_BYTES, EmbeddedStore};
+use crate::{EmbeddedStore, TRANSITION_BYTES};
 
 impl EmbeddedStore {
     /// Returns the limit that the pause would exceed.
@@ -24,7 +24,7 @@ impl EmbeddedStore {
     ) -> Result<Option<PauseLimit>, StoreError> {
         let pause = pause.clone();
         let put = move |txn: &mut Txn<'_>| txn.tables.destinations.pause(txn.shard(), &pause);
-        self.call(shard, EDGE_BYTES, put).await
+        self.call(shard, TRANSITION_BYTES, put).await
     }
 
     /// Returns whether the destination was paused in this shard.

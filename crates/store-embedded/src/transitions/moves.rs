@@ -14,17 +14,17 @@ use crate::queries::dead::numbers;
 use crate::tables::{Record, Stage};
 use crate::txn::state_changes::{End, To};
 use crate::txn::{KeepTombstones, Txn};
-use crate::{EDGE_BYTES, EmbeddedStore, answers};
+use crate::{EmbeddedStore, TRANSITION_BYTES, answers};
 
 impl EmbeddedStore {
     pub async fn cancel(&self, shard: Shard, key: &JobKey) -> Result<Cancelled, StoreError> {
         let (locator, keep) = (key.locator().0, self.keep_tombstones());
-        self.call(shard, EDGE_BYTES, move |txn| cancel(txn, locator, keep)).await
+        self.call(shard, TRANSITION_BYTES, move |txn| cancel(txn, locator, keep)).await
     }
 
     pub async fn move_job(&self, shard: Shard, key: &JobKey, what: Move) -> Result<MoveResult, StoreError> {
         let (locator, keep) = (key.locator().0, self.keep_tombstones());
-        let moved = self.call(shard, EDGE_BYTES, move |txn| move_job(txn, locator, what, keep)).await?;
+        let moved = self.call(shard, TRANSITION_BYTES, move |txn| move_job(txn, locator, what, keep)).await?;
         Ok(match moved {
             None => MoveResult::Unknown,
             Some((true, record)) => MoveResult::Applied(answers::job(record, key.clone())),
@@ -33,7 +33,7 @@ impl EmbeddedStore {
     }
 
     pub async fn purge_many(&self, shard: Shard, places: &[DeadCursor]) -> Result<u64, StoreError> {
-        let (jobs, bytes) = (numbers(places), places.len() * EDGE_BYTES);
+        let (jobs, bytes) = (numbers(places), places.len() * TRANSITION_BYTES);
         self.call(shard, bytes, move |txn| purge_many(txn, &jobs)).await
     }
 }

@@ -10,13 +10,13 @@ use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before, 
 use crate::error::Result;
 use crate::tables::{PARKED, PULL, StoredJob};
 use crate::txn::Txn;
-use crate::{EDGE_BYTES, EmbeddedStore, answers};
+use crate::{EmbeddedStore, TRANSITION_BYTES, answers};
 
 impl EmbeddedStore {
     pub async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
         let request = Request::from(ask);
         let pull = move |txn: &mut Txn<'_>| Ok((pull(txn, &request)?, Timestamp::from_millis(txn.now())));
-        let ((found, more), now) = self.call(shard, ask.limit * EDGE_BYTES, pull).await?;
+        let ((found, more), now) = self.call(shard, ask.limit * TRANSITION_BYTES, pull).await?;
         let jobs = read_granted(shard, &found, |record, body| answers::pulled_job(shard, record, body));
         Ok(Pulled { jobs, more, now })
     }

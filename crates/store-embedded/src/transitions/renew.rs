@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::tables::Stage;
 use crate::txn::Txn;
 use crate::txn::state_changes::To;
-use crate::{EDGE_BYTES, EmbeddedStore};
+use crate::{EmbeddedStore, TRANSITION_BYTES};
 
 impl EmbeddedStore {
     /// Extends a lease, up to `within` from when it was granted. Returns its new deadline, or `None` if the receipt is
@@ -21,7 +21,8 @@ impl EmbeddedStore {
         within: Option<Duration>,
     ) -> Result<Option<Timestamp>, StoreError> {
         let (receipt, by, within) = (*receipt, millis_up(by), within.map(millis_up));
-        let deadline = self.call(receipt.shard, EDGE_BYTES, move |txn| renew(txn, &receipt, by, within));
+        let deadline =
+            self.call(receipt.shard, TRANSITION_BYTES, move |txn| renew(txn, &receipt, by, within));
         Ok(deadline.await?.map(Timestamp::from_millis))
     }
 }

@@ -17,7 +17,7 @@ use crate::answers::{self, ReservedAt};
 use crate::error::Result;
 use crate::tables::StoredJob;
 use crate::txn::Txn;
-use crate::{EDGE_BYTES, EmbeddedStore};
+use crate::{EmbeddedStore, TRANSITION_BYTES};
 
 /// The most lanes that are looked at, beside those that may give no job by a limit of their own, and how many that were
 /// put off.
@@ -36,7 +36,7 @@ impl EmbeddedStore {
     pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
         let asked = Instant::now();
         let request = Request::from(ask);
-        let found = self.call(shard, ask.limit * EDGE_BYTES, move |txn| reserve(txn, &request)).await?;
+        let found = self.call(shard, ask.limit * TRANSITION_BYTES, move |txn| reserve(txn, &request)).await?;
         Ok(found.answer(shard, asked))
     }
 
@@ -50,7 +50,7 @@ impl EmbeddedStore {
         let asked = Instant::now();
         let settlements: Vec<_> = items.iter().map(Settlement::push).collect();
         let (lateness, keep, request) = (lateness.clone(), self.keep_tombstones(), Request::from(ask));
-        let bytes = (settlements.len() + ask.limit) * EDGE_BYTES;
+        let bytes = (settlements.len() + ask.limit) * TRANSITION_BYTES;
         let exchange = move |txn: &mut Txn<'_>| {
             Ok((settle_push(txn, &settlements, &lateness, keep)?, reserve(txn, &request)?))
         };

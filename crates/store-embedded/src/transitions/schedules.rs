@@ -7,7 +7,7 @@ use ringback_core::contract::{
     DueSchedule, DueSchedules, MAX_SCHEDULE_BYTES, ScheduleAdded, ScheduleChange, ScheduleChanged,
     ScheduleRow, Shard, StoreError,
 };
-use ringback_core::job::{Locator, TenantScope};
+use ringback_core::job::{Locator, TenantScope, Topic};
 use ringback_core::schedule::{MAX_SCHEDULES, ScheduleKey};
 use ringback_core::state::State;
 
@@ -16,7 +16,7 @@ use super::submit::submit;
 use crate::error::Result;
 use crate::tables::Tables;
 use crate::txn::{KeepTombstones, Txn};
-use crate::{ANY_SHARD, EDGE_BYTES, EmbeddedStore};
+use crate::{ANY_SHARD, EmbeddedStore, TRANSITION_BYTES};
 
 impl EmbeddedStore {
     pub async fn schedule(&self, key: &ScheduleKey) -> Result<Option<ScheduleRow>, StoreError> {
@@ -27,12 +27,16 @@ impl EmbeddedStore {
     pub async fn schedules(
         &self,
         scope: &TenantScope,
-        after: Option<&ScheduleKey>,
+        after: Option<(ScheduleKey, Topic)>,
         limit: usize,
-    ) -> Result<Vec<ScheduleRow>, StoreError> {
-        let (scope, after) = (scope.clone(), after.cloned());
+    ) -> Result<(Vec<ScheduleRow>, Option<(ScheduleKey, Topic)>), StoreError> {
+        let (scope, from) = (scope.clone(), after.map(|(key, _)| key));
         let snapshot = self.snapshot().await?;
-        self.read(snapshot, move |tables| tables.schedules.after(&scope, after.as_ref(), limit)).await
+        let read = move |tables: &Tables<_>| tables.schedules.after(&scope, from.as_ref(), limit);
+        let rows = self.read(snapshot, read).await?;
+        let next =
+            rows.last().filter(|_| rows.len() == limit).map(|row| (row.key.clone(), row.topic.clone()));
+        Ok((rows, next))
     }
 
     /// Adds a schedule, unless there is one with its key.
@@ -51,7 +55,7 @@ impl EmbeddedStore {
         // A tenant leaves as many free as it has.
         let share = MAX_SCHEDULES.saturating_sub(all.saturating_sub(own)) / 2;
         let is_too_many = all >= MAX_SCHEDULES || most.is_some_and(|most| own + 1 > most.min(share));
-        self.call(shard, row.packed.len() + EDGE_BYTES, move |txn| add(txn, &row, is_too_many)).await
+        self.call(shard, row.packed.len() + TRANSITION_BYTES, move |txn| add(txn, &row, is_too_many)).await
     }
 
     pub async fn remove_schedule(&self, shard: Shard, row: &ScheduleRow) -> Result<bool, StoreError> {
@@ -63,7 +67,12 @@ impl EmbeddedStore {
             }
             Ok(is_current)
         };
-        self.call(shard, EDGE_BYTES, remove).await
+        self.call(shard, TRANSITION_BYTES, remove).await
+    }
+
+    /// Does nothing: no call that ends early leaves a part of a schedule.
+    pub async fn forget_schedule(&self, _key: &ScheduleKey) -> Result<bool, StoreError> {
+        Ok(false)
     }
 
     /// Stores schedules that submit nothing.
@@ -73,7 +82,7 @@ impl EmbeddedStore {
         changes: &[ScheduleChange],
     ) -> Result<Vec<ScheduleChanged>, StoreError> {
         let changes: Vec<_> = changes.iter().map(|change| (change.expected, change.row.clone())).collect();
-        let bytes = changes.iter().map(|(_, row)| row.packed.len() + EDGE_BYTES).sum();
+        let bytes = changes.iter().map(|(_, row)| row.packed.len() + TRANSITION_BYTES).sum();
         let change = move |txn: &mut Txn<'_>| {
             changes.iter().map(|(expected, row)| change(txn, *expected, row)).collect::<Result<_>>()
         };
@@ -97,7 +106,7 @@ impl EmbeddedStore {
 
     /// The first schedules of a shard whose time has come.
     pub async fn due_schedules(&self, shard: Shard, limit: usize) -> Result<DueSchedules, StoreError> {
-        self.call(shard, EDGE_BYTES, move |txn| due(txn, limit)).await
+        self.call(shard, TRANSITION_BYTES, move |txn| due(txn, limit)).await
     }
 }
 
@@ -115,7 +124,7 @@ impl Firing {
     }
 
     fn bytes(&self) -> usize {
-        self.row.packed.len() + self.jobs.iter().map(|job| job.body.len() + EDGE_BYTES).sum::<usize>()
+        self.row.packed.len() + self.jobs.iter().map(|job| job.body.len() + TRANSITION_BYTES).sum::<usize>()
     }
 
     /// A job whose id is taken counts as submitted.

@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::tables::{Last, QueueEnd, Record, Stage};
 use crate::txn::state_changes::{End, To};
 use crate::txn::{KeepTombstones, Txn};
-use crate::{EDGE_BYTES, EmbeddedStore};
+use crate::{EmbeddedStore, TRANSITION_BYTES};
 
 /// The reason of a job that is dead since too many of its leases expired.
 pub(crate) const LOST: &str = "lost";
@@ -30,7 +30,8 @@ impl EmbeddedStore {
         lateness: &Lateness,
     ) -> Result<Vec<SettleResult>, StoreError> {
         let settlements: Vec<_> = items.iter().map(Settlement::push).collect();
-        let (lateness, keep, bytes) = (lateness.clone(), self.keep_tombstones(), items.len() * EDGE_BYTES);
+        let (lateness, keep, bytes) =
+            (lateness.clone(), self.keep_tombstones(), items.len() * TRANSITION_BYTES);
         self.call(shard, bytes, move |txn| settle_push(txn, &settlements, &lateness, keep)).await
     }
 
@@ -41,7 +42,7 @@ impl EmbeddedStore {
         check: LeaseCheck,
     ) -> Result<Vec<SettleResult>, StoreError> {
         let settlements: Vec<_> = items.iter().map(|item| Settlement::pull(item, check)).collect();
-        let (keep, bytes) = (self.keep_tombstones(), items.len() * EDGE_BYTES);
+        let (keep, bytes) = (self.keep_tombstones(), items.len() * TRANSITION_BYTES);
         let settle = move |txn: &mut Txn<'_>| {
             let answers = settle(txn, &settlements, keep)?;
             txn.evict_tombstones(keep)?;

@@ -9,7 +9,7 @@ use super::replace::{Replacement, judge, next_life, replace};
 use crate::error::Result;
 use crate::tables::Record;
 use crate::txn::{KeepTombstones, Txn};
-use crate::{EDGE_BYTES, EmbeddedStore, answers};
+use crate::{EmbeddedStore, TRANSITION_BYTES, answers};
 
 impl EmbeddedStore {
     pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
@@ -33,7 +33,7 @@ impl EmbeddedStore {
         keys: impl Iterator<Item = &JobKey>,
     ) -> Result<Vec<Submitted>, StoreError> {
         let (bytes, keep) =
-            (jobs.iter().map(|job| job.body.len() + EDGE_BYTES).sum(), self.keep_tombstones());
+            (jobs.iter().map(|job| job.body.len() + TRANSITION_BYTES).sum(), self.keep_tombstones());
         let answers: Vec<_> = self
             .call(shard, bytes, move |txn| {
                 txn.check_archive()?;

@@ -12,7 +12,7 @@ use ringback_core::policy::{MAX_TOPICS_WITH_METRICS, Metrics};
 use crate::error::Result;
 use crate::tables::Pause;
 use crate::txn::Txn;
-use crate::{ANY_SHARD, EDGE_BYTES, EmbeddedStore, PolicyChanges};
+use crate::{ANY_SHARD, EmbeddedStore, PolicyChanges, TRANSITION_BYTES};
 
 /// How many policies one call reads: a MiB at most.
 const PAGE: usize = 24;
@@ -46,7 +46,7 @@ impl EmbeddedStore {
             }
             Ok(version)
         };
-        let version = self.call(ANY_SHARD, EDGE_BYTES, delete).await?;
+        let version = self.call(ANY_SHARD, TRANSITION_BYTES, delete).await?;
         self.shared.location.policies.send_replace(());
         Ok(version.map(PolicyVersion))
     }
@@ -100,7 +100,7 @@ impl EmbeddedStore {
             txn.tables.counts.set_pause(shard.0, &topic, Pause::Paused)?;
             Ok(None)
         };
-        self.call(shard, EDGE_BYTES, pause).await
+        self.call(shard, TRANSITION_BYTES, pause).await
     }
 
     /// Returns whether the topic is known in this shard.

@@ -1,12 +1,13 @@
 //! Schedules in a check: each must be among the times at which schedules fire, and in the index of the installation.
 
-use ringback_core::contract::{DamageKind, Finding, Repair, ScheduleListed, StoreError};
+use ringback_core::contract::{DamageKind, Finding, Repair, StoreError};
 use ringback_core::job::Topic;
 use ringback_core::schedule::ScheduleKey;
 
 use super::Walk;
 use super::answers::Repaired;
 use super::calls::Scan;
+use crate::installation::schedules::ScheduleListed;
 use crate::keys::Place;
 use crate::script;
 
@@ -48,7 +49,7 @@ impl Walk<'_> {
         let (Some(key), Some(topic)) = (ScheduleKey::from_stored(name), Topic::from_stored(topic)) else {
             return Ok(Repaired::Left);
         };
-        if store.schedules(self.shard, &[(key.clone(), topic.clone())]).await?.pop().flatten().is_none() {
+        if store.schedules_of(self.shard, &[(key.clone(), topic.clone())]).await?.pop().flatten().is_none() {
             return Ok(Repaired::MovedOn);
         }
         if self.repair == Repair::No {

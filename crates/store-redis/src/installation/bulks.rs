@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes};
+use futures_util::future::try_join_all;
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{
     Bulk, BulkId, BulkState, BulkTarget, ENDED_BULK_RETENTION, MAX_BULKS, MAX_ENDED_BULKS, StoreError,
-    StoredBulk, TakenBulk, WorkerId,
+    TakenBulk, WorkerId,
 };
 use ringback_core::limits::MAX_LOCK_TTL;
 
@@ -22,6 +23,9 @@ const HEAD: usize = 27;
 /// The states in the order of their codes, which begin with 1.
 const STATES: [BulkState; 3] = [BulkState::Running, BulkState::Done, BulkState::Stopped];
 
+/// A bulk operation, with the number of changed jobs. `None`: ask the shards for it.
+type StoredBulk = (Bulk, Option<u64>);
+
 const UNREADABLE: StoreError = StoreError::Unreadable("a bulk operation");
 
 impl RedisStore {
@@ -30,23 +34,25 @@ impl RedisStore {
         id: BulkId,
         target: &BulkTarget,
         rate: u32,
-    ) -> Result<Option<StoredBulk>, StoreError> {
+    ) -> Result<Option<Bulk>, StoreError> {
         let work = postcard::to_stdvec(&(target, rate)).expect("plain data always serialises");
         let args = (&id.0, work, MAX_BULKS, millis_up(ENDED_BULK_RETENTION), MAX_ENDED_BULKS);
-        unpack(id, self.call(&script::BEGIN_BULK, Place::Installation).confirmed().arg(args).run().await?)
+        let begun = self.call(&script::BEGIN_BULK, Place::Installation).confirmed().arg(args).run().await?;
+        self.counted(unpack(id, begun)?).await
     }
 
-    pub async fn bulks(&self, id: Option<BulkId>) -> Result<Vec<StoredBulk>, StoreError> {
+    pub async fn bulks(&self, id: Option<BulkId>) -> Result<Vec<Bulk>, StoreError> {
         let id = id.as_ref().map_or(&[][..], |id| &id.0);
         let found: Vec<(Bytes, Bytes)> = self.call(&script::BULKS, Place::Installation).arg(id).run().await?;
         let mut all = Vec::with_capacity(found.len());
         for (id, raw) in found {
             match id_of(&id).and_then(|id| unpack(id, raw)) {
-                Ok(found) => all.extend(found),
+                Ok(found) => all.push(found),
                 Err(error) => tracing::error!(%error, "a bulk operation cannot be read and is skipped"),
             }
         }
-        Ok(all)
+        let all = try_join_all(all.into_iter().map(|stored| self.counted(stored))).await?;
+        Ok(all.into_iter().flatten().collect())
     }
 
     pub async fn take_bulk(&self, holder: WorkerId, ttl: Duration) -> Result<TakenBulk, StoreError> {
@@ -65,7 +71,40 @@ impl RedisStore {
         self.call(&script::KEEP_BULK, Place::Installation).arg((&id.0, &holder.0, millis_up(ttl))).run().await
     }
 
+    /// Ends a bulk operation, then closes it in the shards, and then stores the total. If it is done, no shard has more to
+    /// change, so the shards are closed first.
     pub async fn end_bulk(
+        &self,
+        id: BulkId,
+        holder: Option<WorkerId>,
+        state: BulkState,
+    ) -> Result<Option<Bulk>, StoreError> {
+        if state != BulkState::Done {
+            let ended = self.mark_ended(id, holder, state, None).await?;
+            if !matches!(&ended, Some((bulk, None)) if bulk.state != BulkState::Running) {
+                return self.counted(ended).await;
+            }
+        }
+        let closed = self.options.all_shards().map(|shard| self.close_bulk(shard, id));
+        let sum = try_join_all(closed).await?.into_iter().sum();
+        let ended = self.mark_ended(id, holder, state, Some(sum)).await?;
+        Ok(ended.map(|(bulk, total)| Bulk { changed: total.unwrap_or(sum), ..bulk }))
+    }
+
+    /// A bulk operation with the number of jobs that it has changed so far.
+    async fn counted(&self, stored: Option<StoredBulk>) -> Result<Option<Bulk>, StoreError> {
+        let Some((bulk, total)) = stored else { return Ok(None) };
+        let changed = match total {
+            Some(total) => total,
+            None => {
+                let counts = self.options.all_shards().map(|shard| self.changed_by(shard, bulk.id));
+                try_join_all(counts).await?.into_iter().sum()
+            }
+        };
+        Ok(Some(Bulk { changed, ..bulk }))
+    }
+
+    async fn mark_ended(
         &self,
         id: BulkId,
         holder: Option<WorkerId>,

@@ -148,7 +148,7 @@ impl RedisStore {
     /// lost jobs and its server is not one that was checked: another has taken over since.
     pub(crate) async fn note_losses(&self, found: Option<&Findings>) -> Result<(), StoreError> {
         let losses = self.losses(found);
-        for shard in (0..self.options.shards).map(Shard) {
+        for shard in self.options.all_shards() {
             let known = self.accepted_counts.known(shard);
             if known.accepted == 0 {
                 continue;

@@ -1,6 +1,6 @@
 //! Grants of tenants from their quotas.
 
-use ringback_core::clock::millis_up;
+use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{QUOTA_SLOT_MS, QUOTA_SLOTS, QuotaGrant, QuotaLimit, QuotaRequest, StoreError};
 use ringback_core::job::Tenant;
 
@@ -9,8 +9,13 @@ use crate::redis_store::RedisStore;
 use crate::script;
 
 impl RedisStore {
-    /// Takes a part of the jobs that a tenant may submit.
-    pub async fn grant_quota(&self, tenant: &Tenant, draw: QuotaRequest) -> Result<QuotaGrant, StoreError> {
+    /// Takes a part of the jobs that a tenant may submit, by the clock of the server.
+    pub async fn grant_quota(
+        &self,
+        tenant: &Tenant,
+        draw: QuotaRequest,
+        _now: Timestamp,
+    ) -> Result<QuotaGrant, StoreError> {
         let QuotaRequest { wanted, per_second, room, age } = draw;
         let limits = (wanted, per_second, room, millis_up(age));
         let args = (tenant.as_str(), limits, QUOTA_SLOT_MS, QUOTA_SLOTS);

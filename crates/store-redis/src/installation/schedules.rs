@@ -1,6 +1,13 @@
-//! The index of schedules, in which they are found by their keys.
+//! Schedules by their keys. A schedule lies in the shard of its jobs, and an index of the installation leads to it. The index
+//! is written first and removed last. A put and a delete of the same schedule at the same time both look again at the end,
+//! so that no schedule is left that the index does not know.
 
-use ringback_core::contract::{ScheduleListed, StoreError};
+use std::collections::BTreeMap;
+
+use futures_util::future::try_join_all;
+use ringback_core::contract::{
+    ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow, Shard, StoreError,
+};
 use ringback_core::job::{Tenant, TenantScope, Topic};
 use ringback_core::schedule::{MAX_SCHEDULES, ScheduleKey};
 
@@ -10,9 +17,123 @@ use crate::script;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("the index of schedules");
 
+/// The result of adding a schedule to the index of the installation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ScheduleListed {
+    /// It is there, now or before.
+    Listed,
+    /// There is one of this key for another topic.
+    OtherTopic(Topic),
+    /// There are as many schedules as there may be.
+    TooMany,
+}
+
+type ScheduleId = (ScheduleKey, Topic);
+
 impl RedisStore {
+    pub async fn schedule(&self, key: &ScheduleKey) -> Result<Option<ScheduleRow>, StoreError> {
+        match self.topic_of_schedule(key).await? {
+            Some(topic) => self.found(&(key.clone(), topic)).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The first schedules of a scope behind one, and where to go on.
+    pub async fn schedules(
+        &self,
+        scope: &TenantScope,
+        after: Option<ScheduleId>,
+        limit: usize,
+    ) -> Result<(Vec<ScheduleRow>, Option<ScheduleId>), StoreError> {
+        let listed = self.listed_schedules(scope, after.as_ref(), limit).await?;
+        let next = listed.last().filter(|_| listed.len() == limit).cloned();
+        let mut by_shard: BTreeMap<Shard, Vec<ScheduleId>> = BTreeMap::new();
+        for (key, topic) in listed {
+            by_shard.entry(self.shard_of(&key, &topic)).or_default().push((key, topic));
+        }
+        let reads = by_shard.iter().map(|(shard, keys)| self.schedules_of(*shard, keys));
+        let mut rows: Vec<_> = try_join_all(reads).await?.into_iter().flatten().flatten().collect();
+        rows.sort_unstable_by_key(|row| row.key.to_string());
+        Ok((rows, next))
+    }
+
+    /// Adds a schedule, unless there is one with its key.
+    pub async fn add_schedule(
+        &self,
+        shard: Shard,
+        row: &ScheduleRow,
+        most: Option<u64>,
+    ) -> Result<ScheduleAdded, StoreError> {
+        loop {
+            match self.list_schedule(&row.key, &row.topic, most).await? {
+                ScheduleListed::Listed => break,
+                ScheduleListed::TooMany => return Ok(ScheduleAdded::TooMany),
+                ScheduleListed::OtherTopic(topic) => {
+                    if !self.unlist(&(row.key.clone(), topic.clone())).await? {
+                        return Ok(ScheduleAdded::OtherTopic(topic));
+                    }
+                }
+            }
+        }
+        let change = ScheduleChange { expected: None, row: row.clone(), jobs: Vec::new() };
+        let changed = self.change_schedules(shard, &[change]).await?;
+        // A delete at the same time may have removed it from the index, and another put may have listed another topic.
+        if let ScheduleListed::OtherTopic(topic) = self.list_schedule(&row.key, &row.topic, None).await? {
+            // It has lost against one for another topic, whatever it has done since.
+            while let Some(left) = self.found(&(row.key.clone(), row.topic.clone())).await? {
+                self.remove_row(shard, &left).await?;
+            }
+            return Ok(ScheduleAdded::OtherTopic(topic));
+        }
+        Ok(match changed.as_slice() {
+            [ScheduleChanged::Changed] => ScheduleAdded::Added,
+            _ => ScheduleAdded::Exists,
+        })
+    }
+
+    /// Removes a schedule, if it still has this version.
+    pub async fn remove_schedule(&self, shard: Shard, row: &ScheduleRow) -> Result<bool, StoreError> {
+        if !self.remove_row(shard, row).await? {
+            return Ok(false);
+        }
+        self.unlist(&(row.key.clone(), row.topic.clone())).await?;
+        Ok(true)
+    }
+
+    /// Removes the place of a schedule that is not there, which a call that ended early has left. Returns whether there
+    /// was one.
+    pub async fn forget_schedule(&self, key: &ScheduleKey) -> Result<bool, StoreError> {
+        match self.topic_of_schedule(key).await? {
+            Some(topic) => self.unlist(&(key.clone(), topic)).await,
+            None => Ok(false),
+        }
+    }
+
+    /// Removes a schedule from the index, unless it is there. Returns whether it is not.
+    async fn unlist(&self, id: &ScheduleId) -> Result<bool, StoreError> {
+        if self.found(id).await?.is_some() {
+            return Ok(false);
+        }
+        self.unlist_schedule(&id.0, &id.1).await?;
+        // A put at the same time may have added it, and have seen it in the index.
+        let is_there = self.found(id).await?.is_some();
+        if is_there {
+            self.list_schedule(&id.0, &id.1, None).await?;
+        }
+        Ok(!is_there)
+    }
+
+    async fn found(&self, id: &ScheduleId) -> Result<Option<ScheduleRow>, StoreError> {
+        let rows = self.schedules_of(self.shard_of(&id.0, &id.1), std::slice::from_ref(id)).await?;
+        Ok(rows.into_iter().flatten().next())
+    }
+
+    fn shard_of(&self, key: &ScheduleKey, topic: &Topic) -> Shard {
+        Shard::of(&key.in_topic(topic), self.options.shards)
+    }
+
     /// Adds a schedule to the index. `most` is how many its tenant may have.
-    pub async fn list_schedule(
+    pub(crate) async fn list_schedule(
         &self,
         key: &ScheduleKey,
         topic: &Topic,
@@ -30,7 +151,7 @@ impl RedisStore {
     }
 
     /// Removes a schedule from the index.
-    pub async fn unlist_schedule(&self, key: &ScheduleKey, topic: &Topic) -> Result<(), StoreError> {
+    pub(crate) async fn unlist_schedule(&self, key: &ScheduleKey, topic: &Topic) -> Result<(), StoreError> {
         let args = (key.to_string(), topic.as_str());
         self.call(&script::UNLIST_SCHEDULE, Place::Installation)
             .confirmed()
@@ -40,7 +161,7 @@ impl RedisStore {
             .map(drop)
     }
 
-    pub async fn topic_of_schedule(&self, key: &ScheduleKey) -> Result<Option<Topic>, StoreError> {
+    pub(crate) async fn topic_of_schedule(&self, key: &ScheduleKey) -> Result<Option<Topic>, StoreError> {
         let name = format!("{key} ");
         let members: Vec<String> =
             self.call(&script::LIST_SCHEDULES, Place::Installation).arg((&name, "", 1, 0)).run().await?;
@@ -51,7 +172,7 @@ impl RedisStore {
     }
 
     /// The schedules of the index whose keys come after one, in order.
-    pub async fn listed_schedules(
+    pub(crate) async fn listed_schedules(
         &self,
         scope: &TenantScope,
         after: Option<&(ScheduleKey, Topic)>,

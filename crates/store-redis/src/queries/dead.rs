@@ -1,6 +1,7 @@
 //! Pages of a shard's dead letters.
 
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 use redis::{FromRedisValue, Value};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{DeadCursor, DeadFilter, DeadPage, DeadShardPage, Shard, StoreError};
@@ -19,7 +20,17 @@ const FOREVER: u64 = (1 << 48) - 1;
 const UNREADABLE: StoreError = StoreError::Unreadable("a page of dead jobs");
 
 impl RedisStore {
+    /// A page of each shard.
     pub async fn dead(
+        &self,
+        filter: &DeadFilter,
+        from: Option<DeadCursor>,
+        limit: usize,
+    ) -> Result<Vec<DeadShardPage<Job>>, StoreError> {
+        try_join_all(self.options.all_shards().map(|shard| self.dead_of(shard, filter, from, limit))).await
+    }
+
+    async fn dead_of(
         &self,
         shard: Shard,
         filter: &DeadFilter,

@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use redis::Value;
 use ringback_core::contract::{
-    ArchiveGauge, Epoch, JobGauge, MAX_LANES_SEARCHED, Shard, ShardGauges, StateCounts, StoreError,
+    ArchiveGauge, Epoch, GaugesByShard, JobGauge, MAX_LANES_SEARCHED, Shard, ShardGauges, StateCounts,
+    StoreError,
 };
 use ringback_core::job::Topic;
 use ringback_core::state::State;
@@ -23,8 +25,18 @@ const COUNTED: usize = 1000;
 const WHAT: &str = "gauges";
 
 impl RedisStore {
-    /// The gauges of a shard; `None` if another carrier has claimed it.
     pub async fn gauges(
+        &self,
+        held: &[(Shard, Epoch)],
+        topics: &[Topic],
+    ) -> Result<GaugesByShard, StoreError> {
+        let read =
+            held.iter().map(async |(shard, epoch)| (*shard, self.gauges_of(*shard, epoch, topics).await));
+        Ok(join_all(read).await)
+    }
+
+    /// The gauges of a shard; `None` if another carrier has taken it.
+    async fn gauges_of(
         &self,
         shard: Shard,
         epoch: &Epoch,

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
     MAX_LANES_SEARCHED, Shard, Stats, StoreError, TopicCounts, TopicPresence, TopicShardPage, TopicSpan,
@@ -45,7 +46,11 @@ impl RedisStore {
         Ok(stats)
     }
 
-    pub async fn topics(&self, shard: Shard, span: &TopicSpan) -> Result<TopicShardPage, StoreError> {
+    pub async fn topics(&self, span: &TopicSpan) -> Result<Vec<TopicShardPage>, StoreError> {
+        try_join_all(self.options.all_shards().map(|shard| self.topics_of(shard, span))).await
+    }
+
+    async fn topics_of(&self, shard: Shard, span: &TopicSpan) -> Result<TopicShardPage, StoreError> {
         let (mut from, till, limit) = match span {
             TopicSpan::One(topic) => (begin(topic), end(topic), 1),
             TopicSpan::After(scope, after, limit) => {
@@ -77,7 +82,14 @@ impl RedisStore {
     }
 
     /// The sum of the counts of all topics of a scope.
-    pub async fn totals(&self, shard: Shard, scope: &TenantScope) -> Result<TopicTotals, StoreError> {
+    pub async fn totals(&self, scope: &TenantScope) -> Result<TopicTotals, StoreError> {
+        let mut totals = TopicTotals::default();
+        let of_shards = self.options.all_shards().map(|shard| self.totals_of(shard, scope));
+        try_join_all(of_shards).await?.into_iter().for_each(|of_shard| totals.add(of_shard));
+        Ok(totals)
+    }
+
+    async fn totals_of(&self, shard: Shard, scope: &TenantScope) -> Result<TopicTotals, StoreError> {
         let (least, below) = scope.bounds();
         let till = below.map_or_else(|| "+".to_owned(), |below| format!("({below}")).into_bytes();
         let (mut from, mut totals) = (format!("[{least}").into_bytes(), TopicTotals::default());

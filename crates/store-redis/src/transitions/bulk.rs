@@ -21,12 +21,12 @@ const KEEP_COUNT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How often a call looks at jobs that change all the time.
 const MAX_LOOKS: usize = 32;
 impl RedisStore {
-    pub async fn changed_by(&self, shard: Shard, id: BulkId) -> Result<u64, StoreError> {
+    pub(crate) async fn changed_by(&self, shard: Shard, id: BulkId) -> Result<u64, StoreError> {
         self.progress(shard, id, "look").await
     }
 
     /// Stops a bulk operation in a shard. Returns how many jobs it has changed there.
-    pub async fn close_bulk(&self, shard: Shard, id: BulkId) -> Result<u64, StoreError> {
+    pub(crate) async fn close_bulk(&self, shard: Shard, id: BulkId) -> Result<u64, StoreError> {
         self.progress(shard, id, "close").await
     }
 

@@ -27,7 +27,7 @@ const UNREADABLE: StoreError = StoreError::Unreadable("a schedule");
 
 impl RedisStore {
     /// Schedules of a shard, `None` for those that are not there.
-    pub async fn schedules(
+    pub(crate) async fn schedules_of(
         &self,
         shard: Shard,
         keys: &[(ScheduleKey, Topic)],
@@ -94,7 +94,7 @@ impl RedisStore {
         Ok(answers.into_iter().map(changed).collect())
     }
 
-    pub async fn remove_schedule(&self, shard: Shard, row: &ScheduleRow) -> Result<bool, StoreError> {
+    pub(crate) async fn remove_row(&self, shard: Shard, row: &ScheduleRow) -> Result<bool, StoreError> {
         let args = (row.key.to_string(), pack_version(Some(row.version)), "");
         let answers: Vec<u8> =
             self.call(&script::CHANGE_SCHEDULES, shard).confirmed().arg(args).run().await?;

@@ -1,0 +1,212 @@
+//! [`Store`]: opening and preparing it, and what is known of it.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ringback_core::contract::{AcceptLoss, Cursor, Filter, FilterIndex, Options, Profile, Shard, StoreError};
+use ringback_core::job::JobKey;
+use ringback_core::policy::Logging;
+use ringback_store_embedded::{EmbeddedStore, Memory, SCHEME};
+use ringback_store_redis::RedisStore;
+
+use crate::backend::Backend;
+use crate::pressure::{HIGH, Pressure, Shortage};
+
+/// A store. Cheap to clone; all clones share the backend.
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) backend: Backend,
+    pub(crate) shards: u16,
+    /// Which attempts are logged by default; `None` if there is no room for any.
+    pub(crate) logging: Option<Logging>,
+    pub(crate) log_attempts_timeout: Duration,
+    pub(crate) pressure: Arc<Pressure>,
+    /// The shards whose archive outbox was full at the last submit.
+    pub(crate) behind: Arc<Mutex<BTreeSet<Shard>>>,
+}
+
+impl Store {
+    /// Opens a store without connecting to it; see [`Store::prepare`].
+    ///
+    /// # Errors
+    /// [`StoreError::Unfit`] if the URL cannot be used.
+    pub fn open(options: Options) -> Result<Self, StoreError> {
+        let (shards, logging, log_attempts_timeout) =
+            (options.shards, options.logging(), options.log_attempts_timeout());
+        let room = Shortage::Disk(options.keep_free_mib);
+        let (shortage, backend) = match options.url.strip_prefix(SCHEME) {
+            Some(directory) => {
+                let directory = directory.to_owned();
+                (room, Backend::Embedded(Arc::new(EmbeddedStore::open(&directory, options))))
+            }
+            None => (Shortage::Memory, Backend::Redis(Arc::new(RedisStore::open(options)?))),
+        };
+        let (pressure, behind) = (Arc::new(Pressure::new(shortage)), Arc::default());
+        Ok(Self { backend, shards, logging, log_attempts_timeout, pressure, behind })
+    }
+
+    /// An embedded store without a file, for tests. Its jobs live as long as `memory`. URL and prefix of
+    /// the options are ignored.
+    pub fn in_memory(memory: &Memory, options: Options) -> Self {
+        let (shards, logging, log_attempts_timeout) =
+            (options.shards, options.logging(), options.log_attempts_timeout());
+        let pressure = Arc::new(Pressure::new(Shortage::Disk(options.keep_free_mib)));
+        let backend = Backend::Embedded(Arc::new(EmbeddedStore::in_memory(memory, options)));
+        Self { backend, shards, logging, log_attempts_timeout, pressure, behind: Arc::default() }
+    }
+
+    /// Connects to the store and checks that it is fit to keep jobs. Until this has succeeded once, every
+    /// transition fails with [`StoreError::Unprepared`]. Call it again after the store was away, because it may
+    /// have come back with other settings.
+    ///
+    /// # Errors
+    /// A transient error if the store is away; [`StoreError::Unfit`] if it must not be used; [`StoreError::Lost`] if a
+    /// loss of jobs has to be accepted before it takes new ones; [`StoreError::Weaker`] or [`StoreError::NoReplica`] if
+    /// it has become less durable than asked. With the last three every call works but submits, if it was fit before.
+    pub async fn prepare(&self) -> Result<(), StoreError> {
+        self.backend.prepare().await
+    }
+
+    /// [`Store::prepare`]. Returns kind and profile as a text. Takes a clone, for tasks that outlive the
+    /// caller.
+    ///
+    /// # Errors
+    /// Those of [`Store::prepare`].
+    pub async fn prepared(self) -> Result<String, StoreError> {
+        self.prepare().await?;
+        Ok(self.describe().await)
+    }
+
+    /// Checks that the store replies, and that it still has what it had. Returns the same text as
+    /// [`Store::prepared`], and takes a clone like it.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub async fn answers(self) -> Result<String, StoreError> {
+        self.backend.ping().await?;
+        Ok(self.describe().await)
+    }
+
+    /// Kind and profile, and whether an embedded store has little room. Redis is not asked for its memory
+    /// while nobody submits.
+    async fn describe(&self) -> String {
+        let shortage = match &self.backend {
+            Backend::Redis(_) => None,
+            Backend::Embedded(_) => self.shortage().await,
+        };
+        let mut found = format!("{}, {}", self.kind(), self.profile());
+        found.push_str(&refused(
+            "while their slots move to other nodes of the cluster",
+            &self.backend.moving(),
+        ));
+        let behind: Vec<_> =
+            self.behind.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        found.push_str(&refused("for submits, because too many ends of jobs wait for the archive", &behind));
+        if let Some(gap) = self.clock_gap() {
+            found.push_str(&match &self.backend {
+                Backend::Redis(_) => format!("; the clock of Redis is {gap} this machine's"),
+                Backend::Embedded(_) => format!(
+                    "; the store's last time is {gap} this machine's clock: {} jobs were accepted, tried or became due by it; if the clock is right, `ringback check --accept-clock`",
+                    gap.jobs
+                ),
+            });
+        }
+        match shortage {
+            Some(shortage) => format!("{found}; {shortage}, so submits are refused"),
+            None => found,
+        }
+    }
+
+    /// Host and port of each of its servers that is known: those of its URL, and the masters that they name.
+    pub fn addresses(&self) -> Vec<(String, u16)> {
+        self.backend.addresses()
+    }
+
+    /// Accepts a loss of jobs that was noticed, so that submits go on.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; repeating does no harm.
+    pub async fn accept_loss(&self, run_id: &str) -> Result<AcceptLoss, StoreError> {
+        self.backend.accept_loss(run_id).await
+    }
+
+    /// How often a loss of jobs was noticed since the start, by this process or another one: whoever can submit them
+    /// again does so when this changes.
+    pub fn losses_noticed(&self) -> u64 {
+        self.backend.losses_noticed()
+    }
+
+    /// The shortest time for which a process of the installation keeps tombstones, as far as the last look at the store
+    /// showed: of this one and of those that were seen within half a minute.
+    pub fn shortest_keep_done(&self) -> Duration {
+        self.backend.shortest_keep_done()
+    }
+
+    /// The share of its memory limit that the store uses: from 0 to 1, or beyond. The fullest server
+    /// counts. 0 without a limit.
+    ///
+    /// # Errors
+    /// Any [`StoreError`].
+    pub async fn memory_share(&self) -> Result<f64, StoreError> {
+        self.backend.memory_share().await
+    }
+
+    /// Whether the store removes jobs when its memory is short, as far as was looked.
+    pub fn evicts(&self) -> bool {
+        self.backend.evicts()
+    }
+
+    /// What the store has too little of, if it is nearly full: then submits should be refused, and attempts
+    /// are not logged. Reads the share of memory or the room on the disk at most once a second.
+    pub async fn shortage(&self) -> Option<Shortage> {
+        let read = async || match &self.backend {
+            Backend::Redis(_) => Ok(self.memory_share().await? >= HIGH),
+            Backend::Embedded(store) => store.has_little_room().await,
+        };
+        self.pressure.shortage(read).await
+    }
+
+    /// The name of its kind in the API.
+    pub fn kind(&self) -> &'static str {
+        self.backend.kind()
+    }
+
+    /// The version of the layout in which it keeps jobs. Each kind counts for itself.
+    pub fn layout(&self) -> u64 {
+        self.backend.layout()
+    }
+
+    /// How durable it is; [`Profile::Unknown`] before the first connection.
+    pub fn profile(&self) -> Profile {
+        self.backend.profile()
+    }
+
+    pub fn shards(&self) -> impl Iterator<Item = Shard> + use<> {
+        (0..self.shards).map(Shard)
+    }
+
+    /// Where the pages of a filter can begin: one place for each part of the store, and each part ends where a page
+    /// names another shard. The parts are the shards, but for what the embedded store keeps together: jobs by their
+    /// numbers, and by tags.
+    pub fn page_starts(&self, filter: &Filter) -> Vec<Cursor> {
+        if matches!(self.backend, Backend::Embedded(_)) && filter.index() != Some(FilterIndex::Dead) {
+            return vec![Cursor::START];
+        }
+        self.shards().map(|shard| Cursor { shard: shard.0, ..Cursor::START }).collect()
+    }
+
+    pub fn shard_of(&self, key: &JobKey) -> Shard {
+        Shard::of(key, self.shards)
+    }
+}
+
+/// That shards are refused, and why, for the text of the store's check.
+fn refused(why: &str, shards: &[Shard]) -> String {
+    if shards.is_empty() {
+        return String::new();
+    }
+    let numbers: Vec<_> = shards.iter().map(|shard| shard.0.to_string()).collect();
+    let numbers = numbers.join(", ");
+    format!("; refused {why}: shards {numbers}")
+}
