@@ -1,4 +1,4 @@
-//! What a process knows of the data in the store: how many jobs each shard has accepted, the generation of the
+//! What a process knows of the data in the store: how many jobs each shard has accepted, the id of the
 //! installation, and a loss that has to be accepted. Plain values; `losses` decides what they mean.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::lane_ids::LaneKey;
 
-/// The row of the installation: layout, shards, generation, `run_id` of a loss or nothing, and its jobs. Then
+/// The row of the installation: layout, shards, id of the data, `run_id` of a loss or nothing, and its jobs. Then
 /// the `run_id` of its server, the key of lane ids, a text that changes with each loss that was taken note of, the
 /// server's time in µs, and the shortest time for which a process keeps tombstones, in ms.
 pub(crate) type Row = (String, String, String, String, u64, String, String, String, u64, u64);
@@ -48,9 +48,9 @@ pub(crate) struct AcceptedCounts {
 #[derive(Debug, Default)]
 pub(crate) struct Installation {
     /// That of the last look. Empty before the first one.
-    pub(crate) generation: String,
+    pub(crate) data_id: String,
     /// That of the last look that showed no loss to be accepted. What was there then is taken back.
-    pub(crate) sound_generation: String,
+    pub(crate) sound_data_id: String,
     /// The text that changes with each loss that was taken note of.
     pub(crate) last_loss: String,
     /// How often a loss was noticed, by this process or another one.

@@ -41,18 +41,18 @@ pub(crate) mod take {
     }
 }
 
-/// Reads a page of a scan: the server's generation, where to go on, and what was found. The answer is the server's
-/// generation alone if the server has restarted since the scan began.
+/// Reads a page of a scan: the server's run, where to go on, and what was found. The answer is the server's
+/// run alone if the server has restarted since the scan began.
 pub(crate) fn scanned<T: FromRedisValue>(
     mut answer: Vec<Value>,
     what: &'static str,
 ) -> Result<(String, String, T), StoreError> {
-    if let [_life] = answer.as_slice() {
+    if let [_server_run] = answer.as_slice() {
         return Err(StoreError::Outdated);
     }
     let found = answer.pop().ok_or(StoreError::Unreadable(what))?;
-    let (generation, at) = read(Value::Array(answer), what)?;
-    Ok((generation, at, read(found, what)?))
+    let (server_run, at) = read(Value::Array(answer), what)?;
+    Ok((server_run, at, read(found, what)?))
 }
 
 pub(crate) fn state(code: i64) -> Result<State, StoreError> {

@@ -45,6 +45,8 @@ pub(crate) enum Returns {
 pub(crate) struct Script {
     name: &'static str,
     kind: Kind,
+    /// Whether it takes transitions of jobs, so that it can return them too.
+    takes_transitions: bool,
 }
 
 impl Script {
@@ -53,9 +55,8 @@ impl Script {
         self.name
     }
 
-    /// Whether it takes transitions of jobs, so that it can return them too.
-    pub(crate) fn takes_transitions(&self) -> bool {
-        TAKE_TRANSITIONS.contains(&self.name)
+    pub(crate) const fn takes_transitions(&self) -> bool {
+        self.takes_transitions
     }
 
     /// A call of the library's function. It uses the first key.
@@ -166,69 +167,45 @@ const FILES: &[&str] = files! {
 /// The end of the names of functions that also return the transitions that they took.
 const LOGGED: &str = "_logged";
 
-/// The scripts that take transitions of jobs.
-const TAKE_TRANSITIONS: [&str; 25] = [
-    "submit",
-    "fire",
-    "replace",
-    "import",
-    "cancel",
-    "reschedule",
-    "run",
-    "revive",
-    "purge",
-    "purge_many",
-    "revive_many",
-    "bulk_cancel",
-    "bulk_run",
-    "bulk_revive",
-    "bulk_reschedule",
-    "bulk_purge",
-    "promote",
-    "reserve",
-    "pull",
-    "renew",
-    "settle",
-    "exchange",
-    "settle_receipts",
-    "recover",
-    "evict",
-];
-
+/// Each script: whether it may run when memory is full, and `moves` if it takes transitions of jobs.
 macro_rules! scripts {
-    ($($name:ident: $call:literal, $kind:ident;)*) => {
-        $(pub(crate) static $name: Script = Script { name: $call, kind: Kind::$kind };)*
+    ($($name:ident: $call:literal, $kind:ident $(, $moves:ident)?;)*) => {
+        $(pub(crate) static $name: Script = Script {
+            name: $call,
+            kind: Kind::$kind,
+            takes_transitions: !stringify!($($moves)?).is_empty(),
+        };)*
         const ALL: &[&Script] = &[$(&$name),*];
     };
 }
 
 scripts! {
-    SUBMIT: "submit", Fills;
-    REPLACE: "replace", Fills;
-    IMPORT: "import", Fills;
-    CANCEL: "cancel", Drains;
-    RESCHEDULE: "reschedule", Fills;
-    RUN: "run", Drains;
-    REVIVE: "revive", Fills;
-    PURGE: "purge", Drains;
-    PURGE_MANY: "purge_many", Drains;
-    REVIVE_MANY: "revive_many", Fills;
+    SUBMIT: "submit", Fills, moves;
+    REPLACE: "replace", Fills, moves;
+    IMPORT: "import", Fills, moves;
+    CANCEL: "cancel", Drains, moves;
+    RESCHEDULE: "reschedule", Fills, moves;
+    RUN: "run", Drains, moves;
+    REVIVE: "revive", Fills, moves;
+    PURGE: "purge", Drains, moves;
+    PURGE_MANY: "purge_many", Drains, moves;
+    REVIVE_MANY: "revive_many", Fills, moves;
     BULK_PROGRESS: "bulk_progress", Drains;
     VERSIONS: "versions", Reads;
-    BULK_CANCEL: "bulk_cancel", Drains;
-    BULK_RUN: "bulk_run", Drains;
-    BULK_REVIVE: "bulk_revive", Fills;
-    BULK_RESCHEDULE: "bulk_reschedule", Fills;
-    BULK_PURGE: "bulk_purge", Drains;
-    PROMOTE: "promote", Drains;
-    RESERVE: "reserve", Drains;
-    PULL: "pull", Drains;
-    RENEW: "renew", Drains;
-    SETTLE: "settle", Drains;
-    EXCHANGE: "exchange", Drains;
-    SETTLE_RECEIPTS: "settle_receipts", Drains;
-    RECOVER: "recover", Drains;
-    EVICT: "evict", Drains;
+    BULK_CANCEL: "bulk_cancel", Drains, moves;
+    BULK_RUN: "bulk_run", Drains, moves;
+    BULK_REVIVE: "bulk_revive", Fills, moves;
+    BULK_RESCHEDULE: "bulk_reschedule", Fills, moves;
+    BULK_PURGE: "bulk_purge", Drains, moves;
+    PROMOTE: "promote", Drains, moves;
+    RESERVE: "reserve", Drains, moves;
+    PULL: "pull", Drains, moves;
+    RENEW: "renew", Drains, moves;
+    SETTLE: "settle", Drains, moves;
+    EXCHANGE: "exchange", Drains, moves;
+    SETTLE_RECEIPTS: "settle_receipts", Drains, moves;
+    RECOVER: "recover", Drains, moves;
+    EVICT: "evict", Drains, moves;
     ACKNOWLEDGE: "acknowledge", Drains;
     TAKE_SHARD: "take_shard", Drains;
     RELEASE_SHARD: "release_shard", Drains;
@@ -239,7 +216,7 @@ scripts! {
     LOG_ATTEMPTS: "log_attempts", Fills;
     WATCH: "watch", Drains;
     CHANGE_SCHEDULES: "change_schedules", Drains;
-    FIRE: "fire", Fills;
+    FIRE: "fire", Fills, moves;
     FORGET_SCHEDULE_TIMES: "forget_schedule_times", Drains;
     ATTACH_ARCHIVE: "attach_archive", Drains;
     TAKE_ENDED: "take_ended", Drains;
@@ -358,8 +335,7 @@ mod tests {
 
     #[test]
     fn each_script_that_takes_transitions_has_a_function_that_returns_them() {
-        let names: Vec<_> = ALL.iter().map(|script| script.name()).collect();
-        assert!(TAKE_TRANSITIONS.iter().all(|name| names.contains(name)), "each is a script");
+        assert_eq!(ALL.iter().filter(|script| script.takes_transitions()).count(), 25);
         let text = String::from_utf8(load().get_packed_command()).expect("text");
         for script in ALL {
             let logged = format!("_{}{LOGGED}'", script.name());

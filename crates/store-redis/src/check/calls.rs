@@ -36,13 +36,13 @@ const COUNTS: usize = 500;
 /// A place in a scan of a hash or set.
 pub(crate) struct Scan {
     at: String,
-    generation: String,
+    server_run: String,
     pub(crate) is_over: bool,
 }
 
 impl Scan {
     pub(crate) fn start() -> Self {
-        Self { at: "0".to_owned(), generation: String::new(), is_over: false }
+        Self { at: "0".to_owned(), server_run: String::new(), is_over: false }
     }
 }
 
@@ -103,9 +103,9 @@ impl Calls<'_> {
         scan: &mut Scan,
         count: usize,
     ) -> Result<T, StoreError> {
-        let answer = self.call(script, (kind, &scan.at, &scan.generation, count)).await?;
-        let (generation, at, found) = reply::scanned(answer, "a page of a check")?;
-        *scan = Scan { is_over: at == "0", at, generation };
+        let answer = self.call(script, (kind, &scan.at, &scan.server_run, count)).await?;
+        let (server_run, at, found) = reply::scanned(answer, "a page of a check")?;
+        *scan = Scan { is_over: at == "0", at, server_run };
         Ok(found)
     }
 
@@ -234,9 +234,9 @@ impl Calls<'_> {
 
     /// Removes due times of a lane that lead to no delayed job, from a page of them. Returns how many.
     pub(crate) async fn remove_due(&self, lane: &Lane, scan: &mut Scan) -> Result<u64, StoreError> {
-        let answer = self.call(&script::CHECK_DUE, (lane, &scan.at, &scan.generation, RECORDS)).await?;
-        let (generation, at, removed) = reply::scanned(answer, "a page of a check")?;
-        *scan = Scan { is_over: at == "0", at, generation };
+        let answer = self.call(&script::CHECK_DUE, (lane, &scan.at, &scan.server_run, RECORDS)).await?;
+        let (server_run, at, removed) = reply::scanned(answer, "a page of a check")?;
+        *scan = Scan { is_over: at == "0", at, server_run };
         Ok(removed)
     }
 

@@ -16,10 +16,10 @@ impl RedisStore {
     pub(crate) async fn look_at_installation(&self) -> Result<SeenRow, StoreError> {
         let has_to_be_accepted = u8::from(self.keeps_all());
         let key = self.new_lane_key.to_hex();
-        let (life, sound_life) = self.lives();
+        let (data_id, sound_data_id) = self.data_ids();
         let keep_done = millis_up(self.options.keep_done);
         let shards = self.options.shards;
-        let args = (Self::LAYOUT, shards, life, has_to_be_accepted, key, sound_life, keep_done);
+        let args = (Self::LAYOUT, shards, data_id, has_to_be_accepted, key, sound_data_id, keep_done);
         let asked = Instant::now();
         let row: Row = self.call(&script::INSTALL, Place::Installation).early().arg(args).run().await?;
         self.clock.saw(row.8, asked.elapsed());

@@ -1,6 +1,6 @@
 //! Notices that the store has lost accepted jobs: it was emptied, or came back with older data.
 //!
-//! Two things are known of the data. The row of the installation has a generation, a text that is made with it: another
+//! Two things are known of the data. The row of the installation has an id of the data, a text that is made with it: another
 //! one, or none, means that the row is gone. And each shard counts the jobs that it has accepted, which never falls. A
 //! process remembers the highest count that it was answered (`accepted_counts`) and sends it with each submit. The
 //! script adds nothing to a shard that has accepted fewer.
@@ -86,18 +86,18 @@ impl RedisStore {
         self.accepted_counts.installation().losses
     }
 
-    /// The generation of the data at the last look, and at the last one that showed no loss; empty before the first one.
-    pub(crate) fn lives(&self) -> (String, String) {
+    /// The id of the data at the last look, and at the last one that showed no loss; empty before the first one.
+    pub(crate) fn data_ids(&self) -> (String, String) {
         let known = self.accepted_counts.installation();
-        (known.generation.clone(), known.sound_generation.clone())
+        (known.data_id.clone(), known.sound_data_id.clone())
     }
 
     pub(crate) fn take_row(&self, row: Row) -> Result<SeenRow, StoreError> {
-        let (_, _, generation, lost_run_id, jobs, run_id, lane_key, last_loss, _, _) = row;
+        let (_, _, data_id, lost_run_id, jobs, run_id, lane_key, last_loss, _, _) = row;
         let lane_key = LaneKey::parse(&lane_key).ok_or(StoreError::Unreadable("the key of lane ids"))?;
         let mut known = self.accepted_counts.installation();
         let loss = (!lost_run_id.is_empty()).then_some(Loss { run_id: lost_run_id, jobs });
-        let (is_first, is_another) = (known.generation.is_empty(), known.generation != generation);
+        let (is_first, is_another) = (known.data_id.is_empty(), known.data_id != data_id);
         if loss != known.loss {
             match &loss {
                 Some(loss) => tracing::error!(
@@ -114,7 +114,7 @@ impl RedisStore {
             }
         }
         let is_another = is_another && !is_first;
-        if is_another && generation != known.sound_generation {
+        if is_another && data_id != known.sound_data_id {
             tracing::error!(
                 "the store is not the one that it was: its installation is gone, and a new one in its place"
             );
@@ -123,9 +123,9 @@ impl RedisStore {
             known.losses += 1;
         }
         if loss.is_none() {
-            known.sound_generation.clone_from(&generation);
+            known.sound_data_id.clone_from(&data_id);
         }
-        (known.loss, known.generation, known.last_loss) = (loss, generation, last_loss);
+        (known.loss, known.data_id, known.last_loss) = (loss, data_id, last_loss);
         known.lane_key = Some(lane_key);
         Ok(SeenRow { is_another, run_id })
     }
@@ -173,7 +173,7 @@ impl RedisStore {
 
     /// Forgets the loss after the jobs that were missing in shards have come back, if the row was there all the time.
     async fn take_back(&self) -> Result<(), StoreError> {
-        let is_same = self.lives().0 == self.lives().1;
+        let is_same = self.data_ids().0 == self.data_ids().1;
         if let Some(loss) = self.loss().filter(|_| is_same) {
             let row = self.call(&script::TAKE_BACK, Place::Installation).early().arg(&loss.run_id).run();
             self.take_row(row.await?)?;
@@ -195,9 +195,9 @@ impl RedisStore {
         };
         if has_to_be_accepted {
             let jobs = self.accepted_counts.miss(shard, accepted);
-            let generation = self.accepted_counts.installation().generation.clone();
+            let data_id = self.accepted_counts.installation().data_id.clone();
             let row =
-                self.call(&script::LOSE, Place::Installation).early().arg((&run_id, jobs, &generation)).run();
+                self.call(&script::LOSE, Place::Installation).early().arg((&run_id, jobs, &data_id)).run();
             if self.take_row(row.await?)?.is_another {
                 return Err(another_server());
             }
@@ -256,25 +256,24 @@ mod tests {
         RedisStore::open(options).expect("the options are right")
     }
 
-    /// Takes rows of a generation, with a loss that has to be accepted or not, and its text of the last loss. Returns
-    /// the lives that are sent with the next look, and how many losses were noticed.
+    /// Takes rows with an id of the data, with a loss that has to be accepted or not, and its text of the last loss. Returns
+    /// the ids of the data that are sent with the next look, and how many losses were noticed.
     fn taken(rows: &[(&str, bool, &str)]) -> (String, String, u64) {
         let store = store();
-        for (generation, is_lost, last_loss) in rows {
+        for (data_id, is_lost, last_loss) in rows {
             let lost = if *is_lost { "run".to_owned() } else { String::new() };
             let text = str::to_owned;
             let (layout, shards, lane_key) = (text("1"), text("1"), "07".repeat(32));
-            let row =
-                (layout, shards, text(generation), lost, 0, text("run"), lane_key, text(last_loss), 0, 0);
+            let row = (layout, shards, text(data_id), lost, 0, text("run"), lane_key, text(last_loss), 0, 0);
             store.take_row(row).unwrap();
         }
-        let (generation, sound) = store.lives();
-        (generation, sound, store.losses_noticed())
+        let (data_id, sound) = store.data_ids();
+        (data_id, sound, store.losses_noticed())
     }
 
     #[tokio::test]
     async fn the_life_from_before_a_loss_is_known_until_the_loss_is_accepted() {
-        for (rows, generation, sound, losses) in [
+        for (rows, data_id, sound, losses) in [
             (&[("a", false, "")][..], "a", "a", 0),
             (&[("a", false, "x"), ("a", false, "x")], "a", "a", 0),
             (&[("a", false, ""), ("b", true, "")], "b", "a", 1),
@@ -287,7 +286,7 @@ mod tests {
             (&[("b", true, "")], "b", "", 0),
             (&[("b", true, ""), ("a", false, "")], "a", "a", 1),
         ] {
-            assert_eq!(taken(rows), (generation.to_owned(), sound.to_owned(), losses), "{rows:?}");
+            assert_eq!(taken(rows), (data_id.to_owned(), sound.to_owned(), losses), "{rows:?}");
         }
     }
 }
