@@ -19,7 +19,7 @@ use ringback_core::job::{DEFAULT_TTR, Topic};
 use ringback_secrets::RootKey;
 use ringback_service::{Shutdown, Tasks, random};
 use ringback_store::{SharedConfig, Store};
-use ringback_wire::ReserveAsk;
+use ringback_wire::ReserveRequest;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
@@ -84,7 +84,7 @@ impl Pulls {
     pub(crate) async fn reserve(
         &self,
         topic: &Topic,
-        ask: ReserveAsk,
+        ask: ReserveRequest,
         turn: Option<Turn>,
     ) -> Result<FoundJobs, Unavailable> {
         let until = Instant::now() + ask.wait;
@@ -114,7 +114,7 @@ impl Pulls {
         &self,
         waiter: &mut Waiter,
         topic: &Topic,
-        ask: ReserveAsk,
+        ask: ReserveRequest,
     ) -> Result<Vec<ReservedJobs>, Unavailable> {
         let (mut found, mut left, mut failure) = (Vec::new(), ask.max, None);
         let deadline = Deadline::from_now();
@@ -124,7 +124,7 @@ impl Pulls {
             match rest.next() {
                 Some(shard) => {
                     waiter.asks(shard);
-                    asked.push(self.ask(shard, topic, ReserveAsk { max: left, ..ask }, deadline));
+                    asked.push(self.ask(shard, topic, ReserveRequest { max: left, ..ask }, deadline));
                 }
                 None if asked.is_empty() || !found.is_empty() => break,
                 None => {}
@@ -168,7 +168,7 @@ impl Pulls {
         &self,
         shard: Shard,
         topic: &Topic,
-        ask: ReserveAsk,
+        ask: ReserveRequest,
         deadline: Deadline,
     ) -> (Shard, ShardResult) {
         loop {
@@ -184,11 +184,11 @@ impl Pulls {
         &self,
         shard: Shard,
         topic: &Topic,
-        ask: ReserveAsk,
+        ask: ReserveRequest,
         deadline: Deadline,
     ) -> ShardResult {
         let (reply, answer) = oneshot::channel();
-        let ReserveAsk { max: limit, ttr, .. } = ask;
+        let ReserveRequest { max: limit, ttr, .. } = ask;
         let policy = self.policies.get(topic)?;
         let default_ttr = policy.and_then(|policy| policy.ttr).unwrap_or(DEFAULT_TTR);
         let reserver = self.reservers.get(&shard).ok_or(Unavailable::GivenUp)?;

@@ -3,6 +3,7 @@
 mod params;
 mod problems;
 
+pub(crate) use ringback_wire::EmptyRequest;
 pub(crate) use ringback_wire::schema::*;
 
 pub(crate) use self::params::*;

@@ -8,18 +8,57 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::answer::JobResponse;
-use super::dead::{DEFAULT_RATE, rate};
+use super::dead::{DEFAULT_RATE, RATE, Rate};
+use super::declare::request;
 use super::fields::due::due;
-use super::fields::object::{Fields, Mistakes, open_or_empty, read};
-use super::fields::values::{object, parsed};
+use super::fields::object::{Fields, Mistakes, open_or_empty};
+use super::fields::values::object;
 use super::filter::{FilterDetails, parse};
+use super::kinds::{Flag, Given};
 use super::problem::Problem;
+use super::schema::{Delay, DueTime, FilterFields, ZoneName};
 
 /// The most jobs that a dry run shows.
 pub const MAX_EXAMPLES: usize = 10;
 
 const FILTER: &str = "an object with one or more of topic, state, tag, host, reason, status, error, due_after, due_before, created_after, created_before, failed_after, failed_before and id_prefix";
 const ALL: &str = "a filter with one field or more, or \"all\": true for all jobs";
+
+request! {
+    /// Which jobs to cancel, run, revive or purge, and how fast.
+    #[example {"filter": {"tag": "customer:42"}, "dry_run": true}]
+    pub struct BulkRequest(open_or_empty) {
+        /// Which jobs. One field at least, unless `all` is true.
+        filter: Given<FilterFields>;
+        /// Whether to change all jobs; only without a filter.
+        all: Flag, or false;
+        /// The number of jobs per second. By default 100 to run or revive them, and 100,000 to cancel or purge them.
+        rate: Rate [RATE];
+        /// Whether to count the jobs and to change nothing.
+        dry_run: Flag, or false;
+    }
+}
+
+request! {
+    /// Which jobs to reschedule, how fast, and until when: exactly one of `delay` and `at`.
+    #[example {"filter": {"topic": "pay.notify", "due_before": "2026-11-20T09:30:00Z"}, "delay": "1h"}]
+    pub struct BulkRescheduleRequest(open_or_empty) {
+        /// Which jobs. One field at least, unless `all` is true.
+        filter: Given<FilterFields>;
+        /// Whether to change all jobs; only without a filter.
+        all: Flag, or false;
+        /// The number of jobs per second; 100,000 by default.
+        rate: Rate [RATE];
+        /// Whether to count the jobs and to change nothing.
+        dry_run: Flag, or false;
+        /// How long after its change a job is due; 0 means at once.
+        delay: Given<Delay>;
+        /// A time at most 10 years ahead, as in a submit. A time in the past means at once.
+        at: Given<DueTime>;
+        /// The time zone of `at`, as in a submit. Only together with `at`.
+        time_zone: Given<ZoneName>;
+    }
+}
 
 /// The body of a bulk operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,25 +80,21 @@ impl BulkAsk {
     /// A 400 problem if it is not a JSON object, 422 with all wrong fields.
     pub fn parse(verb: BulkVerb, json: &[u8], now: Timestamp) -> Result<Self, Problem> {
         let (fields, mut mistakes) = (open_or_empty(json)?, Mistakes::default());
-        let known: &[&str] = match verb {
-            BulkVerb::Reschedule => &["filter", "all", "rate", "dry_run", "delay", "at", "time_zone"],
-            _ => &["filter", "all", "rate", "dry_run"],
+        let (is_all, rate, is_dry_run) = if verb == BulkVerb::Reschedule {
+            let request = BulkRescheduleRequest::read(&fields, &mut mistakes);
+            (request.all, request.rate, request.dry_run)
+        } else {
+            let request = BulkRequest::read(&fields, &mut mistakes);
+            (request.all, request.rate, request.dry_run)
         };
-        fields.check_names("", known, &mut mistakes);
         let (filter, is_wrong) = filter(&fields, &mut mistakes);
         let action = action(verb, &fields, now, &mut mistakes);
         check_state(&filter, action, &mut mistakes);
-        let flag = |name, allowed: &str, mistakes: &mut Mistakes| {
-            parsed(&fields, name, allowed, mistakes, read::<bool>).unwrap_or(false)
-        };
-        let is_all = flag("all", "true or false", &mut mistakes);
-        let is_dry_run = flag("dry_run", "true or false", &mut mistakes);
         if filter.is_all() && !is_all && !is_wrong {
             mistakes.add("filter", "it has no field, and so would fit all jobs", ALL);
         } else if is_all && !filter.is_all() {
             mistakes.add("all", "given with a filter that has fields", "true without a filter");
         }
-        let rate = rate(&fields, &mut mistakes);
         mistakes.or(Self { filter, action, rate: rate.unwrap_or(default_rate(action)), is_dry_run })
     }
 }
@@ -254,6 +289,8 @@ mod tests {
         let wrong = r#"{"filter":{"topic":"a b","state":"done","tag":"a b","host":"a b","reason":"a b","status":99,"error":"","due_after":5,"due_before":"now","id_prefix":"/","colour":1},"rate":0,"dry_run":1,"colour":2}"#;
         let expected = [
             "colour",
+            "rate",
+            "dry_run",
             "filter.colour",
             "filter.topic",
             "filter.state",
@@ -265,8 +302,6 @@ mod tests {
             "filter.due_after",
             "filter.due_before",
             "filter.id_prefix",
-            "dry_run",
-            "rate",
         ];
         assert_eq!(fields(BulkVerb::Cancel, wrong), expected);
         assert_eq!(fields(BulkVerb::Run, r#"{"filter":{"state":"dead"}}"#), ["filter.state"]);

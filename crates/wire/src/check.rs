@@ -5,9 +5,8 @@ use ringback_core::contract::{Check, ClockGap, Finding, Loss};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::fields::object::{Mistakes, open, read};
-use super::fields::values::parsed;
-use super::problem::Problem;
+use super::declare::request;
+use super::schema::RunId;
 
 /// What the `run_id` of a server is.
 const RUN_ID: &str = "the run_id of a loss as the check shows it: 1 to 64 hexadecimal digits in lower case";
@@ -122,24 +121,11 @@ impl CheckResponse {
     }
 }
 
-/// Parses the body of accepting a loss. Returns its `run_id`.
-///
-/// # Errors
-/// A 400 problem if it is not a JSON object in UTF-8, 422 with the fields that are wrong.
-pub fn parse_accept_loss(json: &[u8]) -> Result<String, Problem> {
-    let fields = open(json)?;
-    let mut mistakes = Mistakes::default();
-    fields.check_names("", &["run_id"], &mut mistakes);
-    let is_run_id = |text: &String| is_run_id(text);
-    let run_id =
-        parsed(&fields, "run_id", RUN_ID, &mut mistakes, |raw| read::<String>(raw).filter(is_run_id));
-    if fields.get("run_id").is_none() {
-        mistakes.add("run_id", "missing", RUN_ID);
+request! {
+    /// The loss to accept.
+    #[example {"run_id": "8b1f0e6f2d6c4a5e9d3c7b1a0f9e8d7c6b5a4f3e"}]
+    pub struct AcceptLossRequest(open) {
+        /// The loss, as the check shows it.
+        run_id: RunId [RUN_ID], required;
     }
-    mistakes.or(run_id.unwrap_or_default())
-}
-
-fn is_run_id(text: &str) -> bool {
-    let is_hex = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
-    (1..=64).contains(&text.len()) && text.bytes().all(is_hex)
 }

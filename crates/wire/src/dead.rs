@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::answer::JobResponse;
+use super::declare::request;
 use super::effective::EffectiveSettings;
-use super::fields::due::time;
-use super::fields::object::{Fields, Mistakes, read, read_or_empty};
-use super::fields::values::{REASON, parsed, reason};
+use super::fields::values::REASON;
 use super::inspect::Inspection;
-use super::problem::Problem;
+use super::kinds::Whole;
 use super::request::RequestDetails;
+use super::schema::{DeadReason, Time};
 
 /// A dead job, with its request if that was asked for.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -62,42 +62,24 @@ pub struct PurgeResponse {
 /// The rate of a bulk revive without one, in jobs a second.
 pub const DEFAULT_RATE: u32 = 100;
 
-/// Which dead jobs of a topic to revive, and how fast.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RedriveAsk {
-    /// Only jobs with this reason.
-    pub reason: Option<String>,
-    /// Only jobs that died at this time or later.
-    pub after: Option<Timestamp>,
-    /// Only jobs that died before this time.
-    pub before: Option<Timestamp>,
-    /// Jobs a second.
-    pub rate: u32,
-}
+/// How many jobs a second a bulk operation changes.
+pub(super) type Rate = Whole<u32, 1, { MAX_RATE as u64 }>;
+/// What a rate can be.
+pub(super) const RATE: &str = "1 to 100000 jobs a second, a whole number";
 
-impl RedriveAsk {
-    /// Parses a body. An empty one means all jobs, at [`DEFAULT_RATE`].
-    ///
-    /// # Errors
-    /// A 400 problem if it is not a JSON object, 422 with all wrong fields.
-    pub fn parse(json: &[u8]) -> Result<Self, Problem> {
-        let known = ["reason", "died_after", "died_before", "rate"];
-        read_or_empty(json, &known, |fields, mistakes| {
-            let reason = reason(fields, REASON, mistakes);
-            let mut died = |name| time(fields, name, mistakes);
-            let (after, before) = (died("died_after"), died("died_before"));
-            let rate = rate(fields, mistakes);
-            Self { reason, after, before, rate: rate.unwrap_or(DEFAULT_RATE) }
-        })
+request! {
+    /// Which dead jobs to revive, and how fast.
+    #[example {"reason": "exhausted", "died_before": "2026-11-20T09:30:00Z", "rate": 200}]
+    pub struct ReviveRequest(open_or_empty) {
+        /// Only jobs with this reason.
+        reason: DeadReason [REASON];
+        /// Only jobs that died at this time or later.
+        died_after: Time;
+        /// Only jobs that died before this time.
+        died_before: Time;
+        /// The number of jobs per second; 100 by default.
+        rate: Rate [RATE], or DEFAULT_RATE;
     }
-}
-
-/// The rate of a bulk operation, in jobs a second.
-pub(super) fn rate(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<u32> {
-    let allowed = format!("1 to {MAX_RATE} jobs a second, a whole number");
-    parsed(fields, "rate", &allowed, mistakes, |raw| {
-        read::<u32>(raw).filter(|rate| (1..=MAX_RATE).contains(rate))
-    })
 }
 
 #[cfg(test)]
@@ -105,22 +87,26 @@ mod tests {
     use super::*;
 
     fn fields(json: &str) -> Vec<String> {
-        let problem = RedriveAsk::parse(json.as_bytes()).unwrap_err();
+        let problem = ReviveRequest::parse(json.as_bytes()).unwrap_err();
         assert_eq!(problem.status, 422, "{json}: {problem:?}");
         problem.errors.into_iter().map(|error| error.field).collect()
     }
 
     #[test]
     fn a_bulk_revive_may_have_no_fields_or_all() {
-        let all = RedriveAsk { reason: None, after: None, before: None, rate: 100 };
+        let all = ReviveRequest { reason: None, died_after: None, died_before: None, rate: 100 };
         for empty in ["", "  ", "{}", r#"{"reason":null,"rate":null}"#] {
-            assert_eq!(RedriveAsk::parse(empty.as_bytes()), Ok(all.clone()), "{empty:?}");
+            assert_eq!(ReviveRequest::parse(empty.as_bytes()), Ok(all.clone()), "{empty:?}");
         }
         let json = r#"{"reason":"gone","died_after":"1970-01-01T00:00:01Z","died_before":"1970-01-01T00:00:02.0001Z","rate":100000}"#;
         let ms = |ms| Some(Timestamp::from_millis(ms));
-        let asked =
-            RedriveAsk { reason: Some("gone".into()), after: ms(1000), before: ms(2001), rate: 100_000 };
-        assert_eq!(RedriveAsk::parse(json.as_bytes()), Ok(asked));
+        let asked = ReviveRequest {
+            reason: Some("gone".into()),
+            died_after: ms(1000),
+            died_before: ms(2001),
+            rate: 100_000,
+        };
+        assert_eq!(ReviveRequest::parse(json.as_bytes()), Ok(asked));
     }
 
     #[test]
@@ -135,7 +121,7 @@ mod tests {
         assert_eq!(fields(&format!(r#"{{"reason":"{}"}}"#, "x".repeat(65))), ["reason"]);
         assert_eq!(fields(r#"{"reason":"a","reason":"b"}"#), ["reason"]);
         for bad in ["[]", "5", "{", "null", "\u{feff}{}"] {
-            assert_eq!(RedriveAsk::parse(bad.as_bytes()).unwrap_err().status, 400, "{bad:?}");
+            assert_eq!(ReviveRequest::parse(bad.as_bytes()).unwrap_err().status, 400, "{bad:?}");
         }
     }
 }

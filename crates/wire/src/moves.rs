@@ -4,9 +4,25 @@ use ringback_core::clock::Timestamp;
 use ringback_core::job::Due;
 use ringback_core::limits::name_start;
 
+use super::declare::request;
 use super::fields::due::due;
 use super::fields::object::{Mistakes, open, open_or_empty};
+use super::kinds::Given;
 use super::problem::Problem;
+use super::schema::{Delay, DueTime, ZoneName};
+
+request! {
+    /// The new due time of a delayed job: exactly one of `delay` and `at`.
+    #[example {"delay": "10m"}]
+    pub struct RescheduleRequest(open) {
+        /// How long after this call; 0 means now.
+        delay: Given<Delay>;
+        /// A time at most 10 years ahead, as in a submit. A time in the past means now.
+        at: Given<DueTime>;
+        /// The time zone of `at`, as in a submit. Only together with `at`.
+        time_zone: Given<ZoneName>;
+    }
+}
 
 /// Parses the body of a reschedule: exactly one of `delay` and `at`, and with `at` a `time_zone`, in the form
 /// of a submit.
@@ -16,12 +32,18 @@ use super::problem::Problem;
 pub fn parse_reschedule(json: &[u8], now: Timestamp) -> Result<Due, Problem> {
     let fields = open(json)?;
     let mut mistakes = Mistakes::default();
-    fields.check_names("", &["delay", "at", "time_zone"], &mut mistakes);
+    let given = RescheduleRequest::read(&fields, &mut mistakes);
     let due = due(&fields, now, &mut mistakes);
-    if fields.get("delay").is_none() && fields.get("at").is_none() {
+    if given.delay.is_none() && given.at.is_none() {
         mistakes.add("delay", "missing, and so is at", "one of delay and at; a delay of 0 means now");
     }
     mistakes.or(due)
+}
+
+request! {
+    /// A body without fields, which may be left out.
+    #[example {}]
+    pub struct EmptyRequest(open_or_empty) {}
 }
 
 /// Checks the body of a call without fields: it may be empty or an empty object.

@@ -27,7 +27,7 @@ pub use self::patch::{PolicyPatch, dropped_fields};
 use self::sealed::sealed_headers;
 pub use self::sealed::{opened_headers, secret_header_values, with_opened_headers, with_sealed_headers};
 pub use self::secrets::{
-    CreatedSecret, NewSecret, SecretDetails, SecretsResponse, brings_secrets, parse_new_secret, with_secrets,
+    CreatedSecret, NewSecretRequest, SecretDetails, SecretsResponse, brings_secrets, with_secrets,
 };
 use self::secrets::{secrets, without_secrets};
 use super::fields::object::{Fields, Mistakes, open, parse_text, read};

@@ -6,39 +6,35 @@ use ringback_core::job::MAX_BODY;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::fields::object::{Mistakes, open, read};
-use super::fields::values::parsed;
-use super::problem::Problem;
+use super::declare::request;
+use super::kinds::Whole;
 
-const RATE: &str = "a whole number from 1 to 1000000; omit it for no limit";
-const JOBS: &str = "a whole number from 1 to 1000000000; omit it for no limit";
-const TOPICS: &str = "a whole number from 1 to 10000; omit it for no limit but half of what the others leave";
-const LANES: &str = "a whole number from 1 to 100000; omit it for no limit but half of what the others leave";
-const BODY_BYTES: &str = "a whole number from 1 to 262144; omit it for no limit but that of all bodies";
+request! {
+    /// What a tenant may use. Without a limit it may use any number, whatever the quota of `*` says.
+    #[example {"jobs_per_second": 200, "jobs": 1_000_000}]
+    pub struct QuotaRequest(open) {
+        /// How many jobs it may submit a second. If it is left out, any number.
+        jobs_per_second: Whole<u32, 1, { MAX_JOBS_PER_SECOND as u64 }>
+            ["a whole number from 1 to 1000000; omit it for no limit"];
+        /// How many jobs it may have that are delayed, ready, reserved or dead. If it is left out, any number.
+        jobs: Whole<u64, 1, MAX_QUOTA_JOBS> ["a whole number from 1 to 1000000000; omit it for no limit"];
+        /// How many topics of it may have jobs or be paused in a shard of the store. If it is left out, half of what the
+        /// others leave, which is the most in any case.
+        topics: Whole<u32, 1, MAX_TOPICS>
+            ["a whole number from 1 to 10000; omit it for no limit but half of what the others leave"];
+        /// For how many pairs of a topic and an origin it may have jobs in a shard, likewise.
+        lanes: Whole<u32, 1, MAX_LANES>
+            ["a whole number from 1 to 100000; omit it for no limit but half of what the others leave"];
+        /// How many bytes the body of a job may have. If it is left out, as many as any body may have.
+        body_bytes: Whole<u32, 1, { MAX_BODY as u64 }>
+            ["a whole number from 1 to 262144; omit it for no limit but that of all bodies"];
+    }
+}
 
-/// Parses the request to set a quota.
-///
-/// # Errors
-/// A 400 problem if it is not a JSON object, or 422 with all wrong fields.
-pub fn parse_quota(json: &[u8]) -> Result<Quota, Problem> {
-    let fields = open(json)?;
-    let mut mistakes = Mistakes::default();
-    fields.check_names("", &["jobs_per_second", "jobs", "topics", "lanes", "body_bytes"], &mut mistakes);
-    let jobs_per_second = parsed(&fields, "jobs_per_second", RATE, &mut mistakes, |raw| {
-        read::<u32>(raw).filter(|rate| (1..=MAX_JOBS_PER_SECOND).contains(rate))
-    });
-    let jobs = parsed(&fields, "jobs", JOBS, &mut mistakes, |raw| {
-        read::<u64>(raw).filter(|jobs| (1..=MAX_QUOTA_JOBS).contains(jobs))
-    });
-    let mut limit = |name, allowed, most: u64| {
-        parsed(&fields, name, allowed, &mut mistakes, |raw| {
-            read::<u32>(raw).filter(|n| (1..=most).contains(&u64::from(*n)))
-        })
-    };
-    let topics = limit("topics", TOPICS, MAX_TOPICS);
-    let lanes = limit("lanes", LANES, MAX_LANES);
-    let body_bytes = limit("body_bytes", BODY_BYTES, MAX_BODY as u64);
-    mistakes.or(Quota { jobs_per_second, jobs, topics, lanes, body_bytes })
+impl From<QuotaRequest> for Quota {
+    fn from(QuotaRequest { jobs_per_second, jobs, topics, lanes, body_bytes }: QuotaRequest) -> Self {
+        Self { jobs_per_second, jobs, topics, lanes, body_bytes }
+    }
 }
 
 /// The quota of a tenant, as it is shown.
@@ -84,7 +80,7 @@ mod tests {
     #[test]
     fn a_quota_is_read_as_it_is_written() {
         let all = br#"{"jobs_per_second":50,"jobs":1000,"topics":5,"lanes":7,"body_bytes":9}"#;
-        let quota = parse_quota(all).unwrap();
+        let quota = Quota::from(QuotaRequest::parse(all).unwrap());
         let expected = Quota {
             jobs_per_second: Some(50),
             jobs: Some(1000),
@@ -107,9 +103,9 @@ mod tests {
             (r#"{"lanes":0}"#, "lanes"),
             (r#"{"body_bytes":262145}"#, "body_bytes"),
         ] {
-            let problem = parse_quota(json.as_bytes()).unwrap_err();
+            let problem = QuotaRequest::parse(json.as_bytes()).unwrap_err();
             assert_eq!((problem.status, &*problem.errors[0].field), (422, field), "{json}");
         }
-        assert_eq!(parse_quota(b"[]").unwrap_err().status, 400);
+        assert_eq!(QuotaRequest::parse(b"[]").unwrap_err().status, 400);
     }
 }

@@ -14,8 +14,8 @@ use ringback_core::job::{NewJob, TenantScope};
 use ringback_core::policy::Policies;
 use ringback_core::state::State;
 use ringback_wire::{
-    BulkAsk, Defaults, NewSchedule, PolicyPatch, Problem, RedriveAsk, ReplayAsk, ScheduleDefaults, parse_job,
-    parse_policy, parse_quota, parse_reschedule, parse_schedule,
+    BulkAsk, Defaults, NewSchedule, PolicyPatch, Problem, QuotaRequest, ReplayAsk, ReviveRequest,
+    ScheduleDefaults, parse_job, parse_policy, parse_reschedule, parse_schedule,
 };
 use serde_json::Value;
 use strum::VariantArray as _;
@@ -138,11 +138,11 @@ fn parsed(problem: &Problem) -> BTreeSet<String> {
 
 /// The bodies of bulk operations.
 const BULKS: [(&str, BulkVerb); 5] = [
-    ("BulkCancelRequest", BulkVerb::Cancel),
-    ("BulkRunRequest", BulkVerb::Run),
-    ("BulkReviveRequest", BulkVerb::Revive),
+    ("BulkRequest", BulkVerb::Cancel),
+    ("BulkRequest", BulkVerb::Run),
+    ("BulkRequest", BulkVerb::Revive),
     ("BulkRescheduleRequest", BulkVerb::Reschedule),
-    ("BulkPurgeRequest", BulkVerb::Purge),
+    ("BulkRequest", BulkVerb::Purge),
 ];
 
 #[test]
@@ -155,9 +155,9 @@ fn the_fields_of_a_request_are_those_that_are_parsed() {
         ("RescheduleRequest", reschedule),
         ("PolicyRequest", parse_policy(colour).unwrap_err()),
         ("PolicyPatchRequest", PolicyPatch::parse(colour).unwrap_err()),
-        ("QuotaRequest", parse_quota(colour).unwrap_err()),
+        ("QuotaRequest", QuotaRequest::parse(colour).unwrap_err()),
         ("ScheduleRequest", schedule(r#"{"colour":"red"}"#).unwrap_err()),
-        ("ReviveRequest", RedriveAsk::parse(colour).unwrap_err()),
+        ("ReviveRequest", ReviveRequest::parse(colour).unwrap_err()),
         ("ReplayRequest", ReplayAsk::parse(colour).unwrap_err()),
     ] {
         assert_eq!(fields(&document, schema), parsed(&problem), "{schema}");
@@ -175,12 +175,15 @@ fn the_fields_of_a_request_are_those_that_are_parsed() {
 #[test]
 fn the_examples_can_be_parsed() {
     let document = document();
-    let example = |schema: &str| document["components"]["schemas"][schema]["example"].to_string();
+    let example = |schema: &str| {
+        let schema = &document["components"]["schemas"][schema];
+        schema.get("example").unwrap_or(&schema["examples"][0]).to_string()
+    };
     parse(&example("JobRequest")).unwrap();
     serde_json::from_str::<JobRequest>(&example("JobRequest")).unwrap();
     parse_policy(example("PolicyRequest").as_bytes()).unwrap();
     PolicyPatch::parse(example("PolicyPatchRequest").as_bytes()).unwrap().merged(None).unwrap();
-    assert!(RedriveAsk::parse(example("ReviveRequest").as_bytes()).is_ok());
+    assert!(ReviveRequest::parse(example("ReviveRequest").as_bytes()).is_ok());
     assert!(ReplayAsk::parse(example("ReplayRequest").as_bytes()).is_ok());
     schedule(&example("ScheduleRequest")).unwrap();
     for (schema, verb) in BULKS {

@@ -14,7 +14,10 @@ use ringback_core::contract::{
 };
 use ringback_core::job::TenantScope;
 use ringback_service::http_server::Peer;
-use ringback_wire::{AuditLogTarget, BulkAsk, BulkResponse, BulksResponse, DryRunResponse, RedriveAsk};
+use ringback_wire::{
+    AuditLogTarget, BulkAsk, BulkRequest, BulkRescheduleRequest, BulkResponse, BulksResponse, DryRunResponse,
+    ReviveRequest,
+};
 use serde_json::json;
 
 use crate::access::Authenticated;
@@ -22,10 +25,7 @@ use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{BulkPath, MaybeJson, TopicPath, unknown_bulk};
 use crate::limits::{Deadline, check_share};
-use crate::schema::{
-    BulkCancelRequest, BulkParams, BulkProblems, BulkPurgeRequest, BulkRescheduleRequest, BulkReviveRequest,
-    BulkRunRequest, CreateProblems, ReviveRequest, StoreProblems, TopicParams,
-};
+use crate::schema::{BulkParams, BulkProblems, CreateProblems, StoreProblems, TopicParams};
 use crate::state::{Api, ApiState};
 
 /// What a call takes that starts a bulk operation.
@@ -39,7 +39,7 @@ type Call = (ApiState, Authenticated, Peer, MaybeJson);
 /// the progress. While 16 bulk operations run the answer is 409.
 #[utoipa::path(
     post, path = "/v1/jobs/cancel", tag = "bulk", operation_id = "cancel_jobs",
-    request_body = BulkCancelRequest,
+    request_body = BulkRequest,
     responses(
         (status = 202, description = "Started", body = BulkResponse, headers(("Location" = String, description = "Its progress"))),
         (status = 200, description = "The result of a dry run", body = DryRunResponse),
@@ -55,7 +55,7 @@ pub(crate) async fn cancel_jobs(call: Call) -> Result<Response, ApiError> {
 /// Starts a bulk operation that makes the delayed jobs that fit `filter` due now. Otherwise like `cancel`.
 #[utoipa::path(
     post, path = "/v1/jobs/run", tag = "bulk", operation_id = "run_jobs",
-    request_body = BulkRunRequest,
+    request_body = BulkRequest,
     responses(
         (status = 202, description = "Started", body = BulkResponse, headers(("Location" = String, description = "Its progress"))),
         (status = 200, description = "The result of a dry run", body = DryRunResponse),
@@ -72,7 +72,7 @@ pub(crate) async fn run_jobs(call: Call) -> Result<Response, ApiError> {
 /// Otherwise like `cancel`.
 #[utoipa::path(
     post, path = "/v1/jobs/revive", tag = "bulk", operation_id = "revive_jobs",
-    request_body = BulkReviveRequest,
+    request_body = BulkRequest,
     responses(
         (status = 202, description = "Started", body = BulkResponse, headers(("Location" = String, description = "Its progress"))),
         (status = 200, description = "The result of a dry run", body = DryRunResponse),
@@ -106,7 +106,7 @@ pub(crate) async fn reschedule_jobs(call: Call) -> Result<Response, ApiError> {
 /// `cancel`.
 #[utoipa::path(
     post, path = "/v1/jobs/purge", tag = "bulk", operation_id = "purge_jobs",
-    request_body = BulkPurgeRequest,
+    request_body = BulkRequest,
     responses(
         (status = 202, description = "Started", body = BulkResponse, headers(("Location" = String, description = "Its progress"))),
         (status = 200, description = "The result of a dry run", body = DryRunResponse),
@@ -150,8 +150,9 @@ pub(crate) async fn revive_dead(
     TopicPath(topic): TopicPath,
     MaybeJson(json): MaybeJson,
 ) -> Result<Response, ApiError> {
-    let RedriveAsk { reason, after, before, rate } = RedriveAsk::parse(&json)?;
-    let target = BulkTarget::Dead(DeadFilter { topic, reason, after, before });
+    let ReviveRequest { reason, died_after, died_before, rate } = ReviveRequest::parse(&json)?;
+    let filter = DeadFilter { topic, reason, after: died_after, before: died_before };
+    let target = BulkTarget::Dead(filter);
     Ok(accepted(&start(&api, &caller, &target, rate).await?))
 }
 

@@ -8,16 +8,14 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use ringback_core::contract::{AcceptClock, AcceptLoss, Check, Loss, Repair};
-use ringback_wire::{CheckResponse, ClockResponse, JobLoss, parse_accept_loss};
+use ringback_wire::{AcceptLossRequest, CheckResponse, ClockResponse, JobLoss};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, NoBody, Upload};
-use crate::schema::{
-    AcceptClockProblems, AcceptLossRequest, CreateProblems, EmptyRequest, NoBodyProblems, StoreProblems,
-};
+use crate::schema::{AcceptClockProblems, CreateProblems, EmptyRequest, NoBodyProblems, StoreProblems};
 use crate::state::{Api, ApiState};
 
 /// Check the store
@@ -66,7 +64,7 @@ pub(crate) async fn accept_loss(
     State(api): ApiState,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
 ) -> Audited<JobLoss> {
-    let run_id = parse_accept_loss(&bytes)?;
+    let AcceptLossRequest { run_id } = AcceptLossRequest::parse(&bytes)?;
     match deadline.bound(api.store.accept_loss(&run_id)).await?? {
         AcceptLoss::Accepted(loss) => {
             let answer = JobLoss::from(loss);

@@ -6,14 +6,14 @@ use http::StatusCode;
 use ringback_core::contract::MoveResult;
 use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
-use ringback_wire::{JobResponse, delay_note};
+use ringback_wire::{JobResponse, RescheduleRequest, delay_note};
 use serde_json::json;
 
 use super::jobs::unknown;
 use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, Unavailable};
 use crate::extract::{JobPath, JsonBody, NoBody, Upload};
-use crate::schema::{ChangeProblems, EmptyRequest, JobActionProblems, JobParams, RescheduleRequest};
+use crate::schema::{ChangeProblems, EmptyRequest, JobActionProblems, JobParams};
 use crate::state::ApiState;
 
 /// Reschedule a job

@@ -3,15 +3,15 @@
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use ringback_core::access::MAX_QUOTAS;
-use ringback_wire::{QuotaResponse, QuotasResponse, parse_quota};
+use ringback_core::access::{MAX_QUOTAS, Quota};
+use ringback_wire::{QuotaRequest, QuotaResponse, QuotasResponse};
 
 use super::policy_change::{entry_applied, wait_until_applied};
 use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, QuotaPath, Upload, unknown_quota};
 use crate::limits::Deadline;
-use crate::schema::{CreateProblems, QuotaParams, QuotaProblems, QuotaRequest, StoreProblems};
+use crate::schema::{CreateProblems, QuotaParams, QuotaProblems, StoreProblems};
 use crate::state::ApiState;
 
 /// What a quota does at an API without a root key.
@@ -50,7 +50,7 @@ pub(crate) async fn put_quota(
     QuotaPath(of): QuotaPath,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
 ) -> Result<(StatusCode, Change, Json<QuotaResponse>), ApiError> {
-    let quota = parse_quota(&bytes)?;
+    let quota = Quota::from(QuotaRequest::parse(&bytes)?);
     let known = api.policies.quotas()?;
     if known.len() >= MAX_QUOTAS && !known.contains_key(&of) {
         let detail =

@@ -12,8 +12,8 @@ use ringback_core::job::Topic;
 use ringback_core::limits::{MAX_BATCH, MAX_RENEWED};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_wire::{
-    BuryAsk, Problem, ReceiptResponse, ReceiptResult, ReceiptsResponse, RenewResponse, RetryAsk,
-    parse_finish, parse_finish_all, parse_release, parse_renew,
+    BuryRequest, EmptyRequest, FinishAllRequest, Problem, ReceiptResponse, ReceiptResult, ReceiptsResponse,
+    ReleaseRequest, RenewRequest, RenewResponse, RetryRequest,
 };
 use tokio::time::timeout;
 
@@ -21,10 +21,7 @@ use crate::access::Authenticated;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, ReceiptPath, check_topics_of, parse_receipt, unknown_receipt};
 use crate::limits::Deadline;
-use crate::schema::{
-    BodyProblems, BuryRequest, ChangeProblems, EmptyRequest, FinishAllRequest, ReceiptParams, ReleaseRequest,
-    RenewRequest, RetryRequest,
-};
+use crate::schema::{BodyProblems, ChangeProblems, ReceiptParams};
 use crate::state::{Api, ApiState};
 
 /// Finish a job
@@ -41,7 +38,7 @@ pub(crate) async fn finish(
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReceiptResponse> {
-    parse_finish(&json)?;
+    EmptyRequest::parse(&json)?;
     settle(&api, receipt, Outcome::Complete, None).await
 }
 
@@ -60,7 +57,7 @@ pub(crate) async fn retry(
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReceiptResponse> {
-    let RetryAsk { delay, error } = RetryAsk::parse(&json)?;
+    let RetryRequest { delay, error } = RetryRequest::parse(&json)?;
     let lease = Deadline::from_now().bound(api.store.lease_info(&receipt)).await??;
     let by_delay = |error| {
         let after = delay.unwrap_or_default();
@@ -89,7 +86,7 @@ pub(crate) async fn bury(
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReceiptResponse> {
-    let BuryAsk { reason, error } = BuryAsk::parse(&json)?;
+    let BuryRequest { reason, error } = BuryRequest::parse(&json)?;
     let outcome = Outcome::Bury { reason: Reason::Custom(reason), last: LastAttempt::by_consumer(error) };
     settle(&api, receipt, outcome, None).await
 }
@@ -108,7 +105,7 @@ pub(crate) async fn release(
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReceiptResponse> {
-    let after = parse_release(&json)?;
+    let ReleaseRequest { delay: after } = ReleaseRequest::parse(&json)?;
     let outcome = Outcome::Release { after };
     if after.is_zero() {
         // It is judged when it is met.
@@ -136,7 +133,7 @@ pub(crate) async fn renew(
     ReceiptPath(receipt): ReceiptPath,
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<RenewResponse> {
-    let ttr = parse_renew(&json)?;
+    let RenewRequest { ttr } = RenewRequest::parse(&json)?;
     match Deadline::from_now().bound(api.store.renew_receipt(&receipt, ttr, MAX_RENEWED)).await?? {
         Some(deadline) => {
             Ok(Json(RenewResponse { receipt: receipt.to_string(), deadline: deadline.to_string() }))
@@ -158,7 +155,7 @@ pub(crate) async fn finish_all(
     Authenticated(caller): Authenticated,
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReceiptsResponse> {
-    let receipts = parse_finish_all(&json)?;
+    let FinishAllRequest { receipts } = FinishAllRequest::parse(&json)?;
     let mut results: Vec<ReceiptResult> = vec![unknown_receipt().into(); receipts.len()];
     let mut shards: BTreeMap<_, Vec<(usize, Receipt)>> = BTreeMap::new();
     for (number, text) in receipts.iter().enumerate() {

@@ -5,14 +5,14 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use ringback_service::http_server::Peer;
-use ringback_wire::{ReserveAsk, ReserveResponse, ReservedJob};
+use ringback_wire::{ReserveRequest, ReserveResponse, ReservedJob};
 use tokio::time::{Instant, timeout_at};
 
 use crate::access::Authenticated;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, TopicPath};
 use crate::limits::permit_to_wait;
-use crate::schema::{BodyProblems, ReserveRequest, TopicParams};
+use crate::schema::{BodyProblems, TopicParams};
 use crate::state::ApiState;
 
 /// How long a consumer that does not wait for jobs may wait for its turn to look for them.
@@ -39,7 +39,7 @@ pub(crate) async fn reserve(
     TopicPath(topic): TopicPath,
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReserveResponse> {
-    let ask = ReserveAsk::parse(&json)?;
+    let ask = ReserveRequest::parse(&json)?;
     // It may wait for long.
     drop(json);
     let _permit = if ask.wait.is_zero() { None } else { permit_to_wait(&api.consumers, &caller)? };

@@ -13,7 +13,7 @@ use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_SECRETS, Policy, SecretId, StoredSecret};
 use ringback_secrets::SigningSecret;
 use ringback_wire::{
-    AuditLogTarget, CreatedSecret, FieldError, Problem, SecretsResponse, parse_new_secret, with_secrets,
+    AuditLogTarget, CreatedSecret, FieldError, NewSecretRequest, Problem, SecretsResponse, with_secrets,
 };
 
 use super::policy_change::{applied, check_share_of_policies};
@@ -22,9 +22,7 @@ use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, SecretPath, TopicPath, unknown_secret};
 use crate::limits::Deadline;
-use crate::schema::{
-    CreateProblems, DeleteSecretProblems, NewSecretRequest, QueryProblems, SecretParams, TopicParams,
-};
+use crate::schema::{CreateProblems, DeleteSecretProblems, QueryProblems, SecretParams, TopicParams};
 use crate::state::{Api, ApiState};
 
 /// Add a secret
@@ -48,7 +46,7 @@ pub(crate) async fn add_secret(
     TopicPath(topic): TopicPath,
     MaybeJson(json): MaybeJson,
 ) -> Result<Response, ApiError> {
-    let asked = parse_new_secret(&json)?;
+    let asked = NewSecretRequest::parse(&json)?;
     check_share_of_policies(&api, &caller, &topic)?;
     let secret = match asked.secret {
         Some(text) => SigningSecret::parse(&text).ok_or_else(not_a_secret)?,

@@ -21,7 +21,7 @@ const MAX_FIELDS: usize = 64;
 const MAX_FIELD: usize = 64 * 1024;
 
 /// The fields of one JSON object, in the order written.
-pub(crate) struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+pub struct Fields<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -54,7 +54,7 @@ pub(crate) struct Name<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 /// The mistakes found so far.
 #[derive(Default)]
-pub(crate) struct Mistakes(Vec<FieldError>);
+pub struct Mistakes(Vec<FieldError>);
 
 impl Mistakes {
     pub(crate) fn add(

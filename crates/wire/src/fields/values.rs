@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringback_core::duration::{DurationError, parse_duration};
 use ringback_core::job::{
-    Callback, Headers, MASK, MAX_AHEAD, MAX_HEADERS, MAX_TIMEOUT, MAX_TTR, MIN_TIMEOUT, MIN_TTR, Refused,
+    Callback, Headers, MASK, MAX_HEADERS, MAX_TIMEOUT, MAX_TTR, MIN_TIMEOUT, MIN_TTR, Refused,
 };
 use ringback_core::limits::{MAX_ERROR, MAX_REASON};
 use serde_json::value::RawValue;
@@ -61,12 +61,6 @@ pub(crate) fn duration_within(
         }
     }
     None
-}
-
-/// The field `delay` of a retry or release.
-pub(crate) fn delay(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
-    let range = Duration::ZERO..=MAX_AHEAD;
-    duration_within(fields, "delay", "is not a delay", range, "at most 10 years", mistakes)
 }
 
 /// The field `ttr`: how long a consumer may keep a job.

@@ -13,9 +13,9 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::{SECRETS, parse_policy};
-use crate::fields::object::{Fields, Mistakes, open, read, read_or_empty};
-use crate::fields::values::{MAX_KEEP, duration_within};
-use crate::problem::Problem;
+use crate::declare::request;
+use crate::fields::object::{Fields, Mistakes, open, read};
+use crate::schema::{SecretRetention, SigningSecretText};
 
 /// How long the former secrets go on signing, unless the caller says so.
 const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
@@ -115,42 +115,16 @@ pub fn with_secrets(policy: &Policy, secrets: &[StoredSecret]) -> Policy {
     parse_policy(json.as_bytes()).expect("a policy stays valid with the secrets of another")
 }
 
-/// A request to add a secret.
-#[derive(Debug, PartialEq, Eq)]
-pub struct NewSecret {
-    /// The secret as text; `None` to make one.
-    pub secret: Option<String>,
-    /// How long the former secrets go on signing.
-    pub keep: Duration,
-}
-
-/// Parses a request to add a secret. Whether the text is a secret is up to the caller.
-///
-/// # Errors
-/// A 400 problem if it is not JSON object, or 422 with all wrong fields, which does not show the secret.
-pub fn parse_new_secret(json: &[u8]) -> Result<NewSecret, Problem> {
-    read_or_empty(json, &["secret", "keep"], |fields, mistakes| {
-        let secret = fields.get("secret").and_then(|raw| {
-            let text = read::<String>(raw);
-            if text.is_none() {
-                mistakes.add(
-                    "secret",
-                    "it is not a string",
-                    "whsec_ and the base64 of 24 to 64 random bytes",
-                );
-            }
-            text
-        });
-        let keep = duration_within(
-            fields,
-            "keep",
-            "is not how long",
-            Duration::ZERO..=MAX_KEEP,
-            "0s to 30d",
-            mistakes,
-        );
-        NewSecret { secret, keep: keep.unwrap_or(KEEP) }
-    })
+request! {
+    /// A secret to add.
+    #[example {"keep": "24h"}]
+    pub struct NewSecretRequest(open_or_empty) {
+        /// The secret. If it is left out, one of 32 random bytes is made.
+        secret: SigningSecretText;
+        /// How long the former secrets of the topic go on signing beside the new one; 24 h by default. 0 ends them at
+        /// once.
+        keep: SecretRetention, or KEEP;
+    }
 }
 
 /// A secret that was added. It is shown only here.
@@ -281,11 +255,11 @@ mod tests {
 
     #[test]
     fn a_request_says_which_secret_and_for_how_long_the_former_ones_stay() {
-        let parse = |json: &str| parse_new_secret(json.as_bytes());
+        let parse = |json: &str| NewSecretRequest::parse(json.as_bytes());
         let day = Duration::from_secs(86_400);
-        assert_eq!(parse("").unwrap(), NewSecret { secret: None, keep: day });
+        assert_eq!(parse("").unwrap(), NewSecretRequest { secret: None, keep: day });
         let given = parse(r#"{"secret":"whsec_a","keep":"0s"}"#).unwrap();
-        assert_eq!(given, NewSecret { secret: Some("whsec_a".to_owned()), keep: Duration::ZERO });
+        assert_eq!(given, NewSecretRequest { secret: Some("whsec_a".to_owned()), keep: Duration::ZERO });
         for (json, field) in [
             (r#"{"secret":5}"#, "secret"),
             (r#"{"keep":"31d"}"#, "keep"),

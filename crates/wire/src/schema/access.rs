@@ -1,4 +1,4 @@
-//! OpenAPI schemas of requests about access: keys of callers and quotas of tenants, and the credentials of callbacks.
+//! OpenAPI schemas of requests about access: keys of callers, and the credentials of callbacks.
 
 use std::collections::HashSet;
 
@@ -9,29 +9,6 @@ use utoipa::ToSchema;
 use super::values::{
     BearerToken, HostName, Network, Origin, Password, SealedCredential, TenantName, Time, TopicName, UserName,
 };
-
-/// What a tenant may use. Without a limit it may use any number, whatever the quota of `*` says.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"jobs_per_second": 200, "jobs": 1_000_000}))]
-#[serde(deny_unknown_fields)]
-pub struct QuotaRequest {
-    /// How many jobs it may submit a second. If it is left out, any number.
-    #[schema(minimum = 1, maximum = 1_000_000)]
-    jobs_per_second: Option<u32>,
-    /// How many jobs it may have that are delayed, ready, reserved or dead. If it is left out, any number.
-    #[schema(minimum = 1, maximum = 1_000_000_000)]
-    jobs: Option<u64>,
-    /// How many topics of it may have jobs or be paused in a shard of the store. If it is left out, half of what the
-    /// others leave, which is the most in any case.
-    #[schema(minimum = 1, maximum = 10_000)]
-    topics: Option<u32>,
-    /// For how many pairs of a topic and an origin it may have jobs in a shard, likewise.
-    #[schema(minimum = 1, maximum = 100_000)]
-    lanes: Option<u32>,
-    /// How many bytes the body of a job may have. If it is left out, as many as any body may have.
-    #[schema(minimum = 1, maximum = 262_144)]
-    body_bytes: Option<u32>,
-}
 
 /// What proves to receivers who calls: at least one of `bearer`, `basic`, `certificate` with `key`, and `ca`. At most
 /// 16 KiB in all. With `certificate` or `ca`, all origins are of https.

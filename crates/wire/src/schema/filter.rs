@@ -1,12 +1,10 @@
-//! OpenAPI schemas of the filter of jobs and of bulk operations.
+//! The OpenAPI schema of the filter of jobs.
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::requests::PendingState;
-use super::values::{
-    DeadReason, Delay, DueTime, ErrorPart, HostAndPort, IdPrefix, TagText, Time, TopicName, ZoneName,
-};
+use super::values::{DeadReason, ErrorPart, HostAndPort, IdPrefix, TagText, Time, TopicName};
 
 /// A filter of jobs, in a query or in the body of a bulk operation. Each field that is there must fit.
 #[derive(Deserialize, Serialize, IntoParams, ToSchema)]
@@ -44,90 +42,4 @@ pub struct FilterFields {
     failed_before: Option<Time>,
     /// Only jobs whose id begins with this.
     id_prefix: Option<IdPrefix>,
-}
-
-/// Which jobs to cancel, and how fast.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"filter": {"tag": "customer:42"}, "dry_run": true}))]
-#[serde(deny_unknown_fields)]
-pub struct BulkCancelRequest {
-    /// Which jobs. One field at least, unless `all` is true.
-    filter: Option<FilterFields>,
-    /// Whether to change all jobs; only without a filter.
-    all: Option<bool>,
-    /// The number of jobs per second; 100,000 by default.
-    #[schema(minimum = 1, maximum = 100_000)]
-    rate: Option<u32>,
-    /// Whether to count the jobs and to change nothing.
-    dry_run: Option<bool>,
-}
-
-/// Which delayed jobs to run now, and how fast.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"filter": {"host": "merchant.example", "due_before": "2026-11-20T09:30:00Z"}, "rate": 50}))]
-#[serde(deny_unknown_fields)]
-pub struct BulkRunRequest {
-    /// Which jobs. One field at least, unless `all` is true.
-    filter: Option<FilterFields>,
-    /// Whether to change all jobs; only without a filter.
-    all: Option<bool>,
-    /// The number of jobs per second; 100 by default.
-    #[schema(minimum = 1, maximum = 100_000)]
-    rate: Option<u32>,
-    /// Whether to count the jobs and to change nothing.
-    dry_run: Option<bool>,
-}
-
-/// Which dead jobs to revive, and how fast.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"filter": {"host": "merchant.example", "status": 503}, "rate": 50}))]
-#[serde(deny_unknown_fields)]
-pub struct BulkReviveRequest {
-    /// Which jobs. One field at least, unless `all` is true.
-    filter: Option<FilterFields>,
-    /// Whether to change all jobs; only without a filter.
-    all: Option<bool>,
-    /// The number of jobs per second; 100 by default.
-    #[schema(minimum = 1, maximum = 100_000)]
-    rate: Option<u32>,
-    /// Whether to count the jobs and to change nothing.
-    dry_run: Option<bool>,
-}
-
-/// Which dead jobs to remove, and how fast.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"filter": {"reason": "gone"}}))]
-#[serde(deny_unknown_fields)]
-pub struct BulkPurgeRequest {
-    /// Which jobs. One field at least, unless `all` is true.
-    filter: Option<FilterFields>,
-    /// Whether to change all jobs; only without a filter.
-    all: Option<bool>,
-    /// The number of jobs per second; 100,000 by default.
-    #[schema(minimum = 1, maximum = 100_000)]
-    rate: Option<u32>,
-    /// Whether to count the jobs and to change nothing.
-    dry_run: Option<bool>,
-}
-
-/// Which jobs to reschedule, how fast, and until when: exactly one of `delay` and `at`.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"filter": {"topic": "pay.notify", "due_before": "2026-11-20T09:30:00Z"}, "delay": "1h"}))]
-#[serde(deny_unknown_fields)]
-pub struct BulkRescheduleRequest {
-    /// Which jobs. One field at least, unless `all` is true.
-    filter: Option<FilterFields>,
-    /// Whether to change all jobs; only without a filter.
-    all: Option<bool>,
-    /// The number of jobs per second; 100,000 by default.
-    #[schema(minimum = 1, maximum = 100_000)]
-    rate: Option<u32>,
-    /// Whether to count the jobs and to change nothing.
-    dry_run: Option<bool>,
-    /// How long after its change a job is due; 0 means at once.
-    delay: Option<Delay>,
-    /// A time at most 10 years ahead, as in a submit. A time in the past means at once.
-    at: Option<DueTime>,
-    /// The time zone of `at`, as in a submit. Only together with `at`.
-    time_zone: Option<ZoneName>,
 }

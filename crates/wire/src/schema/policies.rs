@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::callback::{FinalStatus, RetryPolicy};
 use super::values::{
     CallbackUrl, CredentialNameText, ExpectedBody, Headers, HeadersPatch, Origin, SealedHeaders, SealedValue,
-    SecretIdText, SecretRetention, SigningSecretText, Time, Timeout, Ttr,
+    SecretIdText, Time, Timeout, Ttr,
 };
 
 /// Defaults for the jobs of a topic that do not set these fields themselves. All are optional.
@@ -136,17 +136,6 @@ pub struct SealedSecret {
     created_at: Time,
     /// When it stops signing.
     until: Option<Time>,
-}
-
-/// A secret to add.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"keep": "24h"}))]
-#[serde(deny_unknown_fields)]
-pub struct NewSecretRequest {
-    /// The secret. If it is left out, one of 32 random bytes is made.
-    secret: Option<SigningSecretText>,
-    /// How long the former secrets of the topic go on signing beside the new one; 24 h by default. 0 ends them at once.
-    keep: Option<SecretRetention>,
 }
 
 /// Which attempts are logged: failed ones and the success of a job that needed more than one attempt, all,

@@ -11,8 +11,8 @@ use utoipa::{PartialSchema, ToSchema};
 use super::callback::{Expiry, RetryPolicy};
 use super::values::{
     Base64, CallbackUrl, ContentHashText, Context, DeadReason, Delay, DueTime, ErrorMessage, Headers,
-    JobIdText, MaxDelay, MediaType, ReserveWait, RunId, TagText, TenantName, Time, Timeout, TopicName,
-    TraceParent, Ttr, ZoneName,
+    JobIdText, MaxDelay, MediaType, TagText, TenantName, Time, Timeout, TopicName, TraceParent, Ttr,
+    ZoneName,
 };
 
 /// A job: its content, its due time, and its callback URL unless it is a pull job.
@@ -93,19 +93,6 @@ pub enum IfExists {
     Refuse,
     Replace,
     Postpone,
-}
-
-/// The new due time of a delayed job: exactly one of `delay` and `at`.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"delay": "10m"}))]
-#[serde(deny_unknown_fields)]
-pub struct RescheduleRequest {
-    /// How long after this call; 0 means now.
-    delay: Option<Delay>,
-    /// A time at most 10 years ahead, as in a submit. A time in the past means now.
-    at: Option<DueTime>,
-    /// The time zone of `at`, as in a submit. Only together with `at`.
-    time_zone: Option<ZoneName>,
 }
 
 /// The jobs of a batch. Each is accepted or refused by itself, with the status that it would have alone.
@@ -197,99 +184,3 @@ impl ToSchema for ImportLine {
         HistoryFields::schemas(schemas);
     }
 }
-
-/// Which dead jobs to revive, and how fast.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"reason": "exhausted", "died_before": "2026-11-20T09:30:00Z", "rate": 200}))]
-#[serde(deny_unknown_fields)]
-pub struct ReviveRequest {
-    /// Only jobs with this reason.
-    reason: Option<DeadReason>,
-    /// Only jobs that died at this time or later.
-    died_after: Option<Time>,
-    /// Only jobs that died before this time.
-    died_before: Option<Time>,
-    /// The number of jobs per second; 100 by default.
-    #[schema(minimum = 1, maximum = 100_000)]
-    rate: Option<u32>,
-}
-
-/// How many jobs to reserve, and for how long.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"max": 10, "ttr": "30s", "wait": "20s"}))]
-#[serde(deny_unknown_fields)]
-pub struct ReserveRequest {
-    /// The most jobs to reserve; 1 by default.
-    #[schema(minimum = 1, maximum = 100)]
-    max: Option<u32>,
-    /// The lease. By default the job's own `ttr`, else that of the topic's policy, else 30 s.
-    ttr: Option<Ttr>,
-    /// How long to wait if there are no jobs. By default not at all.
-    wait: Option<ReserveWait>,
-}
-
-/// Why the attempt failed.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"delay": "30s", "error": "no such account"}))]
-#[serde(deny_unknown_fields)]
-pub struct RetryRequest {
-    /// How long to wait before the next attempt. By default the delay of the job's retry policy; if it
-    /// allows no further attempt, the job is dead.
-    delay: Option<Delay>,
-    /// The error message.
-    error: Option<ErrorMessage>,
-}
-
-/// Why the job is buried.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"reason": "unpayable", "error": "no such account"}))]
-#[serde(deny_unknown_fields)]
-pub struct BuryRequest {
-    /// A short reason; by default `buried`.
-    reason: Option<DeadReason>,
-    /// The error message.
-    error: Option<ErrorMessage>,
-}
-
-/// When the job is ready again.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"delay": "30s"}))]
-#[serde(deny_unknown_fields)]
-pub struct ReleaseRequest {
-    /// How long it waits. By default it is ready at once.
-    delay: Option<Delay>,
-}
-
-/// How long the consumer keeps the job.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"ttr": "5m"}))]
-#[serde(deny_unknown_fields)]
-pub struct RenewRequest {
-    /// The new lease, counted from this call; 30 s by default.
-    ttr: Option<Ttr>,
-}
-
-/// The jobs that are done.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"receipts": ["AAEHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-"]}))]
-#[serde(deny_unknown_fields)]
-pub struct FinishAllRequest {
-    /// Their receipts. The result of any other text is 404.
-    #[schema(min_items = 1, max_items = 1000)]
-    receipts: Vec<String>,
-}
-
-/// The loss to accept.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({"run_id": "8b1f0e6f2d6c4a5e9d3c7b1a0f9e8d7c6b5a4f3e"}))]
-#[serde(deny_unknown_fields)]
-pub struct AcceptLossRequest {
-    /// The loss, as the check shows it.
-    run_id: RunId,
-}
-
-/// A body without fields, which may be left out.
-#[derive(Deserialize, Serialize, ToSchema)]
-#[schema(example = json!({}))]
-#[serde(deny_unknown_fields)]
-pub struct EmptyRequest {}

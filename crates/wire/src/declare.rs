@@ -1,0 +1,168 @@
+//! The macro `request`, which declares a request once: its fields, each with its kind and what it means. From the
+//! declaration come the struct of the parsed fields, the parser that finds all wrong fields, and the OpenAPI schema.
+
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{
+    AdditionalProperties, ObjectBuilder, OneOfBuilder, Ref, Schema, SchemaType, Type,
+};
+
+use super::fields::object::{Fields, Mistakes};
+
+/// Named schemas that others refer to.
+pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
+
+/// What a field can be: how it is parsed, and how the OpenAPI document describes it.
+pub trait Kind {
+    /// The parsed value.
+    type Value;
+
+    /// The field, if it is there and right. `allowed` is said of a wrong one where the kind says nothing more exact.
+    fn read(fields: &Fields<'_>, name: &str, allowed: &str, mistakes: &mut Mistakes) -> Option<Self::Value>;
+
+    /// Its schema, or a reference to it.
+    fn schema() -> RefOr<Schema>;
+
+    /// Adds the schemas that it refers to.
+    fn collect(_: &mut Schemas) {}
+}
+
+/// Declares a request. After a kind, `or` names a default and `required` makes a missing field a mistake; a text in
+/// brackets says what is allowed. The word after the name opens the JSON: `open`, or `open_or_empty` where the body may
+/// be left out.
+macro_rules! request {
+    (
+        $(#[doc = $about:literal])+
+        #[example $example:tt]
+        $(#[derive($derive:ident)])?
+        pub struct $name:ident($open:ident) {
+            $($(#[doc = $doc:literal])+ $field:ident: $kind:ty $([$allowed:expr])? $(, $how:ident $($default:expr)?)?;)*
+        }
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug, PartialEq)]
+        $(#[derive($derive)])?
+        pub struct $name {
+            $($(#[doc = $doc])+ pub $field: $crate::declare::request!(@type $kind $(, $how)?),)*
+        }
+
+        impl $name {
+            /// Reads all fields. The request is right only if no mistakes were added.
+            pub(crate) fn read(
+                fields: &$crate::fields::object::Fields<'_>,
+                mistakes: &mut $crate::fields::object::Mistakes,
+            ) -> Self {
+                fields.check_names("", &[$(stringify!($field)),*], mistakes);
+                $(
+                    let allowed = [$($allowed as &str,)? ""][0];
+                    let $field = <$kind as $crate::declare::Kind>::read(fields, stringify!($field), allowed, mistakes);
+                    $($crate::declare::request!(@missing $how, fields, $field, allowed, mistakes);)?
+                )*
+                Self { $($field: $crate::declare::request!(@value $field $(, $how $($default)?)?),)* }
+            }
+
+            /// Parses a body.
+            ///
+            /// # Errors
+            /// A 400 problem if it is not a JSON object in UTF-8, 422 with all wrong fields.
+            pub fn parse(json: &[u8]) -> Result<Self, $crate::Problem> {
+                let mut mistakes = $crate::fields::object::Mistakes::default();
+                let request = Self::read(&$crate::fields::object::$open(json)?, &mut mistakes);
+                mistakes.or(request)
+            }
+        }
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                let fields = vec![$($crate::declare::Field {
+                    name: stringify!($field),
+                    about: concat!($($doc),+),
+                    schema: <$kind as $crate::declare::Kind>::schema(),
+                    is_required: [$(stringify!($how),)? ""][0] == "required",
+                }),*];
+                $crate::declare::object(concat!($($about),+), serde_json::json!($example), fields)
+            }
+        }
+
+        impl utoipa::ToSchema for $name {
+            fn schemas(schemas: &mut $crate::declare::Schemas) {
+                let collect: &[fn(&mut $crate::declare::Schemas)] =
+                    &[$(<$kind as $crate::declare::Kind>::collect),*];
+                collect.iter().for_each(|collect| collect(schemas));
+            }
+        }
+    };
+    (@type $kind:ty) => { Option<<$kind as $crate::declare::Kind>::Value> };
+    (@type $kind:ty, $how:ident) => { <$kind as $crate::declare::Kind>::Value };
+    (@value $field:ident) => { $field };
+    (@value $field:ident, or $default:expr) => { $field.unwrap_or($default) };
+    (@value $field:ident, required) => { $field.unwrap_or_default() };
+    (@missing or, $fields:ident, $field:ident, $allowed:ident, $mistakes:ident) => {};
+    (@missing required, $fields:ident, $field:ident, $allowed:ident, $mistakes:ident) => {
+        if $fields.get(stringify!($field)).is_none() {
+            $mistakes.add(stringify!($field), "missing", $allowed);
+        }
+    };
+}
+pub(crate) use request;
+
+/// A field of a declared request.
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) schema: RefOr<Schema>,
+    pub(crate) is_required: bool,
+}
+
+/// The schema of an object that has these fields and no others. A field that is not required may be null.
+pub(crate) fn object(about: &str, example: Value, fields: Vec<Field>) -> RefOr<Schema> {
+    let object = ObjectBuilder::new()
+        .description(Some(about.trim()))
+        .examples([example])
+        .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)));
+    let with = |object: ObjectBuilder, Field { name, about, schema, is_required }: Field| {
+        let object = object.property(name, described(schema, about.trim(), !is_required));
+        if is_required { object.required(name) } else { object }
+    };
+    fields.into_iter().fold(object, with).into()
+}
+
+/// A schema with the description of the field that has it.
+fn described(schema: RefOr<Schema>, about: &str, may_be_null: bool) -> RefOr<Schema> {
+    let with_null = |one: &SchemaType| match one {
+        SchemaType::Type(one) if may_be_null => SchemaType::from_iter([one.clone(), Type::Null]),
+        other => other.clone(),
+    };
+    match schema {
+        RefOr::T(Schema::Object(mut object)) => {
+            object.schema_type = with_null(&object.schema_type);
+            object.description = Some(about.to_owned());
+            Schema::Object(object).into()
+        }
+        RefOr::T(Schema::Array(mut array)) => {
+            array.schema_type = with_null(&array.schema_type);
+            array.description = Some(about.to_owned());
+            Schema::Array(array).into()
+        }
+        RefOr::Ref(mut reference) if !may_be_null => {
+            reference.description = about.to_owned();
+            reference.into()
+        }
+        other => {
+            let null = ObjectBuilder::new().schema_type(Type::Null);
+            OneOfBuilder::new().item(other).item(null).description(Some(about)).into()
+        }
+    }
+}
+
+/// A reference to a named schema.
+pub(crate) fn reference<T: ToSchema>() -> RefOr<Schema> {
+    Ref::from_schema_name(T::name()).into()
+}
+
+/// Adds a named schema, and those that it refers to.
+pub(crate) fn collect<T: ToSchema>(schemas: &mut Schemas) {
+    T::schemas(schemas);
+    schemas.push((T::name().into_owned(), T::schema()));
+}

@@ -1,0 +1,130 @@
+//! The kinds of fields of declared requests: whole numbers, flags, durations, times, texts.
+
+use std::marker::PhantomData;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use ringback_core::clock::Timestamp;
+use ringback_core::job::{MAX_AHEAD, MAX_TTR, MIN_TTR};
+use serde::de::DeserializeOwned;
+use utoipa::ToSchema;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+
+use super::declare::{Kind, Schemas, collect, reference};
+use super::fields::due::time;
+use super::fields::object::{Fields, Mistakes, read};
+use super::fields::values::{MAX_KEEP, MAX_WAIT, duration_within, error, parsed, reason};
+use super::schema::{
+    DeadReason, Delay, ErrorMessage, ReserveWait, RunId, SecretRetention, SigningSecretText, Time, Ttr,
+};
+
+/// A whole number within a range.
+pub struct Whole<T, const LEAST: u64, const MOST: u64>(PhantomData<T>);
+
+impl<T: Copy + DeserializeOwned + TryInto<u64>, const LEAST: u64, const MOST: u64> Kind
+    for Whole<T, LEAST, MOST>
+{
+    type Value = T;
+
+    fn read(fields: &Fields<'_>, name: &str, allowed: &str, mistakes: &mut Mistakes) -> Option<T> {
+        let is_inside =
+            |number: &T| (*number).try_into().is_ok_and(|number| (LEAST..=MOST).contains(&number));
+        parsed(fields, name, allowed, mistakes, |raw| read::<T>(raw).filter(is_inside))
+    }
+
+    fn schema() -> RefOr<Schema> {
+        let number = ObjectBuilder::new().schema_type(Type::Integer);
+        number.minimum(Some(LEAST)).maximum(Some(MOST)).into()
+    }
+}
+
+/// True or false.
+pub struct Flag;
+
+impl Kind for Flag {
+    type Value = bool;
+
+    fn read(fields: &Fields<'_>, name: &str, _: &str, mistakes: &mut Mistakes) -> Option<bool> {
+        parsed(fields, name, "true or false", mistakes, read)
+    }
+
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(Type::Boolean).into()
+    }
+}
+
+/// A field that is read together with others.
+pub struct Given<T>(PhantomData<T>);
+
+impl<T: ToSchema> Kind for Given<T> {
+    type Value = ();
+
+    fn read(fields: &Fields<'_>, name: &str, _: &str, _: &mut Mistakes) -> Option<()> {
+        fields.get(name).map(|_| ())
+    }
+
+    fn schema() -> RefOr<Schema> {
+        reference::<T>()
+    }
+
+    fn collect(schemas: &mut Schemas) {
+        collect::<T>(schemas);
+    }
+}
+
+/// Makes kinds of named values, each with its type and how it is read.
+macro_rules! kinds {
+    ($($name:ident: $value:ty = $read:expr;)+) => {$(
+        impl Kind for $name {
+            type Value = $value;
+
+            fn read(fields: &Fields<'_>, name: &str, allowed: &str, mistakes: &mut Mistakes) -> Option<$value> {
+                $read(fields, name, allowed, mistakes)
+            }
+
+            fn schema() -> RefOr<Schema> {
+                reference::<Self>()
+            }
+
+            fn collect(schemas: &mut Schemas) {
+                collect::<Self>(schemas);
+            }
+        }
+    )+};
+}
+
+kinds! {
+    Ttr: Duration = within("is not a time to run", MIN_TTR..=MAX_TTR, "100 ms to 12 h");
+    Delay: Duration = within("is not a delay", Duration::ZERO..=MAX_AHEAD, "at most 10 years");
+    ReserveWait: Duration = within("is not a wait", Duration::ZERO..=MAX_WAIT, "0 to 60 s");
+    SecretRetention: Duration = within("is not how long", Duration::ZERO..=MAX_KEEP, "0s to 30d");
+    Time: Timestamp = |fields, name, _, mistakes| time(fields, name, mistakes);
+    ErrorMessage: String = |fields, _, _, mistakes| error(fields, mistakes);
+    RunId: String = |fields, name, allowed, mistakes| {
+        parsed(fields, name, allowed, mistakes, |raw| read::<String>(raw).filter(|text| is_run_id(text)))
+    };
+    SigningSecretText: String = |fields: &Fields<'_>, name, _, mistakes: &mut Mistakes| {
+        // The value is not shown: it may be a secret.
+        let text = read::<String>(fields.get(name)?);
+        if text.is_none() {
+            mistakes.add(name, "it is not a string", "whsec_ and the base64 of 24 to 64 random bytes");
+        }
+        text
+    };
+    DeadReason: String = |fields, _, allowed, mistakes| reason(fields, allowed, mistakes);
+}
+
+/// Reads a duration.
+fn within(
+    wrong: &'static str,
+    range: RangeInclusive<Duration>,
+    allowed: &'static str,
+) -> impl FnOnce(&Fields<'_>, &str, &str, &mut Mistakes) -> Option<Duration> {
+    move |fields, name, _, mistakes| duration_within(fields, name, wrong, range, allowed, mistakes)
+}
+
+fn is_run_id(text: &str) -> bool {
+    let is_hex = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
+    (1..=64).contains(&text.len()) && text.bytes().all(is_hex)
+}
