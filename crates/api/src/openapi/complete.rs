@@ -82,7 +82,7 @@ fn refusals(described: &mut Value, operation: &Operation) {
     };
     let tenant = json!({
         "name": TENANT_HEADER, "in": "header", "required": false,
-        "schema": {"type": "string", "maxLength": 32},
+        "schema": {"type": "string"},
         "description": format!(
             "With the root key: the tenant whose topics and jobs the call is about, or `{TENANT_HEADER_NONE}` for those of no tenant{or_all}"
         ),
