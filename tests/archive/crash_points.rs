@@ -1,5 +1,5 @@
-//! An archiver is killed at each of its crash points, and its connection to the store is cut at each call: each end is in
-//! the database once, and each entry of the audit log.
+//! An archiver is killed at each of its crash points, and its connection to the store is cut at each call: each end is
+//! in the database once, and each entry of the audit log.
 
 use std::fs;
 

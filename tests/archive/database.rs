@@ -17,8 +17,8 @@ pub(crate) enum Database {
 }
 
 impl Database {
-    /// Each kind, with a stack that has its archive there: processes over Redis with an archiver each for PostgreSQL, one
-    /// process on an embedded store for SQLite.
+    /// Each kind, with a stack that has its archive there: processes over Redis with an archiver each for PostgreSQL,
+    /// one process on an embedded store for SQLite.
     pub(super) async fn each(change: impl Fn(StackOptions) -> StackOptions) -> [(Self, Stack); 2] {
         let [(postgres, over_redis), (sqlite, embedded)] = Self::options(change).await;
         let stacks = [over_redis.start().await, embedded.start().await];

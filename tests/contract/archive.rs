@@ -1,5 +1,5 @@
-//! The archive outbox: each end leaves an entry with what was submitted, in order, until it is removed. What happens when
-//! it is full.
+//! The archive outbox: each end leaves an entry with what was submitted, in order, until it is removed. What happens
+//! when it is full.
 
 use std::time::Duration;
 

@@ -21,7 +21,8 @@ fn with_reason(reason: &str) -> Filter {
     Filter { reason: Some(reason.to_owned()), ..Filter::default() }
 }
 
-/// 60 jobs that died for one reason, many in the same millisecond, 12 of another topic for another, and 200 delayed ones.
+/// 60 jobs that died for one reason, many in the same millisecond, 12 of another topic for another, and 200 delayed
+/// ones.
 async fn some_of_many(bench: &Workbench) {
     bring(bench, &jobs(bench, TOPIC, "dead", 60), "exhausted").await;
     bring(bench, &jobs(bench, "other", "refused", 12), "rejected").await;

@@ -1,6 +1,6 @@
-//! How the table of cases becomes tests: each group of cases on a redis-server, on a cluster, on embedded stores in files
-//! and on ones in memory; and all groups on one master that sentinels watch. The cases of a group run side by side, each
-//! in an installation of its own. The names of failed cases are reported.
+//! How the table of cases becomes tests: each group of cases on a redis-server, on a cluster, on embedded stores in
+//! files and on ones in memory; and all groups on one master that sentinels watch. The cases of a group run side by
+//! side, each in an installation of its own. The names of failed cases are reported.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};

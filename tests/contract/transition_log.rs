@@ -1,5 +1,5 @@
-//! The log of transitions: each transition of a job is one line with the states before and after, and a call that changes
-//! nothing has none.
+//! The log of transitions: each transition of a job is one line with the states before and after, and a call that
+//! changes nothing has none.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -353,7 +353,8 @@ impl Workbench {
         wakes
     }
 
-    /// Whether the store's own check waits until all cases have ended: it takes its time there, and some cases mind that.
+    /// Whether the store's own check waits until all cases have ended: it takes its time there, and some cases mind
+    /// that.
     pub(crate) fn is_checked_last(&self) -> bool {
         matches!(&*self.server, Server::Cluster(_) | Server::Sentinel(_))
     }
@@ -431,7 +432,7 @@ pub(crate) fn ago(by: Duration) -> Timestamp {
     Timestamp::from_millis(now().as_millis() - by.as_millis() as u64)
 }
 
-/// That a job is due no earlier than a delay after a moment, to the microsecond.
+/// Checks that a job is due no earlier than a delay after a moment, to the microsecond.
 pub(crate) fn is_late_enough(due: Timestamp, since: jiff::Timestamp, delay: Duration) -> bool {
     let earliest = i128::from(since.as_microsecond()) + delay.as_micros() as i128;
     i128::from(due.as_millis()) * 1000 >= earliest

@@ -105,7 +105,7 @@ async fn look(store: &Store, repair: Repair) -> Check {
     store.check(repair).await.expect("check")
 }
 
-/// That it is found and put right, and that the jobs are as they were.
+/// Checks that it is found and put right, and that the jobs are as they were.
 async fn mended(directory: &Path, damage: &str, kind: DamageKind, count: u64) {
     mended_kinds(directory, damage, &[(kind, count)]).await;
 }

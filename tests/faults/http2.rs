@@ -35,8 +35,8 @@ struct ReceiverLog {
 type Shared = Arc<Mutex<ReceiverLog>>;
 type Answering = SendResponse<bytes::Bytes>;
 
-/// A receiver that allows so many streams on a connection. `answer` handles the nth call of a job, and returns the stream
-/// if it is to be answered with 200.
+/// A receiver that allows so many streams on a connection. `answer` handles the nth call of a job, and returns the
+/// stream if it is to be answered with 200.
 async fn receiver<F>(
     streams: u32,
     answer: impl Fn(usize, Request<h2::RecvStream>, Answering) -> F + Copy + Send + Sync + 'static,

@@ -1,5 +1,5 @@
-//! What real clients send that is unusual and right, and what is between them and the API: half-closed connections, heads
-//! that wait for 100 Continue, byte order marks, nginx.
+//! What real clients send that is unusual and right, and what is between them and the API: half-closed connections,
+//! heads that wait for 100 Continue, byte order marks, nginx.
 
 use std::fs;
 use std::net::SocketAddr;

@@ -17,7 +17,7 @@ use ringback_store::{Memory, Store, settings};
 use ringback_testkit::{Role, Stack, StackOptions, eventually, http_client};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use crate::http::export_import::accept_much;
@@ -93,8 +93,9 @@ async fn one_address_has_half_of_the_listeners() {
 }
 
 /// The routes of an API over a store in memory, served in this process on a port of its own, where a client may read
-/// nothing for a short time. Returns its address; dropping the tasks ends it.
-async fn served() -> (SocketAddr, tokio::task::JoinSet<()>) {
+/// nothing for so long. The system keeps little of what its clients do not read. Returns its address; dropping the tasks
+/// ends it.
+pub(crate) async fn served(stalled_for: Duration) -> (SocketAddr, tokio::task::JoinSet<()>) {
     let (config, mistakes) = load_from(Config::SETTINGS, &[("EGRESS_ALLOW", "127.0.0.0/8")], Config::load);
     assert_eq!(mistakes, [""; 0]);
     let store = Store::in_memory(&Memory::new(SystemClock), settings::defaults(Duration::from_secs(10)));
@@ -109,9 +110,13 @@ async fn served() -> (SocketAddr, tokio::task::JoinSet<()>) {
     };
     let mut tasks = Tasks::new();
     let app = ringback_api::router(&config, &store, &context, &mut tasks);
-    let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a port");
+    let socket = TcpSocket::new_v4().expect("a socket");
+    // Connections take it from the socket that listens.
+    socket.set_send_buffer_size(4096).expect("it is set");
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+    let listener = socket.listen(1024).expect("it listens");
     let address = listener.local_addr().expect("an address");
-    let allowed = Connections::fair(100).with_stalled_for(Duration::from_secs(1));
+    let allowed = Connections::fair(1000).with_stalled_for(stalled_for);
     let mut serving = tokio::task::JoinSet::new();
     serving.spawn(async move {
         let _store = store;
@@ -123,28 +128,28 @@ async fn served() -> (SocketAddr, tokio::task::JoinSet<()>) {
     (address, serving)
 }
 
-/// Asks for an export at 127.0.0.`last`, and reads nothing of it: the system keeps little for this socket.
-async fn ask_and_read_nothing(address: SocketAddr, last: u8) -> TcpStream {
+/// Asks for something at 127.0.0.`last`, and reads nothing of the answer.
+pub(crate) async fn ask_and_read_nothing(address: SocketAddr, last: u8, path: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4096).expect("it is set");
     socket.bind(SocketAddr::from(([127, 0, 0, last], 0))).expect("an address");
     let mut stream = socket.connect(address).await.expect("a connection");
-    stream.write_all(b"GET /v1/export HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("it is sent");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("it is sent");
     stream
 }
 
 #[tokio::test]
 async fn exports_of_which_nothing_is_read_break_off_and_leave_their_places() {
-    let (address, _serving) = served().await;
+    let (address, _serving) = served(Duration::from_secs(1)).await;
     let url = |path: &str| format!("http://{address}{path}");
-    // Together more than the system takes of an export that nobody reads.
     let job =
         json!({"topic": TOPIC, "delay": "1h", "url": url("/"), "body": "x".repeat(250_000)}).to_string();
     let submit = async || {
         let request = client(9).post(url("/v1/jobs")).header("content-type", "application/json");
         request.body(job.clone()).send().await.expect("an answer").status()
     };
-    for _ in 0..50 {
+    for _ in 0..4 {
         eventually(SOON, "a job is accepted", async || match submit().await {
             StatusCode::CREATED => Ok(()),
             status => Err(status),
@@ -154,7 +159,7 @@ async fn exports_of_which_nothing_is_read_break_off_and_leave_their_places() {
     let mut unread = Vec::new();
     // All four places.
     for last in [1, 1, 2, 3] {
-        unread.push(ask_and_read_nothing(address, last).await);
+        unread.push(ask_and_read_nothing(address, last, "/v1/export").await);
     }
     eventually(SOON, "the places are taken", async || {
         match ask(&client(4), &url("/v1/export")).await.status() {

@@ -1,5 +1,5 @@
-//! The call that draws from the quota of a tenant: the API is killed, stopped or cut off at it, and Redis answers it with
-//! each of its errors. No accepted job is lost, and the tenant gets no more than it may have.
+//! The call that draws from the quota of a tenant: the API is killed, stopped or cut off at it, and Redis answers it
+//! with each of its errors. No accepted job is lost, and the tenant gets no more than it may have.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

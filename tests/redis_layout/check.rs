@@ -20,7 +20,7 @@ struct Record {
 }
 
 const STATES: [&str; 6] = ["delayed", "ready", "reserved", "done", "dead", "cancelled"];
-/// Those of jobs that have not ended, in the order in which a lane counts them.
+/// States of jobs that have not ended, in the order in which a lane counts them.
 const OPEN: [&str; 4] = ["delayed", "ready", "reserved", "dead"];
 /// The bytes of a lane's row before its name: four counts of four, and two of six.
 const LANE_ROW: usize = 28;

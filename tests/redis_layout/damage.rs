@@ -75,7 +75,7 @@ impl Ground {
         self.bench.store().check(repair).await.expect("check")
     }
 
-    /// That something of these kinds is found and can be put right, and that all is well afterwards.
+    /// Checks that something of these kinds is found and can be put right, and that all is well afterwards.
     async fn mended(&mut self, damage: &str, kinds: &[DamageKind]) {
         let found = self.check(Repair::No).await;
         let found_kinds: Vec<_> = found.found.keys().copied().collect();
@@ -99,7 +99,7 @@ impl Ground {
         redis::cmd("HGET").arg(hash).arg(field).query_async(&mut self.redis).await.expect("HGET")
     }
 
-    /// That something is found and cannot be put right.
+    /// Checks that something is found and cannot be put right.
     async fn kept(&mut self, damage: &str, kind: DamageKind) -> Check {
         let found = self.check(Repair::No).await;
         assert!(found.found.contains_key(&kind), "{damage}: {found:#?}");

@@ -1,5 +1,5 @@
-//! What a first `make up` builds: which crates, and how large the binary becomes. Each crate is time that everybody waits
-//! for who tries Ringback on a fresh machine.
+//! What a first `make up` builds: which crates, and how large the binary becomes. Each crate is time that everybody
+//! waits for who tries Ringback on a fresh machine.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -1,6 +1,6 @@
-//! Who may call the API, and what for. With a root key each call needs a key, which says whose topics and jobs the caller
-//! may use (the tenant) and what for (the scopes). Without one every caller may do everything, so that only callers on
-//! this machine are served.
+//! Who may call the API, and what for. With a root key each call needs a key, which says whose topics and jobs the
+//! caller may use (the tenant) and what for (the scopes). Without one every caller may do everything, so that only
+//! callers on this machine are served.
 //!
 //! `layer` finds out who calls before a handler runs, and handlers learn through `authenticated` who it is, and ask the
 //! `Principal` which topics it has. `standing` says whether a call that has begun may go on. `key_uses` notes when keys

@@ -1,4 +1,4 @@
-//! The history: the ends of jobs that the archive has kept. The archiver, as a child of this process, asks its database.
+//! The history: the ended jobs that the archive has kept. The archiver, as a child of this process, asks its database.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

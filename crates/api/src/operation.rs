@@ -1,5 +1,5 @@
-//! What is known of each operation of the API: its name, method and path, who may call it, and whether it leaves an entry
-//! in the audit log. `routes` has the table of all.
+//! What is known of each operation of the API: its name, method and path, who may call it, and whether it leaves an
+//! entry in the audit log. `routes` has the table of all.
 
 use std::collections::HashMap;
 use std::sync::Arc;

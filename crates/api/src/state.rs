@@ -271,7 +271,7 @@ pub(crate) mod tests {
         prepared_with("").await
     }
 
-    /// The same with a root key, unless that is empty.
+    /// An API with a root key, unless that is empty.
     pub(crate) async fn prepared_with(root: &str) -> Arc<Api> {
         let options = settings::defaults(Duration::from_secs(10));
         let store = Store::in_memory(&Memory::new(SystemClock), options);

@@ -55,7 +55,7 @@ pub(crate) struct NewEntries {
     pub(crate) rows: Vec<AuditEntryRow>,
     /// How many are new and cannot be read.
     pub(crate) unreadable: u64,
-    /// Those that were read, new or not.
+    /// Entries that were read, new or not.
     seen: BTreeSet<AuditLogId>,
     /// Where the reading has begun, and what the next one may leave out.
     from: Option<AuditLogId>,

@@ -82,7 +82,7 @@ impl Config {
         Some(Self { url: url?, ends, with_bodies, keep, outbox_mib, when_full })
     }
 
-    /// That of an archive whose settings are wrong, so that other mistakes are found too.
+    /// In place of wrong settings, so that other mistakes are found too.
     pub fn nowhere() -> Self {
         Self {
             url: ArchiveUrl::Sqlite(PathBuf::new()),

@@ -16,7 +16,7 @@ pub struct Erasure {
     /// The tenant, empty for none.
     pub tenant: String,
     pub topics: Vec<String>,
-    /// Those of jobs with this.
+    /// Which jobs of these topics.
     pub what: Erased,
     /// When it was asked for, in ms. What ended later stays.
     pub at: i64,

@@ -23,8 +23,8 @@ use crate::metrics::Metrics;
 use crate::row::EndedJobRow;
 use crate::sink::{Sink, SinkError};
 
-/// For how long the taken ends of a shard are those of this archiver; those of one that was killed wait for as long. If a
-/// write takes longer, another archiver may make it too, which does no harm.
+/// For how long the taken ends of a shard are those of this archiver; those of one that was killed wait for as long. If
+/// a write takes longer, another archiver may make it too, which does no harm.
 const LASTS: Duration = Duration::from_secs(5);
 /// Fewer rows than this are waited for a moment to become more.
 const FEW: usize = 1_000;

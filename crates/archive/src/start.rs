@@ -1,4 +1,5 @@
-//! Starts the tasks of the archive: the shared configuration of topic policies, the attaching, and a relay for each sink.
+//! Starts the tasks of the archive: the shared configuration of topic policies, the attaching, and a relay for each
+//! sink.
 
 use rand::RngExt as _;
 use ringback_core::contract::MAX_ARCHIVE_ENTRIES;

@@ -59,7 +59,8 @@ async fn until_closed(
         biased;
         served = served => {
             served?;
-            // The process at the other end is gone. A read of standard input cannot be cancelled, so the process ends here.
+            // The process at the other end is gone. A read of standard input cannot be cancelled, so the process ends
+            // here.
             std::process::exit(0)
         }
         () = context.shutdown.stopping() => std::process::exit(0),

@@ -49,8 +49,8 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// How far a clock may be from that of the store. One that is further away is wrong, or the store's is: that is said, and
-/// nothing is deleted or refused by it.
+/// How far a clock may be from that of the store. One that is further away is wrong, or the store's is: that is said,
+/// and nothing is deleted or refused by it.
 pub const MAX_DIFFERENCE: Duration = Duration::from_secs(60);
 
 /// A clock that shows an earlier time has lost it: 2020-01-01.

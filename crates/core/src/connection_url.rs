@@ -131,8 +131,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Whether a `/`, `?` or `#` ends the authority within the login, so that its `@` is behind it. An `@` in the value of an
-/// option is none of a login.
+/// Whether a `/`, `?` or `#` ends the authority within the login, so that its `@` is behind it. An `@` in the value of
+/// an option is none of a login.
 fn is_login_cut(authority: &str, tail: &str) -> bool {
     let Some(last) = tail.rfind('@') else { return false };
     let before = &tail[..last];

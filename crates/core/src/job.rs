@@ -152,7 +152,8 @@ pub struct NewJob {
     pub limits: Option<TenantLimits>,
 }
 
-/// How many topics and lanes with jobs a tenant may have in a shard. It is never more than half of what the others leave.
+/// How many topics and lanes with jobs a tenant may have in a shard. It is never more than half of what the others
+/// leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TenantLimits {
     /// Topics that have jobs or are paused.

@@ -99,7 +99,7 @@ impl RetryPolicy {
     /// Delays that grow: `count` of them, each `factor` times as long as the one before, and none longer than `max`.
     ///
     /// # Errors
-    /// Those of [`RetryPolicy::new`].
+    /// As [`RetryPolicy::new`].
     pub fn growing(base: Duration, factor: f64, max: Duration, count: usize) -> Result<Self, PolicyError> {
         if count > MAX_TIERS {
             return Err(PolicyError::Count(count));
@@ -114,7 +114,7 @@ impl RetryPolicy {
     /// This policy with another maximum and jitter.
     ///
     /// # Errors
-    /// Those of [`RetryPolicy::new`].
+    /// As [`RetryPolicy::new`].
     pub fn with(self, max: Max, jitter: f32) -> Result<Self, PolicyError> {
         if self.delays.is_empty() { Ok(self) } else { Self::new(self.delays, max, jitter) }
     }

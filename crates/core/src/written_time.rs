@@ -73,7 +73,7 @@ impl TimeError {
 pub struct WrittenTime {
     local: DateTime,
     offset: WrittenOffset,
-    /// That of the annotation.
+    /// The zone of the annotation, or why it is not known.
     zone: Option<Result<Zone, TimeError>>,
 }
 

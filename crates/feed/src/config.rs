@@ -77,9 +77,9 @@ pub(crate) struct Feed {
 /// Which rows of a database are jobs.
 #[derive(Clone, Debug)]
 pub(crate) enum Rows {
-    /// Those of a query that are due soon.
+    /// Rows of a query that are due soon.
     Window(Window),
-    /// Those of a table, as they come.
+    /// Rows of a table, as they come.
     Outbox(Outbox),
 }
 

@@ -46,7 +46,7 @@ impl Lease {
     /// Takes the feed if nobody has it. Else returns for how long to wait.
     ///
     /// # Errors
-    /// That of the store.
+    /// The store failed.
     pub(crate) async fn take(&self) -> Result<Result<StoredFeed, Duration>, StoreError> {
         Ok(match self.hold(self.lasts, None).await? {
             FeedLease::Held(feed) => Ok(feed),
@@ -93,7 +93,7 @@ impl Lease {
     /// After the lease was lost: what this process has submitted last may have come after what the next one did.
     ///
     /// # Errors
-    /// That of the store.
+    /// The store failed.
     pub(crate) async fn disturb(&self) -> Result<(), StoreError> {
         self.store.disturb_feed(&self.name).await
     }

@@ -83,7 +83,7 @@ impl Columns {
     /// Reads the names of the columns of rows that went: of the id alone.
     ///
     /// # Errors
-    /// That it is missing, or what else is there.
+    /// The column is missing, or there are others.
     pub(crate) fn of_ids(page: &Page) -> Result<Self, String> {
         match page.columns.as_slice() {
             [name] if name == "id" => Ok(Self { all: vec![Column::Id], id: 0 }),

@@ -12,9 +12,9 @@ const MAX_ROWS: usize = 2_000_000;
 pub(crate) struct SeenRows {
     /// The rows that were loaded.
     pub(crate) loaded: Memory,
-    /// Those that are not jobs.
+    /// Rows that are not jobs.
     pub(crate) refused: Memory,
-    /// Those that went, and whose jobs are cancelled.
+    /// Rows that went, and whose jobs are cancelled.
     pub(crate) gone: Memory,
     /// Whether a pass was completed, so that all rows are remembered.
     pub(crate) is_complete: bool,

@@ -53,7 +53,8 @@ impl Credentials {
         Self { keys, config, opened: Mutex::default(), next: AtomicU64::new(0) }
     }
 
-    /// What the callback of a job carries under the policy of its topic; `None` if that has no credential for its origin.
+    /// What the callback of a job carries under the policy of its topic; `None` if that has no credential for its
+    /// origin.
     ///
     /// # Errors
     /// If there is no such credential, or it cannot be opened.

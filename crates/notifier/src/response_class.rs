@@ -85,7 +85,8 @@ fn split(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whole seconds, or a fraction more, as some servers send. However many there are: they are more than a retry waits for.
+/// Whole seconds, or a fraction more, as some servers send. However many there are: they are more than a retry waits
+/// for.
 fn seconds(text: &str) -> Option<Duration> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -21,7 +21,7 @@ use rustls::{
 #[derive(Clone, Debug)]
 pub struct Authorities {
     roots: Arc<RootCertStore>,
-    /// Those that may be of a server itself.
+    /// Certificates that may be of a server itself.
     named: Vec<CertificateDer<'static>>,
 }
 

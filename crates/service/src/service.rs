@@ -54,8 +54,8 @@ impl<C: 'static> Service<C> {
         self.main_unless(args, |_| Ok(()), run)
     }
 
-    /// Like [`main_with`](Self::main_with), after a check of the configuration: its error is printed, and the exit status
-    /// is 1. Nothing is open by then.
+    /// Like [`main_with`](Self::main_with), after a check of the configuration: its error is printed, and the exit
+    /// status is 1. Nothing is open by then.
     pub fn main_unless<F, Fut>(
         self,
         args: impl IntoIterator<Item = OsString>,

@@ -37,7 +37,7 @@ enum Hangup {
     Ignore,
 }
 
-/// That of this process. It is found once: a terminal that hangs up is gone before the signal arrives.
+/// Whether this process obeys SIGHUP. It is found out once: a terminal that hangs up is gone before the signal arrives.
 static HANGUP: LazyLock<Hangup> = LazyLock::new(|| {
     if is_hangup_ignored(&fs::read_to_string("/proc/self/status").unwrap_or_default()) {
         Hangup::Ignore

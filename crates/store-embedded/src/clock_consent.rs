@@ -1,5 +1,5 @@
-//! What is known of a time of the store that was ahead of the machine's clock, and the word of an operator that the clock
-//! is right. `writer` follows the clock.
+//! What is known of a time of the store that was ahead of the machine's clock, and the word of an operator that the
+//! clock is right. `writer` follows the clock.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -79,7 +79,7 @@ struct Transition {
     is_logged: bool,
     /// The name under which they are logged, and why they happen if the name does not say it.
     cause: Option<(TransitionName, Option<&'static str>)>,
-    /// Those to log.
+    /// The transitions to log.
     taken: Vec<LoggedTransition>,
 }
 

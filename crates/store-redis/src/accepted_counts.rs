@@ -47,9 +47,9 @@ pub(crate) struct AcceptedCounts {
 /// What is known of all shards together.
 #[derive(Debug, Default)]
 pub(crate) struct Installation {
-    /// That of the last look. Empty before the first one.
+    /// The id at the last look. Empty before the first one.
     pub(crate) data_id: String,
-    /// That of the last look that showed no loss to be accepted. What was there then is taken back.
+    /// The id at the last look that showed no loss to be accepted. What was there then is taken back.
     pub(crate) sound_data_id: String,
     /// The text that changes with each loss that was taken note of.
     pub(crate) last_loss: String,

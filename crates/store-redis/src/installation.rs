@@ -1,5 +1,5 @@
-//! Calls on the keys of the installation: its row, live carriers, the shared configuration, and what is kept once for all
-//! shards.
+//! Calls on the keys of the installation: its row, live carriers, the shared configuration, and what is kept once for
+//! all shards.
 
 mod audit_log;
 mod bulks;

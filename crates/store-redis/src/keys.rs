@@ -33,7 +33,7 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     prefix: String,
-    /// Those of the shards, and then that of the installation.
+    /// The beginnings of keys: of each shard, then of the installation.
     bases: Arc<[String]>,
 }
 

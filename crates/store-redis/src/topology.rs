@@ -178,8 +178,8 @@ impl Topology {
         !matches!(self.servers, Servers::Single(_))
     }
 
-    /// Sends one command to the server of a place. Answers or fails within the time given to a call. Waits until replicas
-    /// have what it changed, if they are to confirm it and the store is asked to be that durable:
+    /// Sends one command to the server of a place. Answers or fails within the time given to a call. Waits until
+    /// replicas have what it changed, if they are to confirm it and the store is asked to be that durable:
     /// [`StoreError::Unreplicated`] if they do not in time.
     ///
     /// Boxed, as [`Self::call_each`] is, so that the client of Redis is compiled into this crate only, and not into

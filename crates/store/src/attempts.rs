@@ -44,8 +44,8 @@ impl Store {
         self.log_attempts_timeout
     }
 
-    /// [`Store::log_attempts`] within [`Store::log_attempts_timeout`]. `None` if it failed or took too long: then the attempts
-    /// may be in the log or not.
+    /// [`Store::log_attempts`] within [`Store::log_attempts_timeout`]. `None` if it failed or took too long: then the
+    /// attempts may be in the log or not.
     pub async fn log_attempts_in_time(&self, shard: Shard, notes: &[AttemptLogEntry]) -> Option<LogResult> {
         match timeout(self.log_attempts_timeout, self.log_attempts(shard, notes)).await {
             Ok(Ok(noted)) => return Some(noted),

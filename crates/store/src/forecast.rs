@@ -14,7 +14,8 @@ const PAGE: usize = 100;
 const MAX_READ: usize = 10_000;
 /// How many firings of cron expressions a forecast counts.
 const MAX_CRON_FIRINGS: u64 = 50_000;
-/// After how many of them other tasks of the process have their turn. A slot is counted at once: a day has 1,440 minutes.
+/// After how many of them other tasks of the process have their turn. A slot is counted at once: a day has 1,440
+/// minutes.
 const CRON_FIRINGS_AT_ONCE: u64 = 500;
 
 /// How often schedules fire in each slot.

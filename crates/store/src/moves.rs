@@ -17,7 +17,7 @@ impl Store {
     /// run: delayed → ready, due now. A ready or reserved job stays as it is, which counts as success.
     ///
     /// # Errors
-    /// Those of [`Store::reschedule`].
+    /// As [`Store::reschedule`].
     pub async fn run(&self, key: &JobKey, token: Token) -> Result<MoveResult, StoreError> {
         self.move_job(key, Move::Run(token)).await
     }
@@ -25,7 +25,7 @@ impl Store {
     /// revive: dead → ready, due now. Failures start again from zero, attempts go on.
     ///
     /// # Errors
-    /// Those of [`Store::reschedule`].
+    /// As [`Store::reschedule`].
     pub async fn revive(&self, key: &JobKey, token: Token) -> Result<MoveResult, StoreError> {
         self.move_job(key, Move::Revive(token)).await
     }

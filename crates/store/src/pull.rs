@@ -80,7 +80,7 @@ impl Store {
     /// stale.
     ///
     /// # Errors
-    /// Those of [`Store::settle_receipts`].
+    /// As [`Store::settle_receipts`].
     pub async fn settle_expired(
         &self,
         shard: Shard,

@@ -74,7 +74,7 @@ impl Store {
     /// [`Store::page`] with everything that is stored of each job. Reads fewer jobs if they are large.
     ///
     /// # Errors
-    /// Those of [`Store::page`].
+    /// As [`Store::page`].
     pub async fn page_stored(
         &self,
         filter: &Filter,

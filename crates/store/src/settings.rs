@@ -143,8 +143,7 @@ fn store(text: &str) -> Result<String, String> {
     }
 }
 
-/// Whether what is set for TLS makes a difference. With an embedded store there is no server, and the settings may be
-/// those of all processes.
+/// Whether the store is reached over TLS. If not, settings of TLS are ignored: processes may share their settings.
 fn uses_tls(url: &str) -> bool {
     url.starts_with("rediss://") || url.starts_with(SCHEME)
 }

@@ -18,7 +18,7 @@ use crate::pressure::{HIGH, Pressure, Shortage};
 pub struct Store {
     pub(crate) backend: Backend,
     pub(crate) shards: u16,
-    /// Which attempts are logged by default; `None` if there is no room for any.
+    /// Which attempts are logged by default; `None` if the store keeps no attempt log.
     pub(crate) logging: Option<Logging>,
     pub(crate) log_attempts_timeout: Duration,
     pub(crate) pressure: Arc<Pressure>,
@@ -72,7 +72,7 @@ impl Store {
     /// caller.
     ///
     /// # Errors
-    /// Those of [`Store::prepare`].
+    /// As [`Store::prepare`].
     pub async fn prepared(self) -> Result<String, StoreError> {
         self.prepare().await?;
         Ok(self.describe().await)
@@ -102,7 +102,7 @@ impl Store {
         ));
         let behind: Vec<_> =
             self.behind.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
-        found.push_str(&refused("for submits, because too many ends of jobs wait for the archive", &behind));
+        found.push_str(&refused("for submits, because too many ended jobs wait for the archive", &behind));
         if let Some(gap) = self.clock_gap() {
             found.push_str(&match &self.backend {
                 Backend::Redis(_) => format!("; the clock of Redis is {gap} this machine's"),
@@ -201,7 +201,7 @@ impl Store {
     }
 }
 
-/// That shards are refused, and why, for the text of the store's check.
+/// A sentence for the store's check: which shards are refused, and why.
 fn refused(why: &str, shards: &[Shard]) -> String {
     if shards.is_empty() {
         return String::new();

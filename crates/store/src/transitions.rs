@@ -30,7 +30,7 @@ impl Store {
     /// [`Store::submit`]: a submit and an import of the same content count as repetitions of each other.
     ///
     /// # Errors
-    /// Those of [`Store::submit`].
+    /// As [`Store::submit`].
     pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
         self.noting(shard, self.backend.import(shard, jobs).await)
     }

@@ -102,7 +102,8 @@ impl Reached {
         Self { longest: Some((millis(longest), millis(allowed))), ..self }
     }
 
-    /// Writes it, in place of what the same test has written before. A program that is not below `target` writes nothing.
+    /// Writes it, in place of what the same test has written before. A program that is not below `target` writes
+    /// nothing.
     pub fn write(&self) {
         let Some(directory) = directory() else { return };
         fs::create_dir_all(&directory).expect("target/figures can be made");

@@ -1,5 +1,5 @@
-//! A proxy of HTTP/1.1 that changes requests and answers on their way, as a process would that has a bug. Each connection
-//! of a client has one of its own to the server.
+//! A proxy of HTTP/1.1 that changes requests and answers on their way, as a process would that has a bug. Each
+//! connection of a client has one of its own to the server.
 
 mod message;
 

@@ -1,5 +1,5 @@
-//! A name server on 127.0.0.1 (RFC 1035, over UDP): it knows some names, answers late or not at all for others or for one
-//! family of addresses, and counts how often it was asked for each.
+//! A name server on 127.0.0.1 (RFC 1035, over UDP): it knows some names, answers late or not at all for others or for
+//! one family of addresses, and counts how often it was asked for each.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -195,8 +195,8 @@ impl Shared {
             answer.extend(data);
         }
         if authority[1] == 1 {
-            // How long it may be kept that there is no address (RFC 2308): the last number of a start of authority, whose
-            // names are the root.
+            // How long it may be kept that there is no address (RFC 2308): the last number of a start of authority,
+            // whose names are the root.
             answer.push(0);
             answer.extend(SOA.to_be_bytes());
             answer.extend([0, 1]);

@@ -60,9 +60,9 @@ pub enum ProxyMode {
     Pass,
     /// They are taken, and nothing is given.
     Swallow,
-    /// Those that the client sends are taken.
+    /// Bytes from the client are taken and not passed on.
     SwallowRequests,
-    /// Those that the client is sent are taken.
+    /// Bytes for the client are taken and not passed on.
     SwallowReplies,
     /// Nothing is passed on before this ends, and then all of it, as after a break of the network.
     Hold,

@@ -1,6 +1,7 @@
 //! Clients that write into a [`History`] what they ask for, what they are answered, and what is left at the end.
 //!
-//! A run has one value of this. Receivers that write into the same history are [`Sink::recorded`](crate::Sink::recorded).
+//! A run has one value of this. Receivers that write into the same history are
+//! [`Sink::recorded`](crate::Sink::recorded).
 
 mod calls;
 mod ending;

@@ -32,7 +32,7 @@ const LAST: &str = "an object with at, and optionally status, error and duration
 /// `scope` says whose jobs the caller may import. If that is one tenant, all lines are of it.
 ///
 /// # Errors
-/// Those of [`parse_job`](super::parse_job).
+/// As [`parse_job`](super::parse_job).
 pub fn parse_import(line: &[u8], defaults: Defaults<'_>, scope: &TenantScope) -> Result<ImportJob, Problem> {
     let fields = open(line)?;
     let mut mistakes = Mistakes::default();

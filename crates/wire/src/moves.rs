@@ -28,7 +28,7 @@ request! {
 /// of a submit.
 ///
 /// # Errors
-/// Those of [`parse_job`](super::parse_job).
+/// As [`parse_job`](super::parse_job).
 pub fn parse_reschedule(json: &[u8], now: Timestamp) -> Result<Due, Problem> {
     let fields = open(json)?;
     let mut mistakes = Mistakes::default();

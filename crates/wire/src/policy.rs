@@ -67,8 +67,8 @@ const ATTEMPTS: &str = "\"failed\", \"all\" or \"off\"";
 /// Parses a policy.
 ///
 /// # Errors
-/// A 400 problem if it is not a JSON object in UTF-8, 413 if it has more than [`MAX_POLICY`] bytes beside what is sealed,
-/// 422 with all wrong fields.
+/// A 400 problem if it is not a JSON object in UTF-8, 413 if it has more than [`MAX_POLICY`] bytes beside what is
+/// sealed, 422 with all wrong fields.
 pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
     let sealed = [
         (SECRETS, MAX_SECRETS_JSON, SECRETS_NAME),

@@ -72,7 +72,7 @@ pub struct ScheduleDefaults<'a> {
 /// Parses the request to put a schedule. `policies` is `None` while they are not loaded yet.
 ///
 /// # Errors
-/// Those of a submit. 422 also for one that never fires.
+/// As for a submit. 422 also for a schedule that never fires.
 pub fn parse_schedule(
     json: &[u8],
     defaults: ScheduleDefaults<'_>,

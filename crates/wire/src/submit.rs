@@ -81,7 +81,7 @@ pub struct Defaults<'a> {
 /// Parses one job without policies. A job without a URL is a pull job.
 ///
 /// # Errors
-/// Those of [`parse_job_by`].
+/// As [`parse_job_by`].
 pub fn parse_job(json: &[u8], defaults: Defaults<'_>) -> Result<NewJob, Problem> {
     parse_job_by(json, defaults, Some(&Policies::new()))
 }

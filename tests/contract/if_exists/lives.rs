@@ -17,7 +17,7 @@ use crate::contract::workbench::{Workbench, now};
 
 const CANCELLED: Cancelled = Cancelled::Cancelled { in_flight_unknown: false };
 
-/// That a job has begun anew, after a life of some attempts.
+/// Checks that a job has begun anew, after a generation of some attempts.
 fn is_new_life(job: &Job, former: &Job) {
     assert!(job.created > former.created, "{job:?} after {former:?}");
     assert!(job.created <= now().plus(ms(1)), "{job:?}");

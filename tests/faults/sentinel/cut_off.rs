@@ -25,8 +25,8 @@ fn beside<const N: usize>(servers: &RedisSentinel, sentinels: [usize; N]) -> Sta
     Stack::options().store(&servers.url_of(sentinels)).env("RINGBACK_DURABILITY", "replicated")
 }
 
-/// Cuts the master off together with a carrier and a notifier, cancels all jobs on its successor, and returns how many of
-/// them are delivered nevertheless. `guards` are options of the servers.
+/// Cuts the master off together with a carrier and a notifier, cancels all jobs on its successor, and returns how many
+/// of them are delivered nevertheless. `guards` are options of the servers.
 async fn delivered(guards: &[&str]) -> usize {
     let preload = Preload::compile().expect("there is a C compiler, which links these tests too");
     let options = RedisServer::options().persistence(Persistence::Always).behind_proxies(preload);

@@ -1,5 +1,5 @@
-//! A key that is deleted or expires also ends what it has begun: a consumer that waits is given no job, a call whose body
-//! is still coming changes nothing, and streams end.
+//! A key that is deleted or expires also ends what it has begun: a consumer that waits is given no job, a call whose
+//! body is still coming changes nothing, and streams end.
 
 use std::time::Duration;
 

@@ -44,7 +44,7 @@ const UNREACHED: [&str; 10] = [
 
 /// The points of commands, which `commands` sweeps.
 const COMMANDS: [&str; 5] = ["backup.", "restore.", "import.", "compact.", "create."];
-/// Those of archivers and of feeds, in the tests of these.
+/// Crash points of archivers and of feeds, which are in the tests of these.
 const ARCHIVER: &str = "archiver.";
 const FEED: &str = "feed.";
 

@@ -1,5 +1,5 @@
-//! The claims of a shard, and what was done under them, as Redis itself shows it: MONITOR lists all calls in their order,
-//! each with the commands that its script runs.
+//! The claims of a shard, and what was done under them, as Redis itself shows it: MONITOR lists all calls in their
+//! order, each with the commands that its script runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -76,7 +76,8 @@ impl LockWatch {
 }
 
 impl Seen {
-    /// Takes a line such as `+1700000000.123456 [0 127.0.0.1:5] "FCALL" "ringback_0a_take_shard" "1" "ringback:{0}" "me"`.
+    /// Takes a line such as `+1700000000.123456 [0 127.0.0.1:5] "FCALL" "ringback_0a_take_shard" "1" "ringback:{0}"
+    /// "me"`.
     fn take(&mut self, line: &str) {
         let Some((head, command)) = line.split_once("] \"") else { return };
         let words: Vec<&str> = command.trim_end_matches('"').split("\" \"").collect();

@@ -65,9 +65,8 @@ pub(crate) const ANSWERED: [&str; 59] = [
     "failing",
 ];
 
-/// Of these, the ones that other roles make by themselves too: carriers with a bulk operation look for jobs, and all make
-/// schedules fire; archivers attach the archive; notifiers report how
-/// destinations fail.
+/// Of these, the ones that other roles make by themselves too: carriers with a bulk operation look for jobs, and all
+/// make schedules fire; archivers attach the archive; notifiers report how destinations fail.
 pub(crate) const OF_OTHERS: [&str; 6] =
     ["dead", "page", "change_schedules", "fire", "attach_archive", "failing"];
 

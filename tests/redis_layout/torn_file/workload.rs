@@ -25,7 +25,7 @@ pub(super) const TOPICS: [&str; 2] = [TOPIC, OTHER];
 pub(super) struct Recorded {
     /// Each job, and where in the file its submit ends.
     submits: Vec<(JobKey, u64)>,
-    /// Those that a purge or an eviction has removed.
+    /// Jobs that a purge or an eviction has removed.
     pub(super) purged: HashSet<JobKey>,
 }
 

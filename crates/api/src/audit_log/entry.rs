@@ -44,7 +44,7 @@ impl Change {
         Self { after: shown_in_log(shown), ..self }
     }
 
-    /// How many jobs, or ends of jobs, were changed.
+    /// How many jobs, or ended jobs, were changed.
     pub(crate) fn count(self, count: u64) -> Self {
         Self { count: Some(count), ..self }
     }

@@ -1,5 +1,5 @@
-//! The queue of entries: they wait for the store, which takes many in one call, and are logged. Bounded; an entry that is
-//! not stored is logged as an error and counted.
+//! The queue of entries: they wait for the store, which takes many in one call, and are logged. Bounded; an entry that
+//! is not stored is logged as an error and counted.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

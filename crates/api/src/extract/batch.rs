@@ -49,8 +49,8 @@ impl FromRequest<Arc<Api>> for BatchBody {
     type Rejection = ApiError;
 
     /// # Errors
-    /// Those of the media type and of reading the body; 503 while too many batches are processed,
-    /// 400 if the body is not JSON array, 413 for more than [`MAX_ITEMS`].
+    /// As for the media type and for reading the body; 503 while too many batches are processed,
+    /// 400 if the body is not a JSON array, 413 for more than [`MAX_ITEMS`].
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
         let format = media_type::check(request.headers(), &[JSON, NDJSON])?;
         split(request, api, MAX_BYTES, move |bytes| items(format, bytes)).await.map(Self)
@@ -61,7 +61,7 @@ impl FromRequest<Arc<Api>> for ImportBody {
     type Rejection = ApiError;
 
     /// # Errors
-    /// Those of a [`BatchBody`] except 400; 413 for more than [`MAX_IMPORT_LINES`].
+    /// As for a [`BatchBody`], except 400; 413 for more than [`MAX_IMPORT_LINES`].
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
         media_type::check(request.headers(), &[NDJSON])?;
         split(request, api, MAX_IMPORT_BYTES, numbered_lines).await.map(Self)

@@ -44,8 +44,8 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    /// Waits until it may be parsed, if it is large and callers have keys: the others of a tenant wait behind it, and not
-    /// before other tenants.
+    /// Waits until it may be parsed, if it is large and callers have keys: the others of a tenant wait behind it, and
+    /// not before other tenants.
     ///
     /// # Errors
     /// 503 if there is no turn before the deadline, 401 if the caller's key has ended meanwhile.

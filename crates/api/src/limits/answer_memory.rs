@@ -1,5 +1,5 @@
-//! The memory of large answers that their clients have not taken yet. A client that asks for much and reads nothing could
-//! make the process keep an answer for each of its requests, for as long as a stream may stand still.
+//! The memory of large answers that their clients have not taken yet. A client that asks for much and reads nothing
+//! could make the process keep an answer for each of its requests, for as long as a stream may stand still.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -24,7 +24,7 @@ pub(super) struct Waiters {
 struct Queue {
     /// The number of waiters, idle or asking a shard.
     present: usize,
-    /// Those that wait for a wake-up, by their place.
+    /// Consumers that wait for a wake-up, by their place.
     idle: BTreeMap<i64, oneshot::Sender<Shard>>,
     /// Shards that got jobs while no waiter was idle.
     pending: BTreeSet<Shard>,

@@ -33,10 +33,10 @@ type Call = (ApiState, Authenticated, Peer, MaybeJson);
 
 /// Cancel many jobs
 ///
-/// Starts a bulk operation that cancels the jobs that fit `filter` and were created before this call; they are those that
-/// a list with the same filter shows. A job that is being delivered is cancelled if its delivery fails. With `dry_run`
-/// nothing changes, and the answer is 200 with the number of jobs. A carrier does the work; `Location` is where to get
-/// the progress. While 16 bulk operations run the answer is 409.
+/// Starts a bulk operation that cancels the jobs that fit `filter` and were created before this call; they are those
+/// that a list with the same filter shows. A job that is being delivered is cancelled if its delivery fails. With
+/// `dry_run` nothing changes, and the answer is 200 with the number of jobs. A carrier does the work; `Location` is
+/// where to get the progress. While 16 bulk operations run the answer is 409.
 #[utoipa::path(
     post, path = "/v1/jobs/cancel", tag = "bulk", operation_id = "cancel_jobs",
     request_body = BulkRequest,

@@ -131,8 +131,8 @@ pub(crate) async fn delete_credential(
 
 /// Export credentials
 ///
-/// Lists all credentials, a line of JSON each, sealed, so that they can be put where there are the same master keys. With
-/// the root key, those of all tenants.
+/// Lists all credentials, a line of JSON each, sealed, so that they can be put where there are the same master keys.
+/// With the root key, those of all tenants.
 #[utoipa::path(
     get, path = "/v1/export/credentials", tag = "topics", operation_id = "export_credentials",
     responses(

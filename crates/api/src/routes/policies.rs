@@ -1,5 +1,5 @@
-//! The policy of a topic: put it as a whole, or change some of its fields. Both make the new policy of what is stored, so
-//! that what a caller does not see or may not choose stays: secret values, and what others have put into use.
+//! The policy of a topic: put it as a whole, or change some of its fields. Both make the new policy of what is stored,
+//! so that what a caller does not see or may not choose stays: secret values, and what others have put into use.
 
 use std::borrow::Cow;
 

@@ -154,7 +154,8 @@ fn added(
     (secrets.len() <= MAX_SECRETS).then_some(secrets)
 }
 
-/// The secrets of a topic without one of them; `None` if it does not have it. The newest one that is left signs for good.
+/// The secrets of a topic without one of them; `None` if it does not have it. The newest one that is left signs for
+/// good.
 fn without(stored: &[StoredSecret], id: &SecretId, now: Timestamp) -> Option<Vec<StoredSecret>> {
     let signing: Vec<_> = stored.iter().filter(|secret| secret.signs_at(now)).cloned().collect();
     let is_newest = signing.iter().position(|secret| secret.id == *id)? == 0;

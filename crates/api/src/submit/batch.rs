@@ -28,7 +28,7 @@ pub(crate) struct ItemFailure {
 }
 
 impl ItemFailure {
-    /// That of a job that was not submitted because an earlier call failed.
+    /// A job was not submitted, because an earlier call failed.
     pub(crate) fn not_tried() -> Self {
         Self { error: Unavailable::NotTried, key: None }
     }
@@ -38,7 +38,8 @@ impl ItemFailure {
     }
 }
 
-/// Submits the jobs that `unsent` brings to the queue of each shard. The results are complete once nothing more can come.
+/// Submits the jobs that `unsent` brings to the queue of each shard. The results are complete once nothing more can
+/// come.
 pub(super) async fn submit<J: QueuedJob>(
     queues: &[ShardQueue<J>],
     unsent: Vec<mpsc::UnboundedReceiver<NumberedJob<J>>>,

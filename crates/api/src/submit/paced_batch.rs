@@ -69,8 +69,8 @@ impl<'a, J: QueuedJob> PacedBatch<'a, J> {
         Self { store, shards, pace, waiting }
     }
 
-    /// Sends a job, at once or once there are others of its shard. Adds those that were not sent, because their shard has
-    /// failed before, to `results`.
+    /// Sends a job, at once or once there are others of its shard. Adds those that were not sent, because their shard
+    /// has failed before, to `results`.
     pub(crate) async fn send(&mut self, number: usize, job: J, results: &mut Vec<ItemResult>) {
         let shard = usize::from(self.store.shard_of(&job.job().key).number());
         self.waiting[shard].push((number, job));

@@ -45,7 +45,7 @@ pub(super) async fn kept<'a>(
 
 /// Adds the marks of an erasure, and removes some of its ends. Returns how many; 0 if none is left.
 ///
-/// Those that are found are locked in the order of their key, so that erasures that have some in common wait for each
+/// Rows that are found are locked in the order of their key, so that erasures that have some in common wait for each
 /// other. What is found counts, and not what is removed, so that one that has waited looks again.
 pub(super) async fn erase(client: &mut Client, erasure: &Erasure) -> Result<u64, Failed> {
     let marks = erasure.marks();

@@ -1,5 +1,5 @@
-//! What one tenant meets while another attacks: the latency of its submits and the lateness of its deliveries, beside the
-//! same without the attack. Each attack has an installation of its own.
+//! What one tenant meets while another attacks: the latency of its submits and the lateness of its deliveries, beside
+//! the same without the attack. Each attack has an installation of its own.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, UdpSocket};

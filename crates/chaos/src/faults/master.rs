@@ -1,5 +1,5 @@
-//! Faults of masters that have replicas: killed, stopped, replaced by hand; and of sentinels. Each ends when every master
-//! has its replicas again.
+//! Faults of masters that have replicas: killed, stopped, replaced by hand; and of sentinels. Each ends when every
+//! master has its replicas again.
 
 use std::time::Duration;
 
@@ -64,9 +64,9 @@ pub(super) fn write_loss_of_attempts(history: &History) {
     history.write(&Entry::Loss(Loss { t, since: t, answered: None }));
 }
 
-/// Sentinels that have begun to replace a master go on when it comes back. Two servers take writes then, and one delivers
-/// what was cancelled on the other. So a master that was away for long stays so until the sentinel of this number names
-/// another one.
+/// Sentinels that have begun to replace a master go on when it comes back. Two servers take writes then, and one
+/// delivers what was cancelled on the other. So a master that was away for long stays so until the sentinel of this
+/// number names another one.
 pub(super) async fn wait_replaced(group: &Group, master: usize, length: Duration, sentinel: usize) {
     let Group::Sentinel(group) = group else { return };
     if length > SHORT {

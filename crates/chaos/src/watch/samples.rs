@@ -17,9 +17,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// The most of each, and by how many percent a process may have more after the drain than before the load. A process
 /// that has worked keeps pages of its allocator, and for ten seconds threads that waited for files and names, of which
-/// tokio has 512 at most. Before the load it has 15 handles; after it, it keeps idle connections for a while, at most one
-/// for each call that was under way at once, of which a fault that stops everything for a second makes 60. One handle
-/// left behind by each delivery is more than both.
+/// tokio has 512 at most. Before the load it has 15 handles; after it, it keeps idle connections for a while, at most
+/// one for each call that was under way at once, of which a fault that stops everything for a second makes 60. One
+/// handle left behind by each delivery is more than both.
 const LIMITS: [(&str, u64, Option<u64>); 4] = [
     ("resident_kib", 192 * 1024, Some(200)),
     ("handles", 200, Some(600)),

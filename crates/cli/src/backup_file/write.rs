@@ -38,7 +38,7 @@ impl<W: FnMut(&[u8]) -> anyhow::Result<()>> Writer<W> {
     /// Begins a backup.
     ///
     /// # Errors
-    /// Those of `write`.
+    /// As `write`.
     pub(crate) fn begin(write: W, header: &Header) -> anyhow::Result<Self> {
         let (counts, kind) = (no_counts(), Kind::Credential);
         let mut writer = Self { write, digest: Sha256::new(), counts, kind, bytes: 0, line: Vec::new() };
@@ -49,7 +49,7 @@ impl<W: FnMut(&[u8]) -> anyhow::Result<()>> Writer<W> {
     /// Adds a line. `json` has no line breaks.
     ///
     /// # Errors
-    /// Those of `write`, and when lines of a later kind came before.
+    /// As `write`, and when lines of a later kind came before.
     pub(crate) fn line(&mut self, kind: Kind, json: &[u8]) -> anyhow::Result<()> {
         anyhow::ensure!(kind >= self.kind, "lines of another kind came before");
         self.kind = kind;
@@ -60,7 +60,7 @@ impl<W: FnMut(&[u8]) -> anyhow::Result<()>> Writer<W> {
     /// Adds the last line.
     ///
     /// # Errors
-    /// Those of `write`.
+    /// As `write`.
     pub(crate) fn end(mut self) -> anyhow::Result<Summary> {
         let digest = std::mem::take(&mut self.digest).finalize();
         let sha256: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();

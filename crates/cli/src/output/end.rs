@@ -1,4 +1,4 @@
-//! Ends of jobs that the archive has kept, as rows and details for people.
+//! Ended jobs that the archive has kept, as rows and details for people.
 
 use ringback_wire::EndedJobDetails;
 

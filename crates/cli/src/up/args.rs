@@ -1,5 +1,6 @@
 //! The flags of `ringback up`: one per setting, as the other binaries have them, and `--demo`. The settings are defined
-//! here too, for help, completions and usage errors; `ringback-service` parses their values as it does for every process.
+//! here too, for help, completions and usage errors; `ringback-service` parses their values as it does for every
+//! process.
 
 use std::ffi::OsString;
 

@@ -11,8 +11,8 @@ const WITHIN: Duration = Duration::from_millis(500);
 /// How much of an answer is read: the description of the API is the longest.
 const READ: u64 = 2 * 1024 * 1024;
 
-/// Refuses to start if a Ringback answers at the address of the API or at the admin port. What else may have them is left
-/// to the process, which cannot listen there then.
+/// Refuses to start if a Ringback answers at the address of the API or at the admin port. What else may have them is
+/// left to the process, which cannot listen there then.
 pub(crate) fn refuse_second(config: &Config) -> Result<(), String> {
     let found = [
         ("API", config.api.listen, "/openapi.json", r#""title":"Ringback""#),

@@ -1,5 +1,5 @@
-//! `PostgresUrl`: a URL of PostgreSQL with the options that libpq documents and that providers hand out, each understood,
-//! passed over or refused by its name. Does not connect and reads no file.
+//! `PostgresUrl`: a URL of PostgreSQL with the options that libpq documents and that providers hand out, each
+//! understood, passed over or refused by its name. Does not connect and reads no file.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -118,7 +118,7 @@ impl PostgresUrl {
 /// The options, as they are read.
 struct Options {
     settings: BTreeMap<&'static str, String>,
-    /// Those of TLS.
+    /// The settings of TLS.
     ssl: BTreeMap<&'static str, String>,
 }
 

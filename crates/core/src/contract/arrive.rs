@@ -45,8 +45,8 @@ impl Submitted {
 /// | done | `Repeated` | `Conflict` | `Created`: a new generation |
 /// | cancelled | `Cancelled` | `Conflict` | `Created`: a new generation |
 ///
-/// `Update` is like `Refuse` for the same content. For other content it is like `Replace` if the job is delayed, ready or
-/// reserved, and a `Conflict` if the job has ended, dead jobs included.
+/// `Update` is like `Refuse` for the same content. For other content it is like `Replace` if the job is delayed, ready
+/// or reserved, and a `Conflict` if the job has ended, dead jobs included.
 ///
 /// A submit with the token of the last submit that created, replaced or postponed the job is a repetition of
 /// that submit. It is answered `Repeated` in any state of the job, or `Conflict` if its content is different.

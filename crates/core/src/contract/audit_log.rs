@@ -75,7 +75,7 @@ impl Display for AuditLogId {
 pub enum AuditLogOwner {
     /// The operator's alone: what is about the installation as a whole.
     Installation,
-    /// That of a tenant, or of those without one.
+    /// The log of a tenant, or of callers without one.
     Tenant(Option<Tenant>),
 }
 

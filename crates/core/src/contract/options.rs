@@ -82,7 +82,7 @@ impl Options {
         self.call_timeout / 4
     }
 
-    /// Which attempts are logged; `None` if there is no room for any.
+    /// Which attempts are logged; `None` if the store keeps no attempt log.
     pub fn logging(&self) -> Option<Logging> {
         (self.keep_attempts_mib > 0).then_some(self.attempts)
     }

@@ -66,8 +66,8 @@ pub struct Success {
 }
 
 impl Success {
-    /// As the entries of both backends have it: the status, and unless that is 0, which stands for a death, the length of
-    /// the answer (2 bytes each) and the answer.
+    /// As the entries of both backends have it: the status, and unless that is 0, which stands for a death, the length
+    /// of the answer (2 bytes each) and the answer.
     pub fn pack(success: Option<&Self>) -> Vec<u8> {
         let Some(Self { status, answer }) = success else { return vec![0; 2] };
         let length = u16::try_from(answer.len()).expect("the start of an answer has a limit below 64 KiB");

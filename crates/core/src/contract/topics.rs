@@ -94,7 +94,7 @@ impl TopicTotals {
 #[derive(Clone, Debug)]
 pub enum TopicSpan {
     One(Topic),
-    /// Those of a scope after this one, or from the first; at most this many.
+    /// Topics of a scope after this one, or from the first; at most this many.
     After(TenantScope, Option<Topic>, usize),
 }
 

@@ -22,8 +22,8 @@ pub enum IfExists {
         /// Identifies the submit.
         token: Token,
     },
-    /// The submit takes the job's place, but the job is due no later than `max_delay` after its first submit. Each submit
-    /// postpones the job, so that only the last one of a burst is delivered (debounce).
+    /// The submit takes the job's place, but the job is due no later than `max_delay` after its first submit. Each
+    /// submit postpones the job, so that only the last one of a burst is delivered (debounce).
     Postpone {
         /// Identifies the submit.
         token: Token,

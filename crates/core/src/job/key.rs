@@ -147,10 +147,10 @@ impl fmt::Display for Tenant {
 /// Whose topics and jobs a call is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TenantScope {
-    /// Those of all tenants, and those without one.
+    /// All tenants, and what has none.
     #[default]
     All,
-    /// Those of this tenant, or those without one.
+    /// One tenant, or what has none.
     One(Option<Tenant>),
 }
 

@@ -1,5 +1,5 @@
-//! Changes of a schedule: another one in its place, a pause and its end. A time that has come and has not fired yet stays
-//! where both have it, and otherwise counts as missed.
+//! Changes of a schedule: another one in its place, a pause and its end. A time that has come and has not fired yet
+//! stays where both have it, and otherwise counts as missed.
 
 use std::time::Duration;
 

@@ -142,7 +142,7 @@ async fn run(
 /// Waits for an answer of the server, for a bounded time.
 ///
 /// # Errors
-/// That of the server, or that it did not answer.
+/// What the server answered, or that it did not answer.
 pub(crate) async fn wait<T>(
     answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, SourceError> {

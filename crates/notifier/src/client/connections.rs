@@ -1,6 +1,6 @@
-//! The connections of one pool, by origin: those that wait for their next attempt, those of HTTP/2, which attempts share,
-//! and those that are being made. No attempt waits for the end of another one: it has a connection, or a stream that the
-//! receiver allows, or makes one more.
+//! The connections of one pool, by origin: those that wait for their next attempt, those of HTTP/2, which attempts
+//! share, and those that are being made. No attempt waits for the end of another one: it has a connection, or a stream
+//! that the receiver allows, or makes one more.
 
 use std::collections::HashMap;
 use std::future::pending;

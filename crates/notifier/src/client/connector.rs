@@ -60,7 +60,7 @@ impl Connector {
         Self { parts: Arc::clone(&self.parts), tls: Arc::new(tls) }
     }
 
-    /// One whose TLS connections use an identity.
+    /// A connector whose TLS connections use an identity.
     ///
     /// # Errors
     /// If it cannot be used.

@@ -1,8 +1,8 @@
 //! Finds the addresses of a receiver's name: in the hosts file, else by the name servers of the system or of the
 //! configuration. Answers are kept as long as they say, five minutes at most, and that there is none for ten
 //! seconds at most. Attempts that wait for the same question share it, which the library sees to, and none is asked for
-//! longer than one of them waits. The two families are asked for apart, so that a name server that is silent or fails for
-//! one does not hold up the other.
+//! longer than one of them waits. The two families are asked for apart, so that a name server that is silent or fails
+//! for one does not hold up the other.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};

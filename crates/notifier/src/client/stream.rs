@@ -1,5 +1,5 @@
-//! A connection to a receiver, with or without TLS. Counts what comes of HTTP, and takes the end of a TLS connection that
-//! is not announced as the end: whether a response is whole is up to HTTP.
+//! A connection to a receiver, with or without TLS. Counts what comes of HTTP, and takes the end of a TLS connection
+//! that is not announced as the end: whether a response is whole is up to HTTP.
 
 use std::io;
 use std::net::SocketAddr;

@@ -24,7 +24,7 @@ pub(super) enum Ending {
 /// Which answers are kept.
 #[derive(Clone, Copy)]
 pub(super) struct KeptAnswers {
-    /// Those for the attempt log.
+    /// Which attempts are logged with their responses.
     pub(super) logging: Logging,
     /// Whether somebody wants to know of a success.
     is_noted: bool,

@@ -249,7 +249,8 @@ mod tests {
         assert_eq!(failures.opens().map(|opens| (opens - now).as_millis()), Some(1_160));
         failures.refill(at(1_161));
         assert_eq!(limit(&failures), Some(8));
-        // They do not count again when they fail. One that nothing is known of does not count, and a success allows one more.
+        // They do not count again when they fail. One that nothing is known of does not count, and a success allows one
+        // more.
         (0..6).for_each(|_| failures.ended("a", "other", Some(true), at(1_161)));
         assert_eq!(limit(&failures), Some(8));
         failures.ended("a", "other", None, at(1_161));

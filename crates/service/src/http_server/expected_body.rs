@@ -1,5 +1,5 @@
-//! The body of a request that waits for `100 Continue`. The server sends that when the body is read for the first time. A
-//! request that is refused by its head alone gets its status at once; nobody can say then whether the client sends
+//! The body of a request that waits for `100 Continue`. The server sends that when the body is read for the first time.
+//! A request that is refused by its head alone gets its status at once; nobody can say then whether the client sends
 //! the body after all, so the connection ends with the answer (RFC 9110, section 10.1.1).
 
 use std::pin::Pin;

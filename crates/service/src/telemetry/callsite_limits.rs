@@ -51,8 +51,8 @@ struct Window {
 }
 
 impl CallsiteLimits {
-    /// Whether lines of this kind are limited. Those at `debug` and `trace` are not, because somebody asked for them, and
-    /// those of the audit log are not, because each is about another call.
+    /// Whether lines of this kind are limited. Those at `debug` and `trace` are not, because somebody asked for them,
+    /// and those of the audit log are not, because each is about another call.
     pub(super) fn apply_to(metadata: &Metadata<'_>) -> bool {
         *metadata.level() <= Level::INFO && metadata.target() != AUDIT_LOG
     }

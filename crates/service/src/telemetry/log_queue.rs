@@ -52,7 +52,7 @@ enum Message {
     Suppressed,
     /// Say that all before it is written.
     Flush(Sender<()>),
-    /// The same, after the reports of suppressed lines, whose time has not come.
+    /// Write the reports of suppressed lines too, though their time has not come, then say so.
     End(Sender<()>),
 }
 

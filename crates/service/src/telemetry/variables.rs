@@ -1,5 +1,5 @@
-//! The `OTEL_` variables of the standard: which of them ask for the export of traces, and which are set and not honoured.
-//! The OpenTelemetry crates read the others themselves, and pass over what they cannot use without a word.
+//! The `OTEL_` variables of the standard: which of them ask for the export of traces, and which are set and not
+//! honoured. The OpenTelemetry crates read the others themselves, and pass over what they cannot use without a word.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ const HONOURED: &[&str] = &[
     "OTEL_SDK_DISABLED",
     "OTEL_SERVICE_NAME",
 ];
-/// Those whose value is a whole number.
+/// Variables whose value is a whole number.
 const NUMBERS: &[&str] = &[
     "OTEL_BSP_EXPORT_TIMEOUT",
     "OTEL_BSP_MAX_CONCURRENT_EXPORTS",
@@ -24,7 +24,7 @@ const NUMBERS: &[&str] = &[
     "OTEL_SPAN_EVENT_COUNT_LIMIT",
     "OTEL_SPAN_LINK_COUNT_LIMIT",
 ];
-/// Those that are honoured with these values alone.
+/// Variables that are honoured with these values alone.
 const VALUES: &[(&str, &[&str])] = &[
     ("OTEL_EXPORTER_OTLP_COMPRESSION", &["none"]),
     ("OTEL_EXPORTER_OTLP_PROTOCOL", &["http/protobuf"]),

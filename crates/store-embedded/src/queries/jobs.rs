@@ -1,5 +1,5 @@
-//! One job by its name, and pages of jobs: of those with a tag and of dead ones by an index, the latter shard by shard in
-//! the order of their death, of others in the order in which they were accepted.
+//! One job by its name, and pages of jobs: of those with a tag and of dead ones by an index, the latter shard by shard
+//! in the order of their death, of others in the order in which they were accepted.
 
 use redb::ReadTransaction;
 use ringback_core::contract::{

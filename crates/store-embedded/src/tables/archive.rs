@@ -1,4 +1,4 @@
-//! The archive outbox: ends of jobs that are to go to a database, by shard and number. A row has the record and the
+//! The archive outbox: ended jobs that are to go to a database, by shard and number. A row has the record and the
 //! body of the job as they were when it ended.
 
 use redb::ReadableTable as _;

@@ -1,6 +1,6 @@
 //! Counts of jobs by lane and state, and of lanes by topic. The row of the empty topic has the sums
-//! of a shard, that of `~tenant` the sums of a tenant in it. The writer keeps the rows in memory while its transaction is
-//! open, and writes those that have changed once per group.
+//! of a shard, that of `~tenant` the sums of a tenant in it. The writer keeps the rows in memory while its transaction
+//! is open, and writes those that have changed once per group.
 
 mod cache;
 mod rows;

@@ -101,7 +101,7 @@ tables! {
     24 SCHEDULES "schedules": Str => Bytes;
     /// The schedules that fire again, by shard and time.
     25 SCHEDULE_TIMES "schedule_times": (u16, u64, Str) => ();
-    /// Ends of jobs that are to be archived, by shard and number.
+    /// Ended jobs that are to be archived, by shard and number.
     26 ARCHIVE "archive": (u16, u64) => Bytes;
     /// Feeds, which load rows of a database as jobs, by name.
     27 FEEDS "feeds": Str => Bytes;

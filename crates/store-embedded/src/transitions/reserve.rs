@@ -210,11 +210,11 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
 /// The lanes that have a turn.
 #[derive(Default)]
 struct LanesInTurn {
-    /// Those to visit.
+    /// Lanes to visit.
     open: Vec<String>,
-    /// Those whose origins or tenants may give no job.
+    /// Lanes whose origins or tenants may not give a job.
     closed: Vec<String>,
-    /// Those of paused topics and destinations, and the turns at which they are parked.
+    /// Lanes of paused topics and destinations, and the turns at which they are parked.
     parked: Vec<(String, u64)>,
     /// How many of the open and of the closed ones had their turn.
     in_turn: (usize, usize),

@@ -87,8 +87,9 @@ impl CheckpointedDb {
         Ok(self.database.begin_read()?)
     }
 
-    /// Appends the changes of a group to the log. Returns false if there is no log: then only a checkpoint makes them
-    /// safe. Fails if a file was removed, moved or replaced too: what is written to it would be gone with the process.
+    /// Appends the changes of a group to the log. Returns false if there is no log, so that they are not safe before the
+    /// next checkpoint. Fails also if a file was removed, moved or replaced: what is written to it would be gone with
+    /// the process.
     pub(crate) fn append(&mut self, journal: &Journal) -> Result<bool> {
         if journal.bytes() > 0 {
             self.since = self.since.or_else(|| Some(Instant::now()));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ringback_core::clock::{Clock, EARLIEST, MAX_DIFFERENCE, micros};
 
 /// Follows a clock that may be set back. By up to a minute the time goes on from where it was, at half the pace of the
-/// clock, until the clock has caught up: so no time is repeated and nothing stops, and a delay takes up to twice as long.
-/// From further ahead it goes back to the clock, because nothing may be delivered that is not due yet.
+/// clock, until the clock has caught up: so no time is repeated and nothing stops, and a delay takes up to twice as
+/// long. From further ahead it goes back to the clock, because nothing may be delivered that is not due yet.
 pub(crate) struct Time {
     clock: Arc<dyn Clock>,
     /// The last time of the clock.

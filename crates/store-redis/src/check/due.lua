@@ -1,5 +1,5 @@
--- Entries of the due index that lead to no delayed job. Transitions leave none, and promote counts each entry as a job, so a
--- repair removes what half a transition has left.
+-- Entries of the due index that lead to no delayed job. Transitions leave none, and promote counts each entry as a job,
+-- so a repair removes what half a transition has left.
 -- Uses check, due_index, lanes, ready, records, shard.
 
 local function load(entries)
@@ -12,7 +12,8 @@ end
 --   because nothing but `index` knows it, gets a turn for what is left in its queue: reserve removes it.
 -- KEYS  shard
 -- ARGV  the arguments of a scan
--- Returns {generation, where to go on ('0' is the end), {lane, ...}}; {generation} if the scan began in another generation
+-- Returns {generation, where to go on ('0' is the end), {lane, ...}}; {generation} if the scan began in another
+-- generation
 function scripts.check_index(args)
   shard.begin({})
   local generation, at, found = check.scan('ZSCAN', KEY.index, unpack(args))
@@ -34,7 +35,8 @@ end
 -- check_due: removes entries of a lane that lead to no job that is delayed until then, a page at a time.
 -- KEYS  shard
 -- ARGV  lane; then the arguments of a scan
--- Returns {generation, where to go on ('0' is the end), how many were removed}; {generation} if the scan began in another generation
+-- Returns {generation, where to go on ('0' is the end), how many were removed}; {generation} if the scan began in
+-- another generation
 function scripts.check_due(args)
   shard.begin({})
   local lane, entries, gone = args[1], {}, {}
@@ -76,7 +78,8 @@ end
 -- check_slots: the numbers of the slots, a page at a time.
 -- KEYS  shard
 -- ARGV  the arguments of a scan
--- Returns {generation, where to go on ('0' is the end), {number, ...}}; {generation} if the scan began in another generation
+-- Returns {generation, where to go on ('0' is the end), {number, ...}}; {generation} if the scan began in another
+-- generation
 function scripts.check_slots(args)
   local generation, at, found = check.scan('ZSCAN', KEY.slots, unpack(args))
   if not at then return {generation} end

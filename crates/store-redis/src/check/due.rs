@@ -1,6 +1,6 @@
-//! Due times that lead to no delayed job. No transition leaves one behind; half a transition can, if the server was killed in the
-//! middle of a write and has replayed the half. A promote counts each as a job, so a repair removes them before it
-//! counts. They are not findings: until they are due they do no harm, and a check counts them as stale.
+//! Due times that lead to no delayed job. No transition leaves one behind; half a transition can, if the server was
+//! killed in the middle of a write and has replayed the half. A promote counts each as a job, so a repair removes them
+//! before it counts. They are not findings: until they are due they do no harm, and a check counts them as stale.
 
 use ringback_core::contract::StoreError;
 

@@ -4,7 +4,8 @@
 -- check_schedules: a page of schedules, and those among them that do not fire because the times do not have them.
 -- KEYS  shard
 -- ARGV  the arguments of a scan
--- Returns {generation, where to go on ('0' is the end), {{name, topic, 1 if it does not fire, else 0}, ...}}; {generation} if the
+-- Returns {generation, where to go on ('0' is the end), {{name, topic, 1 if it does not fire, else 0}, ...}};
+-- {generation} if the
 --   scan began in another generation
 function scripts.check_schedules(args)
   local generation, at, found = check.scan('HSCAN', KEY.recurring, unpack(args))

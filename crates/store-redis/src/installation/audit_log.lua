@@ -1,6 +1,6 @@
 -- The audit log: the last entries, shared by owners. Each owner has a sorted set of its entries, each of which is its id
--- and its text, so that they are in the order of their ids. An index has the ids of all entries, each with its owner behind
--- it. `weights` has the weight of the entries of each owner, and `weight` that of all.
+-- and its text, so that they are in the order of their ids. An index has the ids of all entries, each with its owner
+-- behind it. `weights` has the weight of the entries of each owner, and `weight` that of all.
 local ID_BYTES = 26
 local function of_owner(owner) return K .. ':audit-log:' .. owner end
 local function index() return K .. ':audit-log' end
@@ -29,8 +29,8 @@ local function remove_oldest(least)
   return freed
 end
 
--- append_audit_log: adds entries, and removes the oldest ones if all weigh too much. One that is there already is not added
--- again. Allowed when memory is full, because the log is bounded.
+-- append_audit_log: adds entries, and removes the oldest ones if all weigh too much. One that is there already is not
+-- added again. Allowed when memory is full, because the log is bounded.
 -- KEYS  installation
 -- ARGV  how much all may weigh, what one weighs at least; then for each entry: owner, id, text
 -- Returns how many were added

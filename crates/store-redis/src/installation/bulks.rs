@@ -71,8 +71,8 @@ impl RedisStore {
         self.call(&script::KEEP_BULK, Place::Installation).arg((&id.0, &holder.0, millis_up(ttl))).run().await
     }
 
-    /// Ends a bulk operation, then closes it in the shards, and then stores the total. If it is done, no shard has more to
-    /// change, so the shards are closed first.
+    /// Ends a bulk operation, then closes it in the shards, and then stores the total. If it is done, no shard has more
+    /// to change, so the shards are closed first.
     pub async fn end_bulk(
         &self,
         id: BulkId,

@@ -1,5 +1,5 @@
--- Feeds: which process works on one, and how far it has come. Each is a hash of the installation, which is gone once nobody
--- has used it for long: `holder` and `until`, `at` (a position), and `disturbances`.
+-- Feeds: which process works on one, and how far it has come. Each is a hash of the installation, which is gone once
+-- nobody has used it for long: `holder` and `until`, `at` (a position), and `disturbances`.
 
 local function feed_key(name) return K .. ':feed:' .. name end
 

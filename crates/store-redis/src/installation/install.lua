@@ -65,7 +65,8 @@ end
 -- install: makes the row at the first start, and checks it later. Allowed when memory is full, so that a process that
 --   starts then can drain. The row of another layout stays as it is.
 -- KEYS  installation
--- ARGV  layout version, shard count, the generation that the caller saw last or '', 1 if a loss has to be accepted by hand, a
+-- ARGV  layout version, shard count, the generation that the caller saw last or '', 1 if a loss has to be accepted by
+-- hand, a
 --   random key for lane ids if there is none, the last generation that the caller saw without a loss that had to be accepted,
 --   or '', for how long the caller keeps tombstones (ms)
 -- Returns {layout version, shard count, generation, run_id of a loss that is not accepted or '', its
@@ -91,7 +92,8 @@ end
 
 -- lose: notes that accepted jobs are missing in a shard.
 -- KEYS  installation
--- ARGV  the run_id of the shard's server, how many in all shards as far as the caller knows, the generation that the caller
+-- ARGV  the run_id of the shard's server, how many in all shards as far as the caller knows, the generation that the
+-- caller
 --   saw last
 -- Returns what install returns. Nothing is noted in a row with another generation
 function scripts.lose(args)
@@ -99,7 +101,8 @@ function scripts.lose(args)
   return described()
 end
 
--- take_back: forgets a loss, because all jobs that the caller has missed are there again. Others that miss some note it anew.
+-- take_back: forgets a loss, because all jobs that the caller has missed are there again. Others that miss some note it
+-- anew.
 -- KEYS  installation
 -- ARGV  its run_id
 -- Returns what install returns

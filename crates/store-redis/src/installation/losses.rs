@@ -1,13 +1,14 @@
 //! Notices that the store has lost accepted jobs: it was emptied, or came back with older data.
 //!
-//! Two things are known of the data. The row of the installation has an id of the data, a text that is made with it: another
-//! one, or none, means that the row is gone. And each shard counts the jobs that it has accepted, which never falls. A
-//! process remembers the highest count that it was answered (`accepted_counts`) and sends it with each submit. The
-//! script adds nothing to a shard that has accepted fewer.
+//! Two things are known of the data. The row of the installation has an id of the data, a text that is made with it:
+//! another one, or none, means that the row is gone. And each shard counts the jobs that it has accepted, which never
+//! falls. A process remembers the highest count that it was answered (`accepted_counts`) and sends it with each submit.
+//! The script adds nothing to a shard that has accepted fewer.
 //!
 //! Where each accepted job was on disk or on a replica before it was answered, a loss is noted in the row and has to be
-//! accepted by hand: until then submits are refused. Elsewhere losses are expected: they are logged and counted, and work
-//! goes on. So are those of the last seconds after the promotion of a replica, unless replicas had to have each job.
+//! accepted by hand: until then submits are refused. Elsewhere losses are expected: they are logged and counted, and
+//! work goes on. So are those of the last seconds after the promotion of a replica, unless replicas had to have each
+//! job.
 
 use std::io;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::server_checks::no_replica;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Losses {
     HaveToBeAccepted,
-    /// Those of jobs that were accepted in the last six seconds before it are expected.
+    /// A replica was promoted: losses of jobs that were accepted in the last six seconds are expected.
     AreExpectedOfLate,
     AreExpected,
 }
@@ -256,8 +257,8 @@ mod tests {
         RedisStore::open(options).expect("the options are right")
     }
 
-    /// Takes rows with an id of the data, with a loss that has to be accepted or not, and its text of the last loss. Returns
-    /// the ids of the data that are sent with the next look, and how many losses were noticed.
+    /// Takes rows with an id of the data, with a loss that has to be accepted or not, and its text of the last loss.
+    /// Returns the ids of the data that are sent with the next look, and how many losses were noticed.
     fn taken(rows: &[(&str, bool, &str)]) -> (String, String, u64) {
         let store = store();
         for (data_id, is_lost, last_loss) in rows {

@@ -1,6 +1,6 @@
 -- The index of schedules, in which they are found by their keys. `schedules` has each as its name, a space and the topic
--- of its jobs, which chooses its shard. A name of an index may be there without a schedule, after a failure; no schedule is
--- without its name.
+-- of its jobs, which chooses its shard. A name of an index may be there without a schedule, after a failure; no
+-- schedule is without its name.
 local function listed() return K .. ':schedules' end
 
 -- The members that begin so, in order. No name or topic has a byte as high as that of the end.

@@ -1,6 +1,6 @@
-//! Schedules by their keys. A schedule lies in the shard of its jobs, and an index of the installation leads to it. The index
-//! is written first and removed last. A put and a delete of the same schedule at the same time both look again at the end,
-//! so that no schedule is left that the index does not know.
+//! Schedules by their keys. A schedule lies in the shard of its jobs, and an index of the installation leads to it. The
+//! index is written first and removed last. A put and a delete of the same schedule at the same time both look again at
+//! the end, so that no schedule is left that the index does not know.
 
 use std::collections::BTreeMap;
 

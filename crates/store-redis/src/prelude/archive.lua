@@ -1,13 +1,14 @@
--- The archive outbox: ends of jobs that are to go to a database, in the order in which they happened. It is a list of
--- entries, which are numbered without gaps. The fields are the number of the first entry, how many bytes they take, how many
--- they may take, and how many entries were dropped.
+-- The archive outbox: ended jobs that are to go to a database, in the order in which they happened. It is a list of
+-- entries, which are numbered without gaps. The fields are the number of the first entry, how many bytes they take, how
+-- many they may take, and how many entries were dropped.
 --
--- The field `archive` is 0 without an archive. Else it has a bit for each kind of end that gets an entry, from DONE on, and
--- the bits below. All transitions read it, and one without an archive does nothing more.
+-- The field `archive` is 0 without an archive. Else it has a bit for each kind of end that gets an entry, from DONE on,
+-- and the bits below. All transitions read it, and one without an archive does nothing more.
 --
--- An entry begins with its head: the kind of the end (1), with HAS_BODY added if the body is kept; the time of the end (6);
--- and the locator (12). Then come the lane's name and the job state, each behind its length (2), and the record. Without the
--- body the record ends before it. A large payload that is kept has a key of its own, with the head of the entry.
+-- An entry begins with its head: the kind of the end (1), with HAS_BODY added if the body is kept; the time of the end
+-- (6); and the locator (12). Then come the lane's name and the job state, each behind its length (2), and the record.
+-- Without the body the record ends before it. A large payload that is kept has a key of its own, with the head of the
+-- entry.
 -- Uses lanes, ready, records, shard.
 archive.FIELD = 'archive'
 archive.FIELDS = {'archive_first', 'archive_bytes', 'archive_bound', 'archive_dropped'}
@@ -20,8 +21,8 @@ do
   local HEAD = 19
   -- How many entries are removed at a time, and how many topics of waiting consumers are woken.
   local AT_ONCE = 100
-  -- The setting as it is and as it was read; if jobs have ended, those without an entry: kind, locator, lane and job state;
-  -- then the new keys of payloads by the old ones, and the old ones by the new ones.
+  -- The setting as it is and as it was read; if jobs have ended, those without an entry: kind, locator, lane and job
+  -- state; then the new keys of payloads by the old ones, and the old ones by the new ones.
   local setting, before, noted, new_keys, old_keys
 
   local function has(flag) return bit.band(setting, flag) ~= 0 end
@@ -122,8 +123,8 @@ do
     return before .. rest, #before + weight, has_key and KEY.archived .. head
   end
 
-  -- The bytes that an entry takes, and the key of its payload if that has one of its own. An entry that is damaged takes its
-  -- own bytes.
+  -- The bytes that an entry takes, and the key of its payload if that has one of its own. An entry that is damaged
+  -- takes its own bytes.
   function archive.weight(entry)
     local size, at = #entry, HEAD + 1
     for _ = 1, 2 do
@@ -145,7 +146,7 @@ do
       for _, entry in ipairs(entries) do
         local size, key = archive.weight(entry)
         bytes = bytes + size
-        -- That of a job which ends in this call is not there yet: its payload goes with the job.
+        -- The payload of a job that ends in this call is not there yet: it goes with the job.
         local old = key and old_keys and old_keys[key]
         if old then new_keys[old] = nil elseif key then keys[#keys + 1] = key end
       end

@@ -121,8 +121,8 @@ local function first_score(key, leaving)
   return 0
 end
 
--- Raises an error that pcall has caught. It has made a text of it, before which Redis would put `ERR `; but the first word
--- of an error of a command says what it is.
+-- Raises an error that pcall has caught. It has made a text of it, before which Redis would put `ERR `; but the first
+-- word of an error of a command says what it is.
 local function raise(failure)
   local is_of_command = type(failure) == 'string' and string.find(failure, '^%u+ ')
   error(is_of_command and {err = failure} or failure, 0)

@@ -2,8 +2,8 @@
 -- installation: the stored hash `bulks` has all of them, and `reviving` has the running ones by the time at which
 -- their holder's claim expires. Each shard counts its changed jobs under `bulk:<id>`, in the call that changes them.
 --
--- A bulk operation is state, started, ended (6 bytes each), the final number of changed jobs (6 bytes, NOT_KNOWN before),
--- its holder (8), and its target and rate. Its id is the token of its moves.
+-- A bulk operation is state, started, ended (6 bytes each), the final number of changed jobs (6 bytes, NOT_KNOWN
+-- before), its holder (8), and its target and rate. Its id is the token of its moves.
 -- Uses due_index, records, shard.
 local bulks = {
   RUNNING = 1, DONE = 2, STOPPED = 3,
@@ -48,10 +48,10 @@ function bulks.evict(keep, most)
   end
 end
 
--- Begins a call that changes jobs, which the arguments name behind the first `base`: of each its locator, and the code of
--- its state, its job state or '', and its record without its payload, as the caller has read them. Returns those that are
--- still so and that this operation has not moved before, with record, job state, lane and code; and the places of those
--- that have changed. Nothing if the operation is closed in this shard.
+-- Begins a call that changes jobs, which the arguments name behind the first `base`: of each its locator, and the code
+-- of its state, its job state or '', and its record without its payload, as the caller has read them. Returns those
+-- that are still so and that this operation has not moved before, with record, job state, lane and code; and the places
+-- of those that have changed. Nothing if the operation is closed in this shard.
 function bulks.begin(args, base, names)
   shard.begin(names)
   if call('HEXISTS', bulks.progress(args[1]), 'over') == 1 then return nil end

@@ -13,8 +13,8 @@ function carrier.hold(epoch, name)
 end
 
 -- The times until the next due job, lease, eviction, notice and firing of a schedule, in us, -1 for none. Also sets
--- `next`, so that earlier times wake the carrier. Notices and firings are left out of `next`, because no pass makes them.
--- `due_in` is the first time, if it is known.
+-- `next`, so that earlier times wake the carrier. Notices and firings are left out of `next`, because no pass makes
+-- them. `due_in` is the first time, if it is known.
 function carrier.waits(floor_ms, retention, due_in)
   -- No pass plans the next one further ahead, so a later plan was made before the clock was set back.
   if fields.next > NOW + floor_ms then recurring.look_at_all() end

@@ -86,7 +86,7 @@ function check.is_awaited(lane, entry)
   return jobs.due(raw, s) == sub(entry, 13, 18) and record.lane(raw) == lane
 end
 
--- Those of some members of the index of tags that lead to no job with the tag.
+-- The members of the index of tags that do not lead to a job with the tag.
 function check.stray_tags(members)
   local locs, ids, strays = {}, {}, {}
   for i, member in ipairs(members) do locs[i] = tag_index.locator(member) end
@@ -175,7 +175,8 @@ function check.load_lanes(ids)
   shard.load_rows(names)
 end
 
--- The times of the next look that are too late, and the number of paused destinations if it is wrong; and what they must be.
+-- The times of the next look that are too late, and the number of paused destinations if it is wrong; and what they
+-- must be.
 function check.wrong_times()
   local wrong = {}
   local firsts = {lease_at = KEY.leases, dead_at = KEY.dead, next_notice_at = KEY.outbox, next_firing_at = KEY.recurring_times}

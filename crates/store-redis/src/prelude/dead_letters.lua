@@ -46,8 +46,8 @@ end
 -- The place after an entry and its score: its time (6 bytes) and the begin of its locator.
 local function place_after(entry, score) return six(tonumber(score)) .. sub(entry, 1, dead_letters.ROUGH) end
 
--- A page of the dead jobs: their locators, and where it goes on ('0' is the end). It has `count` jobs, and those that its
--- last place cannot tell from the last one.
+-- A page of the dead jobs: their locators, and where it goes on ('0' is the end). It has `count` jobs, and those that
+-- its last place cannot tell from the last one.
 function dead_letters.page(at, count)
   local rank = 0
   if at ~= '0' then

@@ -6,8 +6,8 @@
 --
 -- A message is FORMAT, the time (6), the number of topics (2), the topics, each after its length, and the
 -- events. An event is the number of its topic (2, from 0), the id after its length, the kind, and more. If a job among
--- them has tags, the message is WITH_TAGS instead of FORMAT, and each event has the tags behind their length (2) before the
--- kind.
+-- them has tags, the message is WITH_TAGS instead of FORMAT, and each event has the tags behind their length (2) before
+-- the kind.
 -- - submitted: the due time (6).
 -- - attempt: outcome, number (4), when the job is due again or 0 (6), status or 0 (2), duration in ms or
 --   the largest number if it is not known (4), and the error after its length.

@@ -3,8 +3,8 @@
 --
 -- The answer is {now in us, flags, {names of skipped lanes, skipped origins}, {lane name, job state, locator, record,
 -- locator, record, ...}, ...}. Jobs that share lane and job state share a group. Flags are MORE, when
--- more jobs can be taken, WATCHED, while somebody watches the shard's events, PUT_OFF, when closed lanes were put off, and
--- LATER with MORE, when there may be more only in lanes that were put off.
+-- more jobs can be taken, WATCHED, while somebody watches the shard's events, PUT_OFF, when closed lanes were put off,
+-- and LATER with MORE, when there may be more only in lanes that were put off.
 -- Uses events, lanes, leases, parking, ready, records, shard.
 local grants = {MORE = 1, WATCHED = 2, PUT_OFF = 4, LATER = 8}
 grants.FIELDS = union(leases.FIELDS, ready.FIELDS, {'ready', 'reserved', 'lease'}, parking.FIELDS)

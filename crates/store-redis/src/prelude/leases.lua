@@ -65,7 +65,7 @@ function leases.anew(number, s, longest)
   return min(state.deadline(s), NOW_UP + length)
 end
 
--- Those of these batches of which no job but `settled` is reserved. Whoever settles counts what it has settled of a
+-- The batches of which no job but `settled` is reserved. Whoever settles counts what it has settled of a
 -- batch, but after a fail-over or a crash some of that may be undone. A batch of more than `longest` bytes is not read
 -- and counts as reserved; nil reads all.
 function leases.over(numbers, settled, longest)

@@ -6,8 +6,8 @@
 -- back, and is due.
 --
 -- An entry is the time of the end (6 bytes), the answer of the receiver to a success, as the client has packed it, or
--- NO_ANSWER, the lane's name and the job state (each behind its length, 2 bytes), and the record without the body, which a
--- notice does not carry.
+-- NO_ANSWER, the lane's name and the job state (each behind its length, 2 bytes), and the record without the body,
+-- which a notice does not carry.
 -- Uses lanes, records, shard.
 local outbox = {
   FIELDS = {'next_notice_at'},

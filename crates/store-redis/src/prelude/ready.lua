@@ -1,6 +1,7 @@
 -- Ready queues: the entries of a lane's ready jobs in order, and `lanes`, the lanes that are not empty in the order of
 -- their turns, which are times. An entry is a job's locator and the due time that it was promoted for. Pull lanes are in
--- `pulls` instead, because consumers ask for them by name. A wake-up names the topic of a pull lane that is no longer empty.
+-- `pulls` instead, because consumers ask for them by name. A wake-up names the topic of a pull lane that is no longer
+-- empty.
 --
 -- A queue is a list, `ready:<lane>`. A cleaning, which removes entries that no longer count, begins at the head of the
 -- list and moves the entries that count to a second list, `front:<lane>`. While there is a front, it comes before the
@@ -77,7 +78,7 @@ end
 -- The number of entries of a queue.
 function ready.length(lane) return call('LLEN', front_of(lane)) + call('LLEN', list_of(lane)) end
 
--- Those of these entries that count: their jobs wait, in this lane and for this due time.
+-- The entries that count: their jobs wait, in this lane and for this due time.
 function ready.counting(lane, entries)
   local locs, counting = {}, {}
   for i, entry in ipairs(entries) do locs[i] = sub(entry, 1, 12) end
@@ -134,9 +135,9 @@ local function last_turn() return max(NOW_US, fields.lease) + CLOSE end
 function ready.in_turn() return call('ZCOUNT', KEY.lanes, '-inf', last_turn()) end
 function ready.n_lanes() return call('ZCARD', KEY.lanes) end
 
--- Gives push lanes turns that are to come, so that lanes that fill meanwhile are before them: those of a group, an origin or
--- a tenant, so late that the turns of 250 lanes of the group come in a second, as far as its lanes are known; in 0.1 s at
--- least, and 10 s at most. The field `lease` must have been read.
+-- Gives push lanes turns that are to come, so that lanes that fill meanwhile are before them: those of a group, an
+-- origin or a tenant, so late that the turns of 250 lanes of the group come in a second, as far as its lanes are known;
+-- in 0.1 s at least, and 10 s at most. The field `lease` must have been read.
 local SOON, PER_LANE, LATEST = 100000, 4000, 10000000
 function ready.put_off(names, group)
   local n = group and (topics.n_lanes_of(group) or ready.n_lanes()) or 0

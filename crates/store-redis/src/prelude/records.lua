@@ -4,16 +4,16 @@
 -- job's place. It is due, created (6 bytes each), flags, timeout (4), content hash (8), lane (8), the id's length,
 -- id, payload. A large payload has a key of its own; then the record has the flag EXTERNAL, and the size of the
 -- payload in its place. A submit that may take a job's place has a token: its record has the flag TOKEN, the token
--- (8) before the payload, and the flag AT_ONCE if the job was due at once. With the flag TAGGED there are the tags before
--- the payload, behind their length (2), with a space between them.
+-- (8) before the payload, and the flag AT_ONCE if the job was due at once. With the flag TAGGED there are the tags
+-- before the payload, behind their length (2), with a space between them.
 --
 -- A job state is what has happened to a job since. The first delivery or the first move by name creates it. Its
 -- stored key is ':states'. It is the state's code, flags, due (6, 0 for the record's), attempts, failures (4 each),
 -- leases lost in a row, lease and its bits (8 each), deadline (6), the last settled lease (8), created (6, 0 for the
 -- record's), the last failed attempt (6, 2, 4), the lengths of its error and of the reason, and these. A job that was
 -- moved by its name has the last move behind them: its token (8), and the due time by which it made the job ready, or
--- 0 (6). A job in a generation after its first has the start of that generation behind the move, which may be zeros: the shard's
--- last lease (8) and the job's attempts (4) then.
+-- 0 (6). A job in a generation after its first has the start of that generation behind the move, which may be zeros:
+-- the shard's last lease (8) and the job's attempts (4) then.
 --
 -- In these files `raw` is a packed record, `s` a packed job state, and `code` the code of a state.
 -- Uses archive, events, shard, tag_index.

@@ -2,8 +2,8 @@
 --
 -- A schedule's name is the text of its key. The hash `schedules` has of each its version (8 bytes), its next time (6, 0
 -- for none), the locator of the job whose end its next firing waits for (12, zeros for none), and what only processes
--- read. The sorted set `schedule-times` has those with a next time by that (ms). The field `next_firing_at` is the first of
--- these times, 0 for none.
+-- read. The sorted set `schedule-times` has those with a next time by that (ms). The field `next_firing_at` is the
+-- first of these times, 0 for none.
 -- Uses shard.
 local recurring = {FIELDS = {'next_firing_at', 'next'}, NO_LOCATOR = string.rep('\0', 12)}
 
@@ -57,8 +57,8 @@ function recurring.save(changes)
   if fields.next < NOW then shard.set('next', NOW) end
 end
 
--- Makes all schedules due: the clock was set back, and their times may be too far ahead. A carrier looks at each, and lets
--- it wait for its next time by the clock. Their order stays.
+-- Makes all schedules due: the clock was set back, and their times may be too far ahead. A carrier looks at each, and
+-- lets it wait for its next time by the clock. Their order stays.
 function recurring.look_at_all()
   if fields.next_firing_at == 0 then return end
   call('ZUNIONSTORE', KEY.recurring_times, 1, KEY.recurring_times, 'WEIGHTS', '1e-9')

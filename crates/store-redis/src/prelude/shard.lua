@@ -1,11 +1,11 @@
 -- The shard's hash: its fields, its rows, and how a call begins and closes.
 --
--- Fields are the ledger (how many jobs are in each state, how many were ever accepted or purged, and how many are missing),
--- the numbers of lanes and topics with jobs, the carrier's epoch, when it looks next, the last lease
--- number, the tombstones' segment, the first slot, and when the first lease ends and the first job died.
--- A call reads the fields that it needs with one command, first of all, and writes the changed ones
--- with one command, last of all. If a command fails in between, for example at a key of another type, the counts are
--- written if the jobs were: so a call that fails half-way leaves index entries at most, which are hints.
+-- Fields are the ledger (how many jobs are in each state, how many were ever accepted or purged, and how many are
+-- missing), the numbers of lanes and topics with jobs, the carrier's epoch, when it looks next, the last lease number,
+-- the tombstones' segment, the first slot, and when the first lease ends and the first job died. A call reads the
+-- fields that it needs with one command, first of all, and writes the changed ones with one command, last of all. If a
+-- command fails in between, for example at a key of another type, the counts are written if the jobs were: so a call
+-- that fails half-way leaves index entries at most, which are hints.
 --
 -- The same hash has a row for each lane with jobs (lanes.lua), and for each known topic and some tenants (topics.lua).
 -- Uses archive, events, lanes.

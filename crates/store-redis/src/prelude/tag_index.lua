@@ -1,8 +1,8 @@
 -- The index of jobs by their tags, in which only jobs with tags are.
 --
 -- `tags` is a sorted set whose scores are all 0. A job has a member for each of its tags: 12 hex digits of the SHA-1 of
--- tenant, space and tag, and then its locator. So the jobs of a tenant with a tag are a range. Two tags may share it, and
--- a member may stay behind its job, so a reader looks at the record too.
+-- tenant, space and tag, and then its locator. So the jobs of a tenant with a tag are a range. Two tags may share it,
+-- and a member may stay behind its job, so a reader looks at the record too.
 -- Uses lanes, records, shard.
 do
   local PREFIX = 12

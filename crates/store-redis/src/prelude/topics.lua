@@ -74,8 +74,8 @@ do
     return n
   end
 
-  -- Whether a tenant that has `own` of `used` topics, lanes or pauses may not have one more: at most as many as its quota
-  -- allows, and half of what the others leave.
+  -- Whether a tenant that has `own` of `used` topics, lanes or pauses may not have one more: at most as many as its
+  -- quota allows, and half of what the others leave.
   function topics.is_beyond(own, quota, used, most) return own >= min(quota, floor((most - used + own) / 2)) end
 
   -- Which limit a new lane of a tenant exceeds, 'topics' or 'lanes'; nil if there is room, which is taken then.

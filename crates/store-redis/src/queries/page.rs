@@ -1,5 +1,5 @@
-//! Pages of the jobs of a shard: of those with a tag and of the dead ones by an index, of others by a scan of the hash of
-//! records. Each meets every job that fits from the first page to the last, whatever comes and goes meanwhile.
+//! Pages of the jobs of a shard: of those with a tag and of the dead ones by an index, of others by a scan of the hash
+//! of records. Each meets every job that fits from the first page to the last, whatever comes and goes meanwhile.
 //!
 //! The place of a scan is valid on the server that began it, as long as that runs: the order in the hash
 //! depends on a seed that the server draws at its start. A place in an index is valid on any.

@@ -24,7 +24,7 @@ function scripts.outbox(args)
   tick()
   local entries, limit = {}, tonumber(args[1])
   local left = add(entries, '-inf', NOW, limit, tonumber(args[2]))
-  -- Those that were stored before the clock was set back.
+  -- Entries that were stored before the clock was set back.
   add(entries, string.format('(%.0f', NOW_UP + outbox.LONGEST), '+inf', limit, left)
   return {NOW, entries}
 end

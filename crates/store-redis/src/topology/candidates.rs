@@ -22,7 +22,7 @@ pub(super) const NODE_TIMEOUT: Duration = Duration::from_secs(15);
 /// The replicas that may take over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Candidates {
-    /// Those that elect and the master name them alike: sentinels take the names from the master's list, and most
+    /// Whoever elects and the master name them alike: sentinels take the names from the master's list, and most
     /// nodes of clusters have one address for all.
     Named(BTreeSet<Address>),
     /// The nodes of a cluster and the master know a replica by different names, so they are counted.
@@ -42,9 +42,9 @@ pub(super) struct OfCluster {
 #[derive(Debug)]
 pub(super) struct Replicas {
     candidates: Candidates,
-    /// Those that the master listed when that was asked, in whatever state.
+    /// Replicas that the master listed when it was asked, in whatever state.
     listed: BTreeSet<Address>,
-    /// Those that it has listed as ready then or since then, and when it last did.
+    /// Replicas that it has listed as ready then or since then, and when it last did.
     ready: BTreeMap<Address, Instant>,
 }
 
@@ -86,8 +86,8 @@ impl Replicas {
         });
     }
 
-    /// How many have to have a change: WAIT says how many have it, not which. So each one that is ready counts beside the
-    /// candidates: it may be parted from those that elect, together with the master, and confirm in place of one of
+    /// How many have to have a change: WAIT says how many have it, not which. So each one that is ready counts beside
+    /// the candidates: it may be parted from those that elect, together with the master, and confirm in place of one of
     /// them. At least one, so that no confirmed change is on the server alone.
     pub(super) fn required(&self) -> usize {
         let required = match &self.candidates {
@@ -104,7 +104,7 @@ impl Replicas {
     }
 }
 
-/// Those that can confirm what is written now.
+/// Replicas that can confirm what is written now.
 fn ready(listed: &[ListedReplica]) -> impl Iterator<Item = Address> {
     listed.iter().filter(|one| one.has_confirmed && one.lag <= RECENT).map(|one| one.address.clone())
 }

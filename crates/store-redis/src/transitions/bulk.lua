@@ -1,7 +1,7 @@
--- A shard's part of a bulk operation. The calls that change jobs of a filter all have these arguments: the id of the bulk
--- operation (8 bytes), how long its count is kept (ms), some more, and per job its locator, the code of its state, its job
--- state or '', and its record without its payload. All return how many jobs were changed, or -1 if the bulk operation is
--- closed in this shard; and the places of those that are no longer so, from 1.
+-- A shard's part of a bulk operation. The calls that change jobs of a filter all have these arguments: the id of the
+-- bulk operation (8 bytes), how long its count is kept (ms), some more, and per job its locator, the code of its state,
+-- its job state or '', and its record without its payload. All return how many jobs were changed, or -1 if the bulk
+-- operation is closed in this shard; and the places of those that are no longer so, from 1.
 -- Uses arrivals, bulks, dead_letters, due_index, events, lanes, moves, ready, records, shard.
 
 -- Makes jobs ready, due now. The job states that they go on with are in `go_on`.
@@ -65,7 +65,8 @@ end
 -- versions: jobs as they are, for a call that changes them.
 -- KEYS  shard
 -- ARGV  locators
--- Returns per job that has a record: {locator, code of its state, job state or '', lane name, record without its payload}
+-- Returns per job that has a record: {locator, code of its state, job state or '', lane name, record without its
+-- payload}
 function scripts.versions(args)
   shard.begin(due_index.FIELDS)
   jobs.load(args)

@@ -1,5 +1,5 @@
-//! Many jobs of a shard at once: the steps of bulk operations, and purges of dead jobs. The shard counts the jobs that an
-//! operation has changed in it.
+//! Many jobs of a shard at once: the steps of bulk operations, and purges of dead jobs. The shard counts the jobs that
+//! an operation has changed in it.
 
 use std::time::Duration;
 

@@ -34,8 +34,8 @@ local function refusal(new)
   return answer
 end
 
--- Sets the creation time and the job state of the new job. They stay in the same generation. In a new generation the job state
--- keeps the number of attempts, and has where the generation begins.
+-- Sets the creation time and the job state of the new job. They stay in the same generation. In a new generation the
+-- job state keeps the number of attempts, and has where the generation begins.
 local function begin_life(new, raw, s)
   local tomb = tombstones[new.loc]
   if raw and new.code ~= DEAD and not (s and state.was_tried(s)) then

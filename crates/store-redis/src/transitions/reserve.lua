@@ -8,16 +8,18 @@
 -- Returns what grants.lua says; skipped are lanes, origins and tenants that have more jobs than their limit
 -- Uses archive, grants, lanes, parking, ready, shard.
 
--- How many lanes are looked at, beside those that may give no job by a limit of their own, and how many that were put off.
+-- How many lanes are looked at, beside those that may give no job by a limit of their own, and how many that were put
+-- off.
 local LANES, OTHERS = 64, 8
--- More lanes than this that an origin or a tenant closes are put off, so that they do not hide the others behind them. If
--- fewer of each hide others together, these are put off.
+-- More lanes than this that an origin or a tenant closes are put off, so that they do not hide the others behind them.
+-- If fewer of each hide others together, these are put off.
 local MOST_CLOSED = 8
 
--- The lanes that have a turn: those to visit, those of origins and tenants that may give no job, and those that are paused.
--- Then how many of the open and of the closed ones had their turn, whether there may be more of these, and whether there
--- are more that were put off. `is_closed` is nil if all origins and tenants may give some. Else, once all lanes whose turn
--- has come are known, some of those that were put off are looked at, because they may be open for this caller.
+-- The lanes that have a turn: those to visit, those of origins and tenants that may give no job, and those that are
+-- paused. Then how many of the open and of the closed ones had their turn, whether there may be more of these, and
+-- whether there are more that were put off. `is_closed` is nil if all origins and tenants may give some. Else, once all
+-- lanes whose turn has come are known, some of those that were put off are looked at, because they may be open for this
+-- caller.
 local function lanes_in_turn(n_full, is_closed)
   local open, closed, parked = {}, {}, {}
   local function look(skip, limit)

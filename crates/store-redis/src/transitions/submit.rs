@@ -316,7 +316,8 @@ fn submitted(answer: Value, new: &NewJob) -> Result<Submitted, StoreError> {
     Ok(Submitted { answer, job })
 }
 
-/// Whether a submit whose content a cancelled job has can only be a repetition: others would have begun a new generation.
+/// Whether a submit whose content a cancelled job has can only be a repetition: others would have begun a new
+/// generation.
 fn is_repeatable(new: &NewJob) -> bool {
     match new.if_exists {
         IfExists::Refuse | IfExists::Update { .. } => false,

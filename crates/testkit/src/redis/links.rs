@@ -1,5 +1,5 @@
-//! The connections of other servers, and of programs with the same library, to a server: they go through proxies, so that
-//! some can be held and others not.
+//! The connections of other servers, and of programs with the same library, to a server: they go through proxies, so
+//! that some can be held and others not.
 
 use std::net::IpAddr;
 

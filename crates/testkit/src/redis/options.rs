@@ -25,7 +25,7 @@ pub struct RedisOptions {
     pub(super) args: Vec<String>,
     pub(super) env: Vec<(String, String)>,
     pub(super) is_sentinel: bool,
-    /// That of a node of a cluster.
+    /// The cluster bus port of a node of a cluster.
     pub(super) bus: Option<u16>,
     pub(super) preload: Option<Preload>,
 }

@@ -15,7 +15,7 @@ pub enum Role {
     Notifier,
     /// All three roles in one process: `ringback up`.
     Up,
-    /// Writes the ends of jobs to a database.
+    /// Writes the ended jobs to a database.
     Archiver,
     /// Loads rows of a database as jobs.
     Feed,

@@ -112,7 +112,7 @@ pub(crate) fn open(json: &[u8]) -> Result<Fields<'_>, Problem> {
 /// [`open`] for a request that may be empty, which means an object without fields.
 ///
 /// # Errors
-/// Those of [`open`].
+/// As [`open`].
 pub(crate) fn open_or_empty(json: &[u8]) -> Result<Fields<'_>, Problem> {
     if json.trim_ascii().is_empty() { open(b"{}") } else { open(json) }
 }
@@ -120,7 +120,7 @@ pub(crate) fn open_or_empty(json: &[u8]) -> Result<Fields<'_>, Problem> {
 /// Reads a request that may be empty and has no other fields than the `known` ones.
 ///
 /// # Errors
-/// Those of [`open`], or a 422 problem with all wrong fields.
+/// As [`open`], or a 422 problem with all wrong fields.
 pub(crate) fn read_or_empty<T>(
     json: &[u8],
     known: &[&str],

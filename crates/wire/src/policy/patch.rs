@@ -37,7 +37,7 @@ impl PolicyPatch {
     /// masked, and the secrets of the topic are left out.
     ///
     /// # Errors
-    /// Those of [`parse_policy`].
+    /// As [`parse_policy`].
     pub fn merged(&self, stored: Option<&Policy>) -> Result<Policy, Problem> {
         let shown = stored.map_or(Cow::Borrowed("{}"), masked_policy);
         let stored = open(shown.as_bytes()).expect("a policy keeps the JSON that it was parsed from");

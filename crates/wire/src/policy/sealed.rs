@@ -34,7 +34,7 @@ pub fn secret_header_values(policy: &Policy) -> Option<String> {
 /// A policy with its secret header values masked, and these instead.
 ///
 /// # Errors
-/// Those of [`parse_policy`]: a mask is longer than a short value, so that the headers can be too long with it.
+/// As [`parse_policy`]: a mask is longer than a short value, so that the headers can be too long with it.
 pub fn with_sealed_headers(policy: &Policy, sealed: &str) -> Result<Policy, Problem> {
     let masked = with_headers(&without_sealed_headers(policy.written().into()), |name, value| {
         if is_secret(name) {

@@ -58,8 +58,8 @@ pub struct PolicyRequest {
     /// The values of secret headers, sealed, as an export of topics has them where there is a master key: for a restore.
     /// `headers` have `[masked by ringback]` in their place. Answers never show it.
     sealed_headers: Option<SealedHeaders>,
-    /// The secrets that sign its callbacks, sealed, as an export of topics has them: for a restore. They replace those of
-    /// the topic. A policy without this field keeps them. Answers never show it.
+    /// The secrets that sign its callbacks, sealed, as an export of topics has them: for a restore. They replace those
+    /// of the topic. A policy without this field keeps them. Answers never show it.
     #[schema(max_items = 8)]
     secrets: Option<Vec<SealedSecret>>,
 }

@@ -37,8 +37,8 @@ pub struct ScheduleRequest {
     /// The job.
     job: ScheduledJobRequest,
     /// What becomes of firings that were missed because nobody was there to make them, so that they are more than a
-    /// minute late: `skip` makes none, `one`, the default, makes the last, `all` makes all, the last 1,000 at most. Of several times
-    /// that come within a minute, `skip` and `one` make the last.
+    /// minute late: `skip` makes none, `one`, the default, makes the last, `all` makes all, the last 1,000 at most. Of
+    /// several times that come within a minute, `skip` and `one` make the last.
     missed: Option<Missed>,
     /// How late a missed firing is at most, to be made up for; 1 h by default. Less than a minute has no effect.
     catchup: Option<Catchup>,

@@ -22,8 +22,8 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::fields::values::{MAX_KEEP, MAX_REPLAY_NAME, MAX_WAIT};
 
-/// Declares values whose schema an expression makes, and describes each by its comment. `Text` at the end of a name keeps
-/// it apart from the type of the parsed value; the document has the name without it.
+/// Declares values whose schema an expression makes, and describes each by its comment. `Text` at the end of a name
+/// keeps it apart from the type of the parsed value; the document has the name without it.
 macro_rules! values {
     ($($(#[doc = $doc:literal])+ $name:ident = $schema:expr;)+) => {$(
         $(#[doc = $doc])+
@@ -199,8 +199,8 @@ values! {
     RetryDelay = duration(MIN_TIER, MAX_TIER).examples(["15s"]);
 
     /// Headers of the delivery: at most 32 and 8 KiB together, by the grammar of RFC 9110, values in ASCII.
-    /// No two names differ only in case. Those that the delivery sets itself are refused: `host`, `content-*` and others of
-    /// the connection, `user-agent`, `traceparent`, and all that begin with `webhook-` or `ringback-`.
+    /// No two names differ only in case. Those that the delivery sets itself are refused: `host`, `content-*` and
+    /// others of the connection, `user-agent`, `traceparent`, and all that begin with `webhook-` or `ringback-`.
     Headers = texts(MAX_HEADERS, Type::String).examples([serde_json::json!({"x-merchant": "88231"})]);
     /// Headers by name: a value to set, or null for one to remove.
     HeadersPatch = texts(MAX_HEADERS, SchemaType::from_iter([Type::String, Type::Null])).examples([serde_json::json!({"x-merchant": "88231", "x-old": null})]);

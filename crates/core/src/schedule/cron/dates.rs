@@ -15,7 +15,7 @@ const SATURDAY: u8 = 6;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Days {
     pub(super) numbers: u32,
-    /// Those whose nearest day from Monday to Friday is meant, within the month.
+    /// Days whose nearest day from Monday to Friday is meant, within the month.
     pub(super) nearest: u32,
     pub(super) has_last: bool,
     /// Whether it is the last day from Monday to Friday.

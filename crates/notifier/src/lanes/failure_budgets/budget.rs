@@ -1,4 +1,5 @@
-//! The budget of a tenant: how many of its callbacks may fail, what is closed where they have, and when that opens. Pure.
+//! The budget of a tenant: how many of its callbacks may fail, what is closed where they have, and when that opens.
+//! Pure.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

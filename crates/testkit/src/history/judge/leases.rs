@@ -57,8 +57,8 @@ fn check_tokens(job: &Job<'_>, earlier: &LeaseRecord, lease: &LeaseRecord, findi
     }
 }
 
-/// Whether a lease was settled before another was asked for, so that their order is certain. An answer that gives a lease
-/// may come late: a process that was stopped sends it when it goes on.
+/// Whether a lease was settled before another was asked for, so that their order is certain. An answer that gives a
+/// lease may come late: a process that was stopped sends it when it goes on.
 fn is_over(job: &Job<'_>, earlier: &LeaseRecord, lease: &LeaseRecord) -> bool {
     settles(job, earlier).any(|settle| settle.span.ended < lease.asked)
 }

@@ -127,7 +127,8 @@ impl Wait<'_> {
     }
 }
 
-/// How the waits of each policy spread over their jitter: the share of it that was used. Each with its due time and line.
+/// How the waits of each policy spread over their jitter: the share of it that was used. Each with its due time and
+/// line.
 #[derive(Default)]
 pub(super) struct Spread(BTreeMap<u32, Vec<(f64, u64, u32)>>);
 
