@@ -217,7 +217,6 @@ impl Workbench {
         held(self.store.recover(self.shard, &self.epoch, at_most(limit)).await.expect("recover").pass)
     }
 
-    /// Recovers until a job is in a state.
     pub(crate) async fn recover_until(&self, key: &JobKey, state: State) {
         eventually(SOON, &format!("{key} is recovered and {state}"), async || {
             self.recover(500).await;

@@ -11,7 +11,6 @@ use syn::{Attribute, ImplItem, Item, ItemMod, ItemUse, Macro, Meta, UseTree};
 
 use crate::source::{is_test, name, parse, text};
 
-/// One module.
 #[derive(Debug, Default)]
 pub(crate) struct Module {
     /// Where it is written; several inline modules may share a file.

@@ -41,7 +41,6 @@ fn cell(text: &str) -> String {
     line(text).replace('|', "\\|")
 }
 
-/// A text in one line.
 fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

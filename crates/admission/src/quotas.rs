@@ -44,7 +44,6 @@ pub struct Quotas {
 
 /// How many jobs are let through, and why not the others.
 pub struct Allowed {
-    /// How many.
     pub jobs: usize,
     quota: Quota,
     limit: QuotaLimit,

@@ -114,7 +114,6 @@ impl ApiError {
         .about(error, key)
     }
 
-    /// The 503 of a submit of one job.
     pub(crate) fn of_submit(error: &Unavailable, key: &JobKey) -> Self {
         Self::by_outcome(
             error,

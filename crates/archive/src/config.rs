@@ -119,7 +119,6 @@ fn keep(text: &str) -> Result<Option<Duration>, String> {
     }
 }
 
-/// Where the archive is.
 #[derive(Clone, PartialEq, Eq)]
 pub enum ArchiveUrl {
     /// The URL of a PostgreSQL database, which can be read. It may have a password, so it is not shown.

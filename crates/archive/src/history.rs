@@ -115,7 +115,6 @@ impl From<&EndedJobRow> for Cursor {
 pub struct PageAsk {
     /// Which ended jobs.
     pub filter: HistoryFilter,
-    /// Their order.
     pub order: Order,
     /// Of the matching ends, only the last one of each.
     pub last_of: Option<LastOf>,

@@ -36,7 +36,6 @@ pub trait Sink: Send {
     fn maintain(&mut self) -> impl Future<Output = Result<(), SinkError>> + Send;
 }
 
-/// The result of a write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WriteResult {
     /// Rows that were not there before.

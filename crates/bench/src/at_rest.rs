@@ -13,7 +13,6 @@ use crate::usage::cpu_seconds;
 pub(crate) struct AtRest {
     /// Calls of clients to Redis a second.
     pub(crate) calls: f64,
-    /// How many there were of each command.
     pub(crate) by_command: BTreeMap<String, u64>,
     /// How many processes there are besides Redis.
     pub(crate) processes: usize,

@@ -24,7 +24,6 @@ use tokio::time::{interval, sleep, timeout};
 pub(crate) const VERB: &str = "attack";
 const SECOND: Duration = Duration::from_secs(1);
 
-/// One attack.
 pub(crate) struct Attack {
     pub(crate) name: &'static str,
     run: fn(Target) -> LocalBoxFuture<'static, ()>,

@@ -40,7 +40,6 @@ pub(crate) struct Load {
     pub(crate) first: usize,
 }
 
-/// The result of a load.
 pub(crate) struct LoadResult {
     /// The number of accepted jobs.
     pub(crate) jobs: usize,

@@ -47,7 +47,6 @@ impl Probe {
         Self { stop, pings }
     }
 
-    /// Ends it.
     pub(crate) async fn end(self, server: &RedisServer) -> LongestTimes {
         self.stop.cancel();
         let pings = self.pings.join_all().await.pop().expect("there is one probe");

@@ -24,7 +24,6 @@ use futures_util::future::LocalBoxFuture;
 
 use crate::setup::Setup;
 
-/// One scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
     /// The name on the command line and in the report.

@@ -48,7 +48,6 @@ pub(crate) struct OutboxRelay<'a> {
     pub(crate) clock: &'a dyn Clock,
 }
 
-/// The result for one entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EntryResult {
     /// The end has no receiver or cannot be read.

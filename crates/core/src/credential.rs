@@ -21,7 +21,6 @@ pub const MAX_SEALED: usize = 24 * 1024;
 /// The longest name, in bytes.
 const MAX_NAME: usize = 64;
 
-/// The name of a credential.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CredentialName(Box<str>);
 

@@ -83,7 +83,6 @@ pub struct SettleHint {
 /// The jobs that one reserve granted with the same deadline.
 #[derive(Debug, Default)]
 pub struct GrantedBatch {
-    /// How many there are.
     pub size: usize,
     /// How many of them are not settled yet, as far as this process knows.
     pub unsettled: AtomicUsize,

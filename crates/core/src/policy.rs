@@ -202,5 +202,4 @@ impl Logging {
     }
 }
 
-/// The policies of all topics that have one.
 pub type Policies = HashMap<Topic, Arc<Policy>>;

@@ -77,7 +77,6 @@ pub struct WrittenTime {
     zone: Option<Result<Zone, TimeError>>,
 }
 
-/// The offset of a time as written.
 #[derive(Clone, Copy, Debug)]
 enum WrittenOffset {
     No,

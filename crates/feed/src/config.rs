@@ -62,7 +62,6 @@ pub struct Config {
     pub(crate) feeds: Vec<Feed>,
 }
 
-/// A feed.
 #[derive(Clone, Debug)]
 pub(crate) struct Feed {
     pub(crate) name: FeedName,

@@ -112,7 +112,6 @@ impl Work {
     }
 }
 
-/// The task of one feed.
 struct FeedTask {
     /// The name of its readiness check.
     name: String,

@@ -26,7 +26,6 @@ pub(crate) struct Credentials {
     next: AtomicU64,
 }
 
-/// A credential that was opened.
 struct OpenCredential {
     credential: Arc<Credential>,
     carried: Arc<Carried>,

@@ -26,7 +26,6 @@ pub(crate) enum Cause {
     Local,
 }
 
-/// The signals of all shards.
 pub(crate) struct ShardSignals {
     signals: Vec<Signal>,
     cursor: AtomicUsize,

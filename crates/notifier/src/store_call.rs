@@ -15,7 +15,6 @@ use ringback_store::Store;
 use crate::lanes::ReserveLimits;
 use crate::shard_signals::Cause;
 
-/// The reserve of a call.
 pub(crate) struct ReserveCall {
     pub(crate) cause: Cause,
     pub(crate) limits: ReserveLimits,

@@ -22,10 +22,8 @@ type Source = Arc<dyn Fn() -> BoxFuture<'static, Vec<GaugeValues>> + Send + Sync
 #[derive(Clone, Default)]
 pub struct Scrapes(Arc<Mutex<Vec<Source>>>);
 
-/// The values of one gauge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GaugeValues {
-    /// The metric.
     pub metric: Metric,
     /// A value for each set of labels. Without any, the gauge is absent.
     pub values: Vec<(Vec<String>, f64)>,

@@ -19,7 +19,6 @@ pub(crate) enum ClockConsent {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ahead {
     pub(crate) time_us: u64,
-    /// How many jobs were.
     pub(crate) jobs: u64,
 }
 

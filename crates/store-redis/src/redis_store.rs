@@ -23,7 +23,6 @@ use super::topology::{Confirmation, Topology};
 /// bytes less.
 const TOMBSTONE_BYTES: u64 = 112;
 
-/// A store on Redis.
 pub struct RedisStore {
     pub(crate) topology: Topology,
     pub(crate) keys: Keys,

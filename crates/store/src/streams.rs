@@ -20,7 +20,6 @@ enum Source<Redis, Embedded> {
     Embedded(Embedded),
 }
 
-/// A stream of events.
 pub type Events = Stream<redis::Events, embedded::Events>;
 /// A stream of wake-ups.
 pub type Wakes = Stream<redis::Wakes, embedded::Wakes>;

@@ -64,7 +64,6 @@ pub struct Reached {
     pub figure: Figure,
     /// The name of the test, or a part of it.
     pub by: String,
-    /// How many there were.
     pub count: u64,
     /// How many the test has chosen for this run, where that is not the same in each.
     #[serde(default, skip_serializing_if = "Option::is_none")]

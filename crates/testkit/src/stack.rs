@@ -110,7 +110,6 @@ impl Stack {
         }
     }
 
-    /// All processes.
     pub fn processes(&self) -> impl Iterator<Item = &Process> {
         let Self { apis, carriers, notifiers, ups, archivers, feeds, .. } = self;
         apis.iter().chain(carriers).chain(notifiers).chain(ups).chain(archivers).chain(feeds)

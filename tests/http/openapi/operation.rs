@@ -30,7 +30,6 @@ pub(crate) struct Response {
 }
 
 impl Operation {
-    /// All of a document.
     pub(crate) fn all(document: &Value) -> Vec<Self> {
         let paths = document["paths"].as_object().expect("paths");
         let items = paths.iter().flat_map(|(path, item)| {

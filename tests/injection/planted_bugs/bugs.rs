@@ -14,7 +14,6 @@ use ringback_testkit::{HttpChanges, HttpMessage};
 
 use super::Scenario::{self, Calm, Disturbed};
 
-/// A bug.
 #[derive(Clone, Copy)]
 pub(crate) struct Bug {
     pub(crate) name: &'static str,

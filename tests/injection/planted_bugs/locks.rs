@@ -57,7 +57,6 @@ impl LockWatch {
         Self { seen, _reader: reader }
     }
 
-    /// How many claims there were.
     pub(crate) fn claims(&self) -> usize {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.uses.iter().filter(|used| used.is_claim).count()

@@ -21,7 +21,6 @@ pub(crate) struct MemoryPermit {
 }
 
 impl MemoryPermit {
-    /// How many bytes it is for.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.as_ref().map_or(0, |permit| permit.num_permits())
     }

@@ -16,7 +16,6 @@ use crate::limits::{Deadline, MemoryPermit};
 
 /// A job of a batch, with its number there.
 pub(super) type NumberedJob<J> = (usize, J);
-/// The result for the item of that number.
 pub(crate) type ItemResult = (usize, Result<Submitted, ItemFailure>);
 
 /// Why a job of a batch was not accepted, or may not have been.

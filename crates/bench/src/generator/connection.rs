@@ -18,7 +18,6 @@ pub(crate) struct Connection {
     used: usize,
 }
 
-/// A response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Response<'a> {
     pub(crate) status: u16,

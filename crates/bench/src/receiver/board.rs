@@ -33,7 +33,6 @@ impl Channel {
     }
 }
 
-/// One arrival.
 pub(crate) struct Arrival {
     pub(crate) at: Timestamp,
     pub(crate) due: Option<Timestamp>,

@@ -60,7 +60,6 @@ pub(super) async fn scan_answers(installation: &Installation, api: &Api) {
     scan(&answer(&base, Method::PUT, &format!("/v1/topics/{TOPIC}"), &wrong).await, history);
 }
 
-/// The text of any answer.
 async fn answer(base: &str, method: Method, path: &str, body: &str) -> String {
     let request = http_client().request(method, format!("{base}{path}"));
     let request = request.header("content-type", "application/json").body(body.to_owned());

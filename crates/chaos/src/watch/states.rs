@@ -11,7 +11,6 @@ use tokio::time::sleep;
 
 use crate::clients::{CallOutcome, Clients, SubmittedJob};
 
-/// How many observers there are.
 pub(super) const OBSERVERS: u64 = 2;
 /// The pause between two looks of an observer.
 const PAUSE: Duration = Duration::from_millis(40);

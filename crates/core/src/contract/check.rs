@@ -18,7 +18,6 @@ pub enum Repair {
     Yes,
 }
 
-/// A kind of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 #[strum(serialize_all = "snake_case")]
 pub enum DamageKind {

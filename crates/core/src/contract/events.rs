@@ -46,12 +46,10 @@ pub enum EventKind {
     Cancelled,
 }
 
-/// How an attempt ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptEnded {
     /// Its number, from 1.
     pub number: u32,
-    /// Its outcome.
     pub outcome: AttemptOutcome,
     /// When the job is due again, if it has to wait.
     pub due: Option<Timestamp>,

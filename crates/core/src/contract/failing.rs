@@ -16,7 +16,6 @@ pub const FAILING_IDLE: Duration = Duration::from_secs(600);
 /// Between the tenant, if any, and the origin in the names under which stores keep destinations.
 const SEPARATOR: char = ' ';
 
-/// A destination that fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailingDestination {
     /// Whose jobs fail there.

@@ -18,7 +18,6 @@ pub struct ForecastSlots {
     pub first: u64,
     /// How long each is; not 0.
     pub length: u64,
-    /// How many there are.
     pub count: usize,
 }
 
@@ -36,7 +35,6 @@ impl ForecastSlots {
         self.first + self.length * self.count as u64
     }
 
-    /// When a slot begins.
     pub const fn begin(&self, slot: usize) -> u64 {
         self.first + self.length * slot as u64
     }

@@ -51,7 +51,6 @@ pub struct ArchiveGauge {
     pub is_full: bool,
 }
 
-/// The gauges of one shard.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShardGauges {
     pub all: JobGauge,

@@ -35,7 +35,6 @@ pub enum Move {
     Purge,
 }
 
-/// The result of a [`Move`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MoveResult {
     /// The move is done, by this call or an earlier one with the same token. Contains the job as it is

@@ -5,7 +5,6 @@ use std::time::Duration;
 use super::receipt::Receipt;
 use super::reserve::RetryContext;
 
-/// The limits of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassLimits {
     /// The most jobs that it moves.

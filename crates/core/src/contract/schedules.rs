@@ -59,7 +59,6 @@ impl ScheduleRow {
     }
 }
 
-/// A change of a schedule.
 #[derive(Clone, Debug)]
 pub struct ScheduleChange {
     /// The version that it must have; `None` if there must be none of this key.

@@ -34,7 +34,6 @@ impl fmt::Display for Shard {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Epoch(pub String);
 
-/// The live carriers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveCarriers {
     /// Their names, sorted, so that all carriers see the same order.

@@ -30,7 +30,6 @@ pub const MAX_LANES_SEARCHED: usize = 4096;
 /// How many lanes of a resumed topic are scheduled again in one step.
 pub const MAX_RESUMED_LANES: usize = 1000;
 
-/// Counts of one topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicCounts {
     /// Whether the topic is paused: none of its jobs is delivered.

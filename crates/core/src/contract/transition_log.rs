@@ -23,7 +23,6 @@ pub struct LoggedTransition {
     pub reason: Option<Box<str>>,
 }
 
-/// The name of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[derive(strum::Display, strum::EnumString, strum::IntoStaticStr, strum::VariantArray)]
 #[strum(serialize_all = "lowercase")]

@@ -56,7 +56,6 @@ fn is_readable(ty: &Type) -> bool {
     TYPES.contains(ty)
 }
 
-/// A value that was read.
 struct ReadValue(Value);
 
 impl<'a> FromSql<'a> for ReadValue {

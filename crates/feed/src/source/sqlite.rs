@@ -32,7 +32,6 @@ struct Shared {
     running: Mutex<Option<InterruptHandle>>,
 }
 
-/// An open file.
 struct OpenFile {
     connection: Connection,
     /// Its device and number. Another file may get its path.

@@ -21,7 +21,6 @@ pub(super) enum Ending {
     CutOff,
 }
 
-/// Which answers are kept.
 #[derive(Clone, Copy)]
 pub(super) struct KeptAnswers {
     /// Which attempts are logged with their responses.

@@ -77,7 +77,6 @@ pub const ALL_NAMES: &[&str] = &[
 /// The settings that are URLs of stores and databases. What cannot be read of them may be a part of a password.
 const URLS: [&str; 2] = ["STORE", "ARCHIVE"];
 
-/// A setting.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// The name without prefix, such as `LOCK_TTL`.

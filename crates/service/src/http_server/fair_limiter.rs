@@ -107,13 +107,11 @@ impl FairLimiter {
         Self(Arc::new(Shared { limit, taken: Mutex::default() }))
     }
 
-    /// How many there are.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.0.limit
     }
 
-    /// How many are taken.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.lock().all

@@ -17,7 +17,6 @@ pub struct Metric {
     pub about: &'static str,
 }
 
-/// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "lowercase")]
 pub enum MetricKind {

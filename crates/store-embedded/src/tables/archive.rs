@@ -47,7 +47,6 @@ impl ArchiveRow {
     }
 }
 
-/// An end as it is stored.
 #[derive(Debug)]
 pub(crate) struct StoredEnd {
     pub(crate) kind: EndedState,

@@ -85,7 +85,6 @@ impl<A: Access> Schedules<A> {
         self.times.list(all, limit, |(_, at, name), ()| (at, name.to_owned()))
     }
 
-    /// How many times there are.
     pub(crate) fn len_of_times(&self) -> Result<u64> {
         self.times.len()
     }

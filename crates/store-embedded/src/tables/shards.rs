@@ -23,7 +23,6 @@ pub(crate) struct ShardRow {
     pub(crate) turn: u64,
     /// The epoch of the last claim.
     pub(crate) epoch: u64,
-    /// How many tombstones there are.
     pub(crate) tombstones: u64,
     pub(crate) ledger: Ledger,
     /// Its archive outbox, if it ever had an archive.

@@ -207,7 +207,6 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
     Ok(Found { now_us, is_watched, ..found })
 }
 
-/// The lanes that have a turn.
 #[derive(Default)]
 struct LanesInTurn {
     /// Lanes to visit.

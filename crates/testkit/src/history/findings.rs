@@ -10,7 +10,6 @@ use super::invariant::Invariant;
 /// How many violations of each invariant are described.
 const MAX_DESCRIBED: u64 = 20;
 
-/// A violation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Violation {
     pub invariant: Invariant,

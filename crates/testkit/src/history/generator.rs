@@ -21,7 +21,6 @@ use super::entry::{Canary, Check, End, Entry, Exit, Limit, Metric, Policy, Scan,
 pub struct Plan {
     /// The seed: the same plan makes the same history.
     pub seed: u64,
-    /// How many jobs.
     pub jobs: u64,
     /// Whether processes and the store have faults.
     pub has_faults: bool,

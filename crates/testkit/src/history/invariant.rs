@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use strum::EnumMessage as _;
 
-/// One invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[derive(strum::EnumMessage, strum::VariantArray)]
 pub enum Invariant {

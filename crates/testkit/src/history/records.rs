@@ -73,7 +73,6 @@ macro_rules! job_record {
     };
 }
 
-/// A submit.
 #[derive(Clone, Debug)]
 pub(crate) struct SubmitRecord {
     pub(crate) job: u32,

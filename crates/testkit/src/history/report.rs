@@ -48,7 +48,6 @@ pub struct Quantiles {
 /// How soon there was an effect after faults of one kind ended, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Recovery {
-    /// How many faults there were.
     pub faults: u64,
     /// After how many of them there was no effect any more, or which never ended.
     pub without_effect: u64,

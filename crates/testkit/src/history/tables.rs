@@ -26,7 +26,6 @@ pub(crate) struct Settings {
     pub(crate) loss: u64,
 }
 
-/// A fault.
 #[derive(Clone, Debug)]
 pub(crate) struct FaultRecord {
     pub(crate) line: u32,

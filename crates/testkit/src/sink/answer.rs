@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-/// One answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub(crate) after: Duration,

@@ -17,7 +17,6 @@ use crate::state::tests::unprepared;
 
 type Calls = Arc<Mutex<Vec<Vec<u32>>>>;
 
-/// A job with a number.
 #[derive(Clone)]
 struct TestJob {
     number: u32,

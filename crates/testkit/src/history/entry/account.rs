@@ -39,7 +39,6 @@ impl JobState {
 pub struct Observed<'a> {
     /// When it was known.
     pub t: u64,
-    /// When it was asked for.
     pub asked: u64,
     /// `topic/id`.
     pub job: &'a str,
@@ -89,7 +88,6 @@ pub struct Final<'a> {
     /// `topic/id`.
     pub job: &'a str,
     pub state: JobState,
-    /// When it is or was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
     pub attempts: u32,

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start<'a> {
-    /// 0.
     pub t: u64,
     /// The wall clock of the host at `t` = 0, in microseconds since 1970.
     pub wall: u64,
@@ -193,7 +192,6 @@ pub struct Exit {
     pub signal: Option<i32>,
 }
 
-/// A line of a log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogLine<'a> {

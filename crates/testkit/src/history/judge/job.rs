@@ -137,7 +137,6 @@ impl Job<'_> {
     }
 }
 
-/// All jobs.
 pub(crate) struct Jobs<'a> {
     tables: &'a Tables,
     next: u32,
