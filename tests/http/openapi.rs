@@ -108,7 +108,7 @@ async fn send_all(address: SocketAddr, cases: &[Case]) -> Vec<Result<Answer, Str
 
 /// The example of a schema of jobs as a job of the topic `t`, which is sent nowhere.
 fn example(document: &Value, schema: &str, id: &str) -> Value {
-    let mut job = document["components"]["schemas"][schema]["example"].clone();
+    let mut job = document["components"]["schemas"][schema]["examples"][0].clone();
     assert!(job.is_object(), "{schema} has no example");
     (job["topic"], job["id"], job["url"]) = ("t".into(), id.into(), "http://127.0.0.1:9/".into());
     job

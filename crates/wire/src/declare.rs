@@ -28,15 +28,28 @@ pub trait Kind {
     fn collect(_: &mut Schemas) {}
 }
 
+/// A declared request.
+pub trait Request: Sized {
+    /// The names of the fields that its declaration has.
+    const NAMES: &'static [&'static str];
+
+    /// Reads these fields. The request is right only if no mistakes were added.
+    fn values(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Self;
+
+    /// All fields, as the OpenAPI document describes them.
+    fn fields() -> Vec<Field>;
+}
+
 /// Declares a request. After a kind, `or` names a default and `required` makes a missing field a mistake; a text in
 /// brackets says what is allowed. The word after the name opens the JSON: `open`, or `open_or_empty` where the body may
-/// be left out.
+/// be left out. A request `of` another one has the fields of that too, but `without` some; fields of the same name take
+/// their place.
 macro_rules! request {
     (
         $(#[doc = $about:literal])+
         #[example $example:tt]
         $(#[derive($derive:ident)])?
-        pub struct $name:ident($open:ident) {
+        pub struct $name:ident $(($open:ident))? $(of $other:ident without $without:tt)? {
             $($(#[doc = $doc:literal])+ $field:ident: $kind:ty $([$allowed:expr])? $(, $how:ident $($default:expr)?)?;)*
         }
     ) => {
@@ -47,19 +60,43 @@ macro_rules! request {
             $($(#[doc = $doc])+ pub $field: $crate::declare::request!(@type $kind $(, $how)?),)*
         }
 
-        impl $name {
-            /// Reads all fields. The request is right only if no mistakes were added.
-            pub(crate) fn read(
+        impl $crate::declare::Request for $name {
+            const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
+
+            fn values(
                 fields: &$crate::fields::object::Fields<'_>,
                 mistakes: &mut $crate::fields::object::Mistakes,
             ) -> Self {
-                fields.check_names("", &[$(stringify!($field)),*], mistakes);
+                // A request may have no fields.
+                let _ = (fields, &mistakes);
                 $(
                     let allowed = [$($allowed as &str,)? ""][0];
                     let $field = <$kind as $crate::declare::Kind>::read(fields, stringify!($field), allowed, mistakes);
                     $($crate::declare::request!(@missing $how, fields, $field, allowed, mistakes);)?
                 )*
                 Self { $($field: $crate::declare::request!(@value $field $(, $how $($default)?)?),)* }
+            }
+
+            fn fields() -> Vec<$crate::declare::Field> {
+                let own = vec![$($crate::declare::Field {
+                    name: stringify!($field),
+                    about: concat!($($doc),+),
+                    schema: <$kind as $crate::declare::Kind>::schema(),
+                    is_required: [$(stringify!($how),)? ""][0] == "required",
+                }),*];
+                $(let own = $crate::declare::with_those_of::<$other>(&$without, own);)?
+                own
+            }
+        }
+
+        $(impl $name {
+            /// Reads all fields. The request is right only if no mistakes were added.
+            pub(crate) fn read(
+                fields: &$crate::fields::object::Fields<'_>,
+                mistakes: &mut $crate::fields::object::Mistakes,
+            ) -> Self {
+                fields.check_names("", <Self as $crate::declare::Request>::NAMES, mistakes);
+                $crate::declare::Request::values(fields, mistakes)
             }
 
             /// Parses a body.
@@ -71,22 +108,18 @@ macro_rules! request {
                 let request = Self::read(&$crate::fields::object::$open(json)?, &mut mistakes);
                 mistakes.or(request)
             }
-        }
+        })?
 
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
-                let fields = vec![$($crate::declare::Field {
-                    name: stringify!($field),
-                    about: concat!($($doc),+),
-                    schema: <$kind as $crate::declare::Kind>::schema(),
-                    is_required: [$(stringify!($how),)? ""][0] == "required",
-                }),*];
+                let fields = <Self as $crate::declare::Request>::fields();
                 $crate::declare::object(concat!($($about),+), serde_json::json!($example), fields)
             }
         }
 
         impl utoipa::ToSchema for $name {
             fn schemas(schemas: &mut $crate::declare::Schemas) {
+                $(<$other as utoipa::ToSchema>::schemas(schemas);)?
                 let collect: &[fn(&mut $crate::declare::Schemas)] =
                     &[$(<$kind as $crate::declare::Kind>::collect),*];
                 collect.iter().for_each(|collect| collect(schemas));
@@ -94,10 +127,11 @@ macro_rules! request {
         }
     };
     (@type $kind:ty) => { Option<<$kind as $crate::declare::Kind>::Value> };
-    (@type $kind:ty, $how:ident) => { <$kind as $crate::declare::Kind>::Value };
+    (@type $kind:ty, required) => { Option<<$kind as $crate::declare::Kind>::Value> };
+    (@type $kind:ty, or) => { <$kind as $crate::declare::Kind>::Value };
     (@value $field:ident) => { $field };
     (@value $field:ident, or $default:expr) => { $field.unwrap_or($default) };
-    (@value $field:ident, required) => { $field.unwrap_or_default() };
+    (@value $field:ident, required) => { $field };
     (@missing or, $fields:ident, $field:ident, $allowed:ident, $mistakes:ident) => {};
     (@missing required, $fields:ident, $field:ident, $allowed:ident, $mistakes:ident) => {
         if $fields.get(stringify!($field)).is_none() {
@@ -108,11 +142,26 @@ macro_rules! request {
 pub(crate) use request;
 
 /// A field of a declared request.
-pub(crate) struct Field {
+pub struct Field {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) schema: RefOr<Schema>,
     pub(crate) is_required: bool,
+}
+
+/// The names of the fields of a request that has those of another one, but without some.
+pub(crate) fn names<R: Request, Other: Request>(without: &[&str]) -> Vec<&'static str> {
+    let of_other = Other::NAMES.iter().filter(|name| !without.contains(name));
+    of_other.chain(R::NAMES.iter().filter(|name| !Other::NAMES.contains(name))).copied().collect()
+}
+
+/// The fields of a request, and those of another one that it has too.
+pub(crate) fn with_those_of<Other: Request>(without: &[&str], own: Vec<Field>) -> Vec<Field> {
+    let is_taken =
+        |field: &Field| !without.contains(&field.name) && own.iter().all(|other| other.name != field.name);
+    let mut fields: Vec<_> = Other::fields().into_iter().filter(is_taken).collect();
+    fields.extend(own);
+    fields
 }
 
 /// The schema of an object that has these fields and no others. A field that is not required may be null.

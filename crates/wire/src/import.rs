@@ -2,28 +2,74 @@
 
 use std::time::Duration;
 
-use ringback_core::job::{History, IfExists, ImportJob, Tenant, TenantScope, Trace};
-use ringback_core::limits::MAX_ERROR;
+use ringback_core::job::{History, IfExists, ImportJob, Tenant, TenantScope};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::policy::Policies;
 use ringback_core::state::State;
 use ringback_core::written_time::ALLOWED_TIME;
 
-use super::fields::due::time;
-use super::fields::object::{Fields, Mistakes, open, parse_text, read};
-use super::fields::values::{REASON, is_line, object, parsed, reason};
+use super::declare::{Request as _, names, request};
+use super::fields::object::{Fields, Mistakes, open};
+use super::fields::values::REASON;
+use super::kinds::{Part, Whole};
 use super::problem::Problem;
-use super::submit::{self, Defaults};
-
-/// The fields of an import that a submit does not have.
-const EXTRA: [&str; 9] =
-    ["tenant", "state", "created_at", "attempts", "failures", "last", "reason", "content", "traceparent"];
+use super::schema::{ContentHashText, DeadReason, ErrorMessage, PendingState, TenantName, Time, TraceParent};
+use super::submit::{self, Defaults, JobRequest};
 
 const STATES: &str = "delayed, ready, reserved or dead; without it the job is pending";
 const CONTENT: &str = "16 hexadecimal digits in lower case";
 const PARENT: &str = "a traceparent of version 00 (W3C Trace Context)";
 const COUNT: &str = "0 to 4294967295";
 const LAST: &str = "an object with at, and optionally status, error and duration_ms";
+
+/// A whole number that is counted.
+type Count = Whole<u32, 0, { u32::MAX as u64 }>;
+
+request! {
+    /// A line of an import: an exported job, or a job as it is submitted.
+    #[example {
+        "topic": "pay.notify", "id": "order-2026112000012345", "state": "dead", "at": "2026-11-20T09:30:00.000Z",
+        "url": "https://merchant.example/notify", "body": {"status": "PAID"},
+        "created_at": "2026-11-20T09:20:00.000Z", "attempts": 3, "failures": 3,
+        "last": {"at": "2026-11-20T09:30:00.017Z", "status": 503, "duration_ms": 17},
+        "reason": "exhausted", "content": "000102ff10ab0908",
+    }]
+    pub struct ImportLine of JobRequest without [] {
+        /// The tenant whose job it is. Of a key, only its own.
+        tenant: TenantName;
+        /// The state of an exported job. Only `dead` counts: any other job is pending.
+        state: PendingState [STATES];
+        /// When it was accepted.
+        created_at: Time;
+        /// How often it was reserved.
+        attempts: Count [COUNT], or 0;
+        /// How many of the attempts failed.
+        failures: Count [COUNT], or 0;
+        /// The last failed attempt.
+        last: Part<ImportedAttempt> [LAST];
+        /// Why it is dead. Only for a dead job, which must have it.
+        reason: DeadReason [REASON];
+        /// The hash of its submit. By default that of the fields of this line.
+        content: ContentHashText [CONTENT];
+        /// The trace it belongs to.
+        traceparent: TraceParent [PARENT];
+    }
+}
+
+request! {
+    /// A failed attempt of an imported job.
+    #[example {"at": "2026-11-20T09:30:15.017Z", "status": 503, "duration_ms": 17}]
+    pub struct ImportedAttempt {
+        /// When it was sent.
+        at: Time [ALLOWED_TIME], required;
+        /// The status of the response.
+        status: Whole<u16, 100, 999> ["100 to 999"];
+        /// What went wrong.
+        error: ErrorMessage ["1 to 128 bytes without control characters, such as timeout"];
+        /// How long it took, in milliseconds.
+        duration_ms: Count [COUNT], or 0;
+    }
+}
 
 /// Parses one line and keeps the job's history. A dead job stays dead and keeps its due time. Any other
 /// job is pending and due `at` the given time, or at once if that has passed. A line without `content`
@@ -36,12 +82,12 @@ const LAST: &str = "an object with at, and optionally status, error and duration
 pub fn parse_import(line: &[u8], defaults: Defaults<'_>, scope: &TenantScope) -> Result<ImportJob, Problem> {
     let fields = open(line)?;
     let mut mistakes = Mistakes::default();
-    let known: Vec<&str> = submit::KNOWN.into_iter().chain(EXTRA).collect();
-    fields.check_names("", &known, &mut mistakes);
+    fields.check_names("", &names::<ImportLine, JobRequest>(&[]), &mut mistakes);
     if !fields.fit(&submit::LONG, &mut mistakes) {
         return Err(mistakes.into_problem());
     }
-    let tenant = tenant(&fields, scope, &mut mistakes);
+    let line = ImportLine::values(&fields, &mut mistakes);
+    let tenant = tenant(line.tenant.clone(), scope, &mut mistakes);
     let Defaults { now, make_id, make_token, trace, .. } = defaults;
     let defaults = Defaults {
         now,
@@ -54,9 +100,8 @@ pub fn parse_import(line: &[u8], defaults: Defaults<'_>, scope: &TenantScope) ->
     if job.as_ref().is_some_and(|job| job.if_exists != IfExists::Refuse) {
         mistakes.add("if_exists", "given for an import, which changes no job that exists", "refuse, or none");
     }
-    let history = history(&fields, &mut mistakes);
-    let content = parsed(&fields, "content", CONTENT, &mut mistakes, parse_text);
-    let trace: Option<Trace> = parsed(&fields, "traceparent", PARENT, &mut mistakes, parse_text);
+    let (content, trace) = (line.content, line.traceparent);
+    let history = history(&fields, line, &mut mistakes);
     match job {
         Some(mut job) if mistakes.is_empty() => {
             job.content = content.unwrap_or(job.content);
@@ -68,8 +113,7 @@ pub fn parse_import(line: &[u8], defaults: Defaults<'_>, scope: &TenantScope) ->
 }
 
 /// The tenant of a line.
-fn tenant(fields: &Fields<'_>, scope: &TenantScope, mistakes: &mut Mistakes) -> Option<Tenant> {
-    let named: Option<Tenant> = parsed(fields, "tenant", Tenant::ALLOWED, mistakes, parse_text);
+fn tenant(named: Option<Tenant>, scope: &TenantScope, mistakes: &mut Mistakes) -> Option<Tenant> {
     let TenantScope::One(own) = scope else { return named };
     if named.is_some() && named != *own {
         mistakes.add("tenant", "not that of the caller", "the tenant of the caller, or none");
@@ -77,58 +121,27 @@ fn tenant(fields: &Fields<'_>, scope: &TenantScope, mistakes: &mut Mistakes) -> 
     own.clone()
 }
 
-fn history(fields: &Fields<'_>, mistakes: &mut Mistakes) -> History {
-    History {
-        dead: dead(fields, mistakes),
-        created: time(fields, "created_at", mistakes),
-        attempts: parsed(fields, "attempts", COUNT, mistakes, read).unwrap_or_default(),
-        failures: parsed(fields, "failures", COUNT, mistakes, read).unwrap_or_default(),
-        last: last(fields, mistakes),
-    }
+fn history(fields: &Fields<'_>, line: ImportLine, mistakes: &mut Mistakes) -> History {
+    check_dead(fields, &line, mistakes);
+    let ImportLine { state, created_at: created, attempts, failures, last, reason, .. } = line;
+    let last = last.and_then(|ImportedAttempt { at, status, error, duration_ms }| {
+        Some(LastAttempt { at: at?, status, error, duration: Duration::from_millis(duration_ms.into()) })
+    });
+    History { dead: reason.filter(|_| state == Some(State::Dead)), created, attempts, failures, last }
 }
 
-/// The reason, if the job is dead.
-fn dead(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
-    let reason = reason(fields, REASON, mistakes);
-    let state = parsed(fields, "state", STATES, mistakes, |raw| {
-        let name = read::<String>(raw)?;
-        name.parse().ok().filter(|state: &State| !state.is_terminal())
-    });
-    match state {
-        Some(State::Dead) => {
-            if fields.get("reason").is_none() {
-                mistakes.add("reason", "missing; a dead job has one", REASON);
-            }
-            if fields.get("delay").is_some() {
-                mistakes.add("delay", "given for a dead job", "at: when it was last due");
-            }
-            reason
+/// Checks that a job has a reason if it is dead, and only then.
+fn check_dead(fields: &Fields<'_>, line: &ImportLine, mistakes: &mut Mistakes) {
+    if line.state == Some(State::Dead) {
+        if fields.get("reason").is_none() {
+            mistakes.add("reason", "missing; a dead job has one", REASON);
         }
-        _ => {
-            if reason.is_some() {
-                mistakes.add("reason", "given for a job that is not dead", "only together with state dead");
-            }
-            None
+        if fields.get("delay").is_some() {
+            mistakes.add("delay", "given for a dead job", "at: when it was last due");
         }
+    } else if line.reason.is_some() {
+        mistakes.add("reason", "given for a job that is not dead", "only together with state dead");
     }
-}
-
-fn last(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<LastAttempt> {
-    let fields = object(fields, "last", LAST, mistakes)?;
-    fields.check_names("last.", &["at", "status", "error", "duration_ms"], mistakes);
-    if fields.get("at").is_none() {
-        mistakes.add("last.at", "missing", ALLOWED_TIME);
-    }
-    let allowed = format!("1 to {MAX_ERROR} bytes without control characters, such as timeout");
-    let at = time(&fields, "last.at", mistakes);
-    let status = parsed(&fields, "last.status", "100 to 999", mistakes, |raw| {
-        read::<u16>(raw).filter(|status| (100..=999).contains(status))
-    });
-    let error = parsed(&fields, "last.error", &allowed, mistakes, |raw| {
-        read::<String>(raw).filter(|text| is_line(text, MAX_ERROR))
-    });
-    let ms = parsed(&fields, "last.duration_ms", COUNT, mistakes, read::<u32>).unwrap_or_default();
-    Some(LastAttempt { at: at?, status, error, duration: Duration::from_millis(ms.into()) })
 }
 
 #[cfg(test)]

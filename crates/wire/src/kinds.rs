@@ -1,20 +1,23 @@
 //! The kinds of fields of declared requests: whole numbers, flags, durations, times, texts.
 
+pub(crate) mod jobs;
+
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{MAX_AHEAD, MAX_TTR, MIN_TTR};
+use ringback_core::limits::MAX_ERROR;
 use serde::de::DeserializeOwned;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type};
 
-use super::declare::{Kind, Schemas, collect, reference};
+use super::declare::{Kind, Request, Schemas, collect, reference};
 use super::fields::due::time;
 use super::fields::object::{Fields, Mistakes, read};
-use super::fields::values::{MAX_KEEP, MAX_WAIT, duration_within, error, parsed, reason};
+use super::fields::values::{MAX_KEEP, MAX_WAIT, duration_within, is_line, object, parsed, reason};
 use super::schema::{
     DeadReason, Delay, ErrorMessage, ReserveWait, RunId, SecretRetention, SigningSecretText, Time, Ttr,
 };
@@ -54,14 +57,14 @@ impl Kind for Flag {
     }
 }
 
-/// A field that is read together with others.
+/// A field that is read together with others, elsewhere.
 pub struct Given<T>(PhantomData<T>);
 
 impl<T: ToSchema> Kind for Given<T> {
     type Value = ();
 
-    fn read(fields: &Fields<'_>, name: &str, _: &str, _: &mut Mistakes) -> Option<()> {
-        fields.get(name).map(|_| ())
+    fn read(_: &Fields<'_>, _: &str, _: &str, _: &mut Mistakes) -> Option<()> {
+        None
     }
 
     fn schema() -> RefOr<Schema> {
@@ -73,9 +76,50 @@ impl<T: ToSchema> Kind for Given<T> {
     }
 }
 
-/// Makes kinds of named values, each with its type and how it is read.
+/// An object with declared fields.
+pub struct Part<R>(PhantomData<R>);
+
+impl<R: Request + ToSchema> Kind for Part<R> {
+    type Value = R;
+
+    fn read(fields: &Fields<'_>, name: &str, allowed: &str, mistakes: &mut Mistakes) -> Option<R> {
+        let fields = object(fields, name, allowed, mistakes)?;
+        let mut inner = Mistakes::default();
+        fields.check_names("", R::NAMES, &mut inner);
+        let value = R::values(&fields, &mut inner);
+        let is_right = inner.is_empty();
+        mistakes.add_within(name, inner);
+        is_right.then_some(value)
+    }
+
+    fn schema() -> RefOr<Schema> {
+        reference::<R>()
+    }
+
+    fn collect(schemas: &mut Schemas) {
+        collect::<R>(schemas);
+    }
+}
+
+/// Any JSON, read elsewhere.
+pub struct AnyJson;
+
+impl Kind for AnyJson {
+    type Value = ();
+
+    fn read(_: &Fields<'_>, _: &str, _: &str, _: &mut Mistakes) -> Option<()> {
+        None
+    }
+
+    fn schema() -> RefOr<Schema> {
+        ObjectBuilder::new().schema_type(SchemaType::AnyValue).into()
+    }
+}
+
+/// Makes kinds of named values, each with its type and how it is read. One without a name in the document has a schema of
+/// its own, which may refer to `of`.
 macro_rules! kinds {
-    ($($name:ident: $value:ty = $read:expr;)+) => {$(
+    ($($name:ident: $value:ty $(as $schema:expr, of $item:ident)? = $read:expr;)+) => {$(
         impl Kind for $name {
             type Value = $value;
 
@@ -84,14 +128,25 @@ macro_rules! kinds {
             }
 
             fn schema() -> RefOr<Schema> {
-                reference::<Self>()
+                kinds!(@schema $($schema)?)
             }
 
             fn collect(schemas: &mut Schemas) {
-                collect::<Self>(schemas);
+                collect::<kinds!(@item $($item)?)>(schemas);
             }
         }
     )+};
+    (@schema) => { reference::<Self>() };
+    (@schema $schema:expr) => { $schema.into() };
+    (@item) => { Self };
+    (@item $item:ident) => { $item };
+}
+
+use kinds;
+
+/// The schema of a list.
+fn list<T: ToSchema>() -> ArrayBuilder {
+    ArrayBuilder::new().items(reference::<T>())
 }
 
 kinds! {
@@ -100,7 +155,9 @@ kinds! {
     ReserveWait: Duration = within("is not a wait", Duration::ZERO..=MAX_WAIT, "0 to 60 s");
     SecretRetention: Duration = within("is not how long", Duration::ZERO..=MAX_KEEP, "0s to 30d");
     Time: Timestamp = |fields, name, _, mistakes| time(fields, name, mistakes);
-    ErrorMessage: String = |fields, _, _, mistakes| error(fields, mistakes);
+    ErrorMessage: String = |fields, name, allowed, mistakes| {
+        parsed(fields, name, allowed, mistakes, |raw| read::<String>(raw).filter(|text| is_line(text, MAX_ERROR)))
+    };
     RunId: String = |fields, name, allowed, mistakes| {
         parsed(fields, name, allowed, mistakes, |raw| read::<String>(raw).filter(|text| is_run_id(text)))
     };

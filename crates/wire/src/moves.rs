@@ -32,9 +32,9 @@ request! {
 pub fn parse_reschedule(json: &[u8], now: Timestamp) -> Result<Due, Problem> {
     let fields = open(json)?;
     let mut mistakes = Mistakes::default();
-    let given = RescheduleRequest::read(&fields, &mut mistakes);
+    RescheduleRequest::read(&fields, &mut mistakes);
     let due = due(&fields, now, &mut mistakes);
-    if given.delay.is_none() && given.at.is_none() {
+    if fields.get("delay").is_none() && fields.get("at").is_none() {
         mistakes.add("delay", "missing, and so is at", "one of delay and at; a delay of 0 means now");
     }
     mistakes.or(due)

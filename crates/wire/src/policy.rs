@@ -8,7 +8,7 @@ mod sealed;
 mod secrets;
 
 use ringback_core::credential::CredentialName;
-use ringback_core::job::{Headers, MAX_HEADERS, Topic};
+use ringback_core::job::Topic;
 use ringback_core::policy::{
     MAX_BURY_ON, MAX_EXPECTED, MAX_POLICY, MAX_SEALED_HEADERS, MAX_SECRETS_JSON, Metrics, Policy,
 };
@@ -30,10 +30,12 @@ pub use self::secrets::{
     CreatedSecret, NewSecretRequest, SecretDetails, SecretsResponse, brings_secrets, with_secrets,
 };
 use self::secrets::{secrets, without_secrets};
+use super::declare::Kind as _;
 use super::fields::object::{Fields, Mistakes, open, parse_text, read};
 use super::fields::retry::retry;
-use super::fields::values::{entries, parsed, timeout, ttr, url};
+use super::fields::values::{parsed, url};
 use super::problem::Problem;
+use super::schema::{HeadersText, Timeout, Ttr};
 
 /// The fields of a policy.
 const KNOWN: [&str; 16] = [
@@ -85,16 +87,10 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
     fields.check_names("", &KNOWN, &mut mistakes);
     let policy = Policy {
         retry: retry(&fields, &mut mistakes),
-        timeout: timeout(&fields, &mut mistakes),
-        ttr: ttr(&fields, &mut mistakes),
+        timeout: Timeout::read(&fields, "timeout", "", &mut mistakes),
+        ttr: Ttr::read(&fields, "ttr", "", &mut mistakes),
         url: url(&fields, "url", &mut mistakes),
-        headers: entries::<MAX_HEADERS, _>(
-            &fields,
-            "headers",
-            Headers::parse,
-            Headers::ALLOWED,
-            &mut mistakes,
-        ),
+        headers: HeadersText::read(&fields, "headers", "", &mut mistakes).unwrap_or_default(),
         headers_to: headers_to(&fields, &mut mistakes),
         sealed_headers: sealed_headers(&fields, &mut mistakes),
         credentials: credentials(&fields, &mut mistakes),

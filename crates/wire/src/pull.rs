@@ -18,6 +18,8 @@ use super::schema::{DeadReason, Delay, ErrorMessage, ReserveWait, Ttr};
 
 /// The most jobs of one reserve.
 pub const MAX_PULL: usize = 100;
+/// What an error message can be.
+const ERROR: &str = "1 to 128 bytes without control characters";
 /// The most receipts of one request.
 pub const MAX_RECEIPTS: usize = 1000;
 
@@ -43,7 +45,7 @@ request! {
         /// allows no further attempt, the job is dead.
         delay: Delay;
         /// The error message.
-        error: ErrorMessage;
+        error: ErrorMessage [ERROR];
     }
 }
 
@@ -54,7 +56,7 @@ request! {
         /// A short reason; by default `buried`.
         reason: DeadReason ["1 to 64 visible ASCII characters, without spaces"], or "buried".to_owned();
         /// The error message.
-        error: ErrorMessage;
+        error: ErrorMessage [ERROR];
     }
 }
 

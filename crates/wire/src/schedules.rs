@@ -21,11 +21,12 @@ pub use self::answer::{
     SchedulesResponse,
 };
 use self::timing::{Timing, after_1970, rule};
+use super::declare::Request as _;
 use super::fields::due::local_time;
 use super::fields::object::{Fields, Mistakes, open, read};
 use super::fields::values::{duration_within, field, object};
 use super::problem::Problem;
-use super::submit::{self, Defaults};
+use super::submit::{self, Defaults, JobRequest};
 
 /// The fields of a schedule.
 const KNOWN: [&str; 12] = [
@@ -169,7 +170,8 @@ fn job(
     }
     let Some(job) = object(fields, "job", ALLOWED, mistakes) else { return Ok(None) };
     let mut inner = Mistakes::default();
-    let known: Vec<_> = submit::KNOWN.into_iter().filter(|name| !NOT_OF_JOBS.contains(name)).collect();
+    let known: Vec<_> =
+        JobRequest::NAMES.iter().copied().filter(|name| !NOT_OF_JOBS.contains(name)).collect();
     job.check_names("", &known, &mut inner);
     if !job.fit(&submit::LONG, &mut inner) {
         mistakes.add_within("job", inner);

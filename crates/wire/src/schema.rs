@@ -5,10 +5,7 @@ mod callback;
 mod filter;
 mod history;
 mod policies;
-mod requests;
 mod schedules;
 mod values;
 
-pub use self::{
-    access::*, callback::*, filter::*, history::*, policies::*, requests::*, schedules::*, values::*,
-};
+pub use self::{access::*, callback::*, filter::*, history::*, policies::*, schedules::*, values::*};

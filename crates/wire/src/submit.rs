@@ -1,62 +1,33 @@
 //! Parses a submitted job: from JSON to a [`NewJob`], or to a problem with all wrong fields.
 
 pub(super) mod body;
+mod request;
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{
-    Callback, CallbackMethod, ContentHash, Context, Delivery, Due, Expires, JobId, JobKey, MAX_AHEAD,
-    MAX_CONTEXT, MAX_TAGS, NewJob, Tags, Tenant, Topic, Trace,
+    Callback, CallbackMethod, ContentHash, Delivery, Due, Expires, JobId, JobKey, NewJob, Tenant, Trace,
 };
 use ringback_core::policy::Policies;
 use ringback_core::token::Token;
-use ringback_core::written_time::parse_time;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
+pub use self::request::{BatchRequest, JobRequest};
+use super::declare::{Kind as _, Request as _};
 use super::fields::due::due;
 use super::fields::if_exists::if_exists;
-use super::fields::object::{Fields, Mistakes, open, parse_text, read, shown};
-use super::fields::retry::retry;
-use super::fields::values::{self, entries, field, headers, timeout, url};
-use super::first_items::FirstItems;
+use super::fields::object::{Fields, Mistakes, open, read};
+use super::fields::values::refuse_masks;
+use super::kinds::jobs::EXPIRES;
 use super::notice::notice_url;
 use super::problem::Problem;
-
-/// The fields of a submit.
-pub(super) const KNOWN: [&str; 21] = [
-    "topic",
-    "id",
-    "delay",
-    "at",
-    "time_zone",
-    "url",
-    "method",
-    "body",
-    "body_base64",
-    "content_type",
-    "headers",
-    "context",
-    "retry",
-    "timeout",
-    "ttr",
-    "expires",
-    "tags",
-    "on_dead",
-    "on_done",
-    "if_exists",
-    "max_delay",
-];
+use super::schema::{Timeout, Ttr};
 
 /// The fields that say what to do with a job that exists, and are not content.
 const NO_CONTENT: [&str; 2] = ["if_exists", "max_delay"];
-
-/// The shortest time after which a job expires.
-const MIN_EXPIRES: Duration = Duration::from_millis(1);
-const EXPIRES: &str =
-    "how long after it was first due, such as \"30m\" or 1800, or a time after it is due (RFC 3339)";
 
 /// The fields that have a body, which may be long.
 pub(super) const LONG: [&str; 2] = ["body", "body_base64"];
@@ -104,7 +75,7 @@ pub fn parse_job_by(
     }
     let (fields, now) = (open(json)?, defaults.now);
     let mut mistakes = Mistakes::default();
-    fields.check_names("", &KNOWN, &mut mistakes);
+    fields.check_names("", JobRequest::NAMES, &mut mistakes);
     if !fields.fit(&LONG, &mut mistakes) {
         return Err(mistakes.into_problem());
     }
@@ -125,29 +96,27 @@ pub(super) fn judge(
     mistakes: &mut Mistakes,
 ) -> Result<Option<NewJob>, Problem> {
     let Defaults { now, make_id, make_token, trace, tenant } = defaults;
-    let topic = topic(fields, mistakes).map(|topic| topic.of_tenant(tenant));
+    let JobRequest { topic, id, url, method, headers, context, retry, expires, tags, .. } =
+        JobRequest::values(fields, mistakes);
+    let topic = topic.map(|topic| topic.of_tenant(tenant));
     let has_target = fields.get("url").is_some() || fields.get("ttr").is_some();
     let of_topic = topic.as_ref().filter(|_| !has_target).and_then(|topic| policies?.get(topic)?.url.clone());
     let is_push = fields.get("url").is_some() || of_topic.is_some();
-    let id = id(fields, make_id, mistakes);
+    let is_made = fields.get("id").is_none();
+    let id = if is_made { Some(make_id()) } else { id };
     let due = due(fields, now, mistakes);
-    let callback = match fields.get("url") {
-        Some(_) => url(fields, "url", mistakes),
-        None => of_topic.or_else(|| Some(Callback::pull())),
-    };
+    let callback =
+        if fields.get("url").is_some() { url } else { of_topic.or_else(|| Some(Callback::pull())) };
     let body = body::body(fields, mistakes)?;
-    let method = method(fields, is_push, mistakes);
-    let headers = headers(fields, mistakes);
-    let context = entries::<MAX_CONTEXT, _>(fields, "context", Context::parse, Context::ALLOWED, mistakes);
-    let retry = retry(fields, mistakes);
+    check_method(fields, method, is_push, mistakes);
+    refuse_masks(&headers, mistakes);
     if !has_target && policies.is_none() && mistakes.is_empty() {
         return Err(Problem::new(http::StatusCode::SERVICE_UNAVAILABLE, UNKNOWN));
     }
-    let timeout = if is_push { timeout(fields, mistakes) } else { no_timeout(fields, mistakes) };
+    let timeout =
+        if is_push { Timeout::read(fields, "timeout", "", mistakes) } else { no_timeout(fields, mistakes) };
     let ttr = ttr(fields, mistakes);
     let timeout = if is_push { timeout } else { ttr };
-    let expires = expires(fields, mistakes);
-    let tags = tags(fields, mistakes);
     let on_dead = notice_url(fields, "on_dead", topic.as_ref(), mistakes);
     let on_done = notice_url(fields, "on_done", topic.as_ref(), mistakes);
     if !is_push {
@@ -156,7 +125,7 @@ pub(super) fn judge(
     let if_exists = if_exists(fields, make_token, mistakes);
     let (Some(topic), Some(id), Some(callback)) = (topic, id, callback) else { return Ok(None) };
     // The caller may learn the id and submit the same with it. One with a key is repeated with the key.
-    let made = fields.get("id").is_none() && !id.is_of_key();
+    let made = is_made && !id.is_of_key();
     // A wrong field may be as long as the request, so it is not read to its end for this.
     let content =
         if mistakes.is_empty() { content_hash(fields, made.then_some(&id)) } else { ContentHash::default() };
@@ -165,7 +134,7 @@ pub(super) fn judge(
         due,
         delivery: Delivery {
             callback,
-            method,
+            method: method.unwrap_or_default(),
             body,
             headers,
             context,
@@ -183,20 +152,6 @@ pub(super) fn judge(
     }))
 }
 
-fn topic(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Topic> {
-    if fields.get("topic").is_none() {
-        mistakes.add("topic", "missing", Topic::ALLOWED);
-    }
-    field(fields, "topic", "is not a topic", Topic::ALLOWED, mistakes, parse_text)
-}
-
-fn id(fields: &Fields<'_>, make: &mut dyn FnMut() -> JobId, mistakes: &mut Mistakes) -> Option<JobId> {
-    if fields.get("id").is_none() {
-        return Some(make());
-    }
-    field(fields, "id", "is not an id", JobId::ALLOWED, mistakes, parse_text)
-}
-
 /// Refuses a field of a job that is for pull.
 fn only_with_url(fields: &Fields<'_>, field: &str, mistakes: &mut Mistakes) {
     if fields.get(field).is_some() {
@@ -205,11 +160,8 @@ fn only_with_url(fields: &Fields<'_>, field: &str, mistakes: &mut Mistakes) {
     }
 }
 
-/// The field `method`.
-fn method(fields: &Fields<'_>, is_push: bool, mistakes: &mut Mistakes) -> CallbackMethod {
-    let method = field(fields, "method", "is not a method", CallbackMethod::ALLOWED, mistakes, |raw| {
-        read::<String>(raw)?.parse::<CallbackMethod>().ok()
-    });
+/// Checks that a method fits the rest of the job.
+fn check_method(fields: &Fields<'_>, method: Option<CallbackMethod>, is_push: bool, mistakes: &mut Mistakes) {
     if !is_push {
         only_with_url(fields, "method", mistakes);
     }
@@ -218,42 +170,6 @@ fn method(fields: &Fields<'_>, is_push: bool, mistakes: &mut Mistakes) -> Callba
         let detail = format!("{method}, which has no body, and the job has one");
         mistakes.add("method", detail, "POST, PUT or PATCH, or no body");
     }
-    method.unwrap_or_default()
-}
-
-/// The field `expires`: a duration from the first due time, or a time.
-fn expires(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Expires> {
-    let raw = fields.get("expires")?;
-    let after = |duration| (MIN_EXPIRES..=MAX_AHEAD).contains(&duration).then_some(Expires::After(duration));
-    let found = match values::duration(raw) {
-        Ok(duration) => after(duration),
-        Err(_) => read::<String>(raw).and_then(|text| parse_time(&text).ok()).map(Expires::At),
-    };
-    if found.is_none() {
-        let detail = format!("{} is neither a duration from 1 ms to 10 years nor a time", shown(raw));
-        mistakes.add("expires", detail, EXPIRES);
-    }
-    found
-}
-
-/// The field `tags`.
-fn tags(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Tags {
-    let Some(raw) = fields.get("tags") else { return Tags::default() };
-    let Ok(FirstItems::<MAX_TAGS> { first, count }) = serde_json::from_str(raw.get()) else {
-        mistakes.add("tags", format!("{} is not a list", shown(raw)), Tags::ALLOWED);
-        return Tags::default();
-    };
-    if count > MAX_TAGS {
-        mistakes.add("tags", format!("{count} tags"), Tags::ALLOWED);
-        return Tags::default();
-    }
-    let texts =
-        first.into_iter().map(|raw| read(raw).ok_or_else(|| format!("{} is not a string", shown(raw))));
-    let tags = texts.collect::<Result<Vec<String>, _>>().and_then(|texts| Tags::parse(&texts));
-    tags.unwrap_or_else(|detail| {
-        mistakes.add("tags", detail, Tags::ALLOWED);
-        Tags::default()
-    })
 }
 
 /// Checks that a job is due before it expires.
@@ -280,14 +196,14 @@ fn ttr(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
         mistakes.add("ttr", "given for a job with a url", "timeout, or no url: then the job is for pull");
         return None;
     }
-    values::ttr(fields, mistakes)
+    Ttr::read(fields, "ttr", "", mistakes)
 }
 
 /// Hashes the fields that are content as written, before defaults: sorted by name, scalars as their text,
 /// objects and lists without the white space between their parts, the body byte for byte.
 /// An id that was made counts as written.
 fn content_hash(fields: &Fields<'_>, made: Option<&JobId>) -> ContentHash {
-    let is_content = |name: &str| KNOWN.contains(&name) && !NO_CONTENT.contains(&name);
+    let is_content = |name: &str| JobRequest::NAMES.contains(&name) && !NO_CONTENT.contains(&name);
     let counts = |name: &str, raw: &RawValue| is_content(name) && (name == "body" || raw.get() != "null");
     let mut parts: Vec<_> = fields.iter().filter(|(name, raw)| counts(name, raw)).map(as_hashed).collect();
     parts.extend(made.map(|id| ("id", format!("\"{id}\"").into())));

@@ -7,14 +7,14 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use ringback_core::contract::Submitted;
-use ringback_wire::{BatchResponse, BatchResult, JobResponse, Problem, delay_note};
+use ringback_wire::{BatchRequest, BatchResponse, BatchResult, JobRequest, JobResponse, Problem, delay_note};
 
 use super::bulk_submit::{BulkResults, submit_items};
 use super::jobs::submit_result;
 use crate::access::Authenticated;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{BatchBody, NoIdempotencyKey, RequestTrace};
-use crate::schema::{BatchProblems, BatchRequest, JobRequest};
+use crate::schema::BatchProblems;
 use crate::state::ApiState;
 use crate::submit::ItemFailure;
 

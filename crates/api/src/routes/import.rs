@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use ringback_wire::{ImportProblem, ImportResponse, Problem};
+use ringback_wire::{ImportLine, ImportProblem, ImportResponse, Problem};
 use serde_json::json;
 
 use super::bulk_submit::{BulkResults, submit_items};
@@ -12,7 +12,7 @@ use crate::access::Authenticated;
 use crate::audit_log::{Audited, Change};
 use crate::error::ApiError;
 use crate::extract::ImportBody;
-use crate::schema::{ImportLine, ImportProblems};
+use crate::schema::ImportProblems;
 use crate::state::ApiState;
 
 /// Import jobs

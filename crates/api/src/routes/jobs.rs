@@ -16,8 +16,8 @@ use ringback_core::policy::Policies;
 use ringback_core::state::State as JobState;
 use ringback_service::http_server::Peer;
 use ringback_wire::{
-    AttemptsResponse, CancelResponse, InFlight, InspectedJob, JobResponse, JobsResponse, Problem, delay_note,
-    host_of,
+    AttemptsResponse, CancelResponse, InFlight, InspectedJob, JobRequest, JobResponse, JobsResponse, Problem,
+    delay_note, host_of,
 };
 use serde_json::json;
 
@@ -33,8 +33,8 @@ use crate::limits::Deadline;
 use crate::metrics::SubmitOutcome;
 use crate::paging::{self, ListCursor, PageLimits};
 use crate::schema::{
-    FilterFields, FindProblems, IdempotencyKeyText, IncludedInJob, JobCursor, JobParams, JobRequest,
-    QueryProblems, RemoveProblems, SubmitProblems,
+    FilterFields, FindProblems, IdempotencyKeyText, IncludedInJob, JobCursor, JobParams, QueryProblems,
+    RemoveProblems, SubmitProblems,
 };
 use crate::state::{Api, ApiState};
 

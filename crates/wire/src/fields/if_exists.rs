@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use ringback_core::job::{IfExists, MAX_AHEAD};
 use ringback_core::token::Token;
-use serde_json::value::RawValue;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::object::{Fields, Mistakes, read};
 use super::values::{duration_within, field};
@@ -12,8 +13,13 @@ use super::values::{duration_within, field};
 const MODES: &str = "refuse (the default), replace or postpone";
 const MAX_DELAY: &str = "1 ms to 10 years";
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+/// `refuse`: nothing; the same content again is answered with 200 unless the job was cancelled, other
+/// content with 409. `replace`: the submit takes the place of the job, unless that is being delivered.
+/// `postpone`: the same, but the job is due no later than `max_delay` after its first submit.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[schema(as = IfExists)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
     Refuse,
     Replace,
     Postpone,
@@ -26,7 +32,7 @@ pub(crate) fn if_exists(
     mistakes: &mut Mistakes,
 ) -> IfExists {
     let max_delay = max_delay(fields, mistakes);
-    let mode = match field(fields, "if_exists", "is none of them", MODES, mistakes, mode) {
+    let mode = match field(fields, "if_exists", "is none of them", MODES, mistakes, read) {
         Some(mode) => mode,
         None if fields.get("if_exists").is_none() => Mode::Refuse,
         // Whether the other fields fit is not known then.
@@ -42,15 +48,6 @@ pub(crate) fn if_exists(
         Mode::Refuse => IfExists::Refuse,
         Mode::Replace => IfExists::Replace { token: make_token() },
         Mode::Postpone => IfExists::Postpone { token: make_token(), max_delay },
-    }
-}
-
-fn mode(raw: &RawValue) -> Option<Mode> {
-    match read::<String>(raw)?.as_str() {
-        "refuse" => Some(Mode::Refuse),
-        "replace" => Some(Mode::Replace),
-        "postpone" => Some(Mode::Postpone),
-        _ => None,
     }
 }
 

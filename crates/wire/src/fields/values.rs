@@ -5,10 +5,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use ringback_core::duration::{DurationError, parse_duration};
-use ringback_core::job::{
-    Callback, Headers, MASK, MAX_HEADERS, MAX_TIMEOUT, MAX_TTR, MIN_TIMEOUT, MIN_TTR, Refused,
-};
-use ringback_core::limits::{MAX_ERROR, MAX_REASON};
+use ringback_core::job::{Callback, Headers, MASK, Refused};
+use ringback_core::limits::MAX_REASON;
 use serde_json::value::RawValue;
 
 use super::first_entries::FirstEntries;
@@ -63,17 +61,6 @@ pub(crate) fn duration_within(
     None
 }
 
-/// The field `ttr`: how long a consumer may keep a job.
-pub(crate) fn ttr(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
-    duration_within(fields, "ttr", "is not a time to run", MIN_TTR..=MAX_TTR, "100 ms to 12 h", mistakes)
-}
-
-/// The field `timeout`: the deadline of one attempt.
-pub(crate) fn timeout(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Duration> {
-    let range = MIN_TIMEOUT..=MAX_TIMEOUT;
-    duration_within(fields, "timeout", "is not a timeout", range, "100 ms to 10 min", mistakes)
-}
-
 /// A URL.
 pub(crate) fn url(fields: &Fields<'_>, name: &str, mistakes: &mut Mistakes) -> Option<Callback> {
     let text: String = field(fields, name, WRONG_TYPE, Callback::ALLOWED, mistakes, read)?;
@@ -92,21 +79,17 @@ pub(crate) fn object<'a>(
 
 /// An object of strings, in the order written. A name that occurs twice is refused, and so are more than `MOST`
 /// entries, of which no more are read.
-pub(crate) fn entries<const MOST: usize, T: Default>(
+pub(crate) fn entries<const MOST: usize, T>(
     fields: &Fields<'_>,
     name: &str,
     parse: impl FnOnce(Vec<(String, String)>) -> Result<T, Refused>,
     allowed: &str,
     mistakes: &mut Mistakes,
-) -> T {
-    let Some(raw) = fields.get(name) else { return T::default() };
-    let parsed = strings::<MOST>(raw)
+) -> Option<T> {
+    let parsed = strings::<MOST>(fields.get(name)?)
         .map_err(|detail| (detail, allowed))
         .and_then(|strings| parse(strings).map_err(|Refused { detail, allowed }| (detail, allowed)));
-    parsed.unwrap_or_else(|(detail, allowed)| {
-        mistakes.add(name, detail, allowed);
-        T::default()
-    })
+    parsed.map_err(|(detail, allowed)| mistakes.add(name, detail, allowed)).ok()
 }
 
 /// The names and values of an object of strings, or why it is none.
@@ -120,25 +103,15 @@ fn strings<const MOST: usize>(raw: &RawValue) -> Result<Vec<(String, String)>, S
     strings.collect::<Option<_>>().ok_or_else(|| WRONG.to_owned())
 }
 
-/// The field `headers` of a submit or an import. The mask of a secret value is refused, because there is no
-/// stored value that it could keep.
-pub(crate) fn headers(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Headers {
-    let headers = entries::<MAX_HEADERS, _>(fields, "headers", Headers::parse, Headers::ALLOWED, mistakes);
+/// Refuses the mask of a secret header value in a submit or an import, because there is no stored value that it could
+/// keep.
+pub(crate) fn refuse_masks(headers: &Headers, mistakes: &mut Mistakes) {
     for name in headers.masked_names() {
         let detail = format!(
             "{name} is {MASK}, which is shown in place of a secret value; the value itself is not known here"
         );
         mistakes.add("headers", detail, "the value itself; an export has it");
     }
-    headers
-}
-
-/// The field `error` of a consumer: a text without control characters.
-pub(crate) fn error(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
-    let allowed = format!("1 to {MAX_ERROR} bytes without control characters");
-    parsed(fields, "error", &allowed, mistakes, |raw| {
-        read::<String>(raw).filter(|text| is_line(text, MAX_ERROR))
-    })
 }
 
 /// The field `reason` of a dead job.

@@ -2,7 +2,7 @@
 
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Token, payload};
-use ringback_core::job::Due;
+use ringback_core::job::{Due, Trace};
 
 use super::*;
 use crate::parse_job;
@@ -113,7 +113,7 @@ fn all_wrong_fields_are_named_at_once() {
     let text = br#"{"topic":"a b","url":"http://h/","state":"dead","attempts":"x","delay":1}"#;
     let problem = import(text, None).unwrap_err();
     let fields: Vec<_> = problem.errors.iter().map(|e| e.field.as_str()).collect();
-    assert_eq!(fields, ["topic", "reason", "delay", "attempts"]);
+    assert_eq!(fields, ["attempts", "topic", "reason", "delay"]);
 }
 
 #[test]

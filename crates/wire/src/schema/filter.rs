@@ -1,9 +1,8 @@
-//! The OpenAPI schema of the filter of jobs.
+//! The OpenAPI schemas of the filter of jobs, and of the states that it can name.
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::requests::PendingState;
 use super::values::{DeadReason, ErrorPart, HostAndPort, IdPrefix, TagText, Time, TopicName};
 
 /// A filter of jobs, in a query or in the body of a bulk operation. Each field that is there must fit.
@@ -42,4 +41,15 @@ pub struct FilterFields {
     failed_before: Option<Time>,
     /// Only jobs whose id begins with this.
     id_prefix: Option<IdPrefix>,
+}
+
+/// The states of jobs that have not ended.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[schema(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
+pub enum PendingState {
+    Delayed,
+    Ready,
+    Reserved,
+    Dead,
 }

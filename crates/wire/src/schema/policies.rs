@@ -7,8 +7,8 @@ use utoipa::ToSchema;
 
 use super::callback::{FinalStatus, RetryPolicy};
 use super::values::{
-    CallbackUrl, CredentialNameText, ExpectedBody, Headers, HeadersPatch, Origin, SealedHeaders, SealedValue,
-    SecretIdText, Time, Timeout, Ttr,
+    CallbackUrl, CredentialNameText, ExpectedBody, HeadersPatch, HeadersText, Origin, SealedHeaders,
+    SealedValue, SecretIdText, Time, Timeout, Ttr,
 };
 
 /// Defaults for the jobs of a topic that do not set these fields themselves. All are optional.
@@ -30,7 +30,7 @@ pub struct PolicyRequest {
     url: Option<CallbackUrl>,
     /// Headers that are added unless the job has one of the same name. A secret one whose value is
     /// `[masked by ringback]`, as answers show it, keeps its stored value.
-    headers: Option<Headers>,
+    headers: Option<HeadersText>,
     /// The origins (scheme, host and port) whose callbacks get these headers, or `["*"]` for all. By default that
     /// of `url`; without `url` all, which is refused if one of the headers is a secret one.
     #[schema(max_items = 32)]

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::callback::RetryPolicy;
 use super::values::{
-    Base64, CallbackUrl, Catchup, Context, CronExpression, DueTime, Headers, MaxDelay, MediaType,
+    Base64, CallbackUrl, Catchup, ContextText, CronExpression, DueTime, HeadersText, MaxDelay, MediaType,
     ScheduleJitter, SchedulePeriod, TagText, Timeout, TopicName, Ttr, ZoneName,
 };
 
@@ -77,9 +77,9 @@ pub struct ScheduledJobRequest {
     /// The media type of `body_base64`; by default `application/octet-stream`. Not together with `body`.
     content_type: Option<MediaType>,
     /// Headers of the delivery. The value of a secret one cannot be `[masked by ringback]`.
-    headers: Option<Headers>,
+    headers: Option<HeadersText>,
     /// Values that are sent with every attempt.
-    context: Option<Context>,
+    context: Option<ContextText>,
     /// When to retry after a failure.
     retry: Option<RetryPolicy>,
     /// The total deadline of one attempt. Only for jobs that have a URL, of their own or by the topic's policy.

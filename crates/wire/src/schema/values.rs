@@ -201,12 +201,12 @@ values! {
     /// Headers of the delivery: at most 32 and 8 KiB together, by the grammar of RFC 9110, values in ASCII.
     /// No two names differ only in case. Those that the delivery sets itself are refused: `host`, `content-*` and
     /// others of the connection, `user-agent`, `traceparent`, and all that begin with `webhook-` or `ringback-`.
-    Headers = texts(MAX_HEADERS, Type::String).examples([serde_json::json!({"x-merchant": "88231"})]);
+    HeadersText = texts(MAX_HEADERS, Type::String).examples([serde_json::json!({"x-merchant": "88231"})]);
     /// Headers by name: a value to set, or null for one to remove.
     HeadersPatch = texts(MAX_HEADERS, SchemaType::from_iter([Type::String, Type::Null])).examples([serde_json::json!({"x-merchant": "88231", "x-old": null})]);
     /// Delivered as headers `ringback-context-<key>`, with `-` in place of everything in the key but letters and
     /// digits: at most 16 entries and 4 KiB together. No two keys make the same header.
-    Context = texts(MAX_CONTEXT, Type::String).examples([serde_json::json!({"tenant": "a7"})]);
+    ContextText = texts(MAX_CONTEXT, Type::String).examples([serde_json::json!({"tenant": "a7"})]);
 }
 
 /// A text. Lengths are in characters, as JSON Schema counts them; the parsers count bytes.

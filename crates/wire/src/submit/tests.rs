@@ -114,7 +114,7 @@ fn a_base64_body_brings_its_content_type() {
 fn all_wrong_fields_are_named_at_once() {
     let problem = parse(r#"{"topic":"a b","id":5,"url":"ftp://h","delay":-1,"colour":"red"}"#).unwrap_err();
     let fields: Vec<_> = problem.errors.iter().map(|e| e.field.as_str()).collect();
-    assert_eq!(fields, ["colour", "topic", "id", "delay", "url"]);
+    assert_eq!(fields, ["colour", "topic", "id", "url", "delay"]);
     assert!(problem.errors.iter().all(|e| !e.detail.is_empty() && !e.allowed.is_empty()));
 }
 
