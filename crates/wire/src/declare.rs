@@ -33,6 +33,11 @@ pub trait Request: Sized {
     /// The names of the fields that its declaration has.
     const NAMES: &'static [&'static str];
 
+    /// The names of all fields.
+    fn names() -> Vec<&'static str> {
+        Self::NAMES.to_vec()
+    }
+
     /// Reads these fields. The request is right only if no mistakes were added.
     fn values(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Self;
 
@@ -47,7 +52,7 @@ pub trait Request: Sized {
 macro_rules! request {
     (
         $(#[doc = $about:literal])+
-        #[example $example:tt]
+        $(#[example $example:tt])?
         $(#[derive($derive:ident)])?
         pub struct $name:ident $(($open:ident))? $(of $other:ident without $without:tt)? {
             $($(#[doc = $doc:literal])+ $field:ident: $kind:ty $([$allowed:expr])? $(, $how:ident $($default:expr)?)?;)*
@@ -76,6 +81,10 @@ macro_rules! request {
                 )*
                 Self { $($field: $crate::declare::request!(@value $field $(, $how $($default)?)?),)* }
             }
+
+            $(fn names() -> Vec<&'static str> {
+                $crate::declare::names::<Self, $other>(&$without)
+            })?
 
             fn fields() -> Vec<$crate::declare::Field> {
                 let own = vec![$($crate::declare::Field {
@@ -113,7 +122,7 @@ macro_rules! request {
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
                 let fields = <Self as $crate::declare::Request>::fields();
-                $crate::declare::object(concat!($($about),+), serde_json::json!($example), fields)
+                $crate::declare::object(concat!($($about),+), vec![$(serde_json::json!($example))?], fields)
             }
         }
 
@@ -165,10 +174,10 @@ pub(crate) fn with_those_of<Other: Request>(without: &[&str], own: Vec<Field>) -
 }
 
 /// The schema of an object that has these fields and no others. A field that is not required may be null.
-pub(crate) fn object(about: &str, example: Value, fields: Vec<Field>) -> RefOr<Schema> {
+pub(crate) fn object(about: &str, examples: Vec<Value>, fields: Vec<Field>) -> RefOr<Schema> {
     let object = ObjectBuilder::new()
         .description(Some(about.trim()))
-        .examples([example])
+        .examples(examples)
         .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)));
     let with = |object: ObjectBuilder, Field { name, about, schema, is_required }: Field| {
         let object = object.property(name, described(schema, about.trim(), !is_required));

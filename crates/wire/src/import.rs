@@ -8,7 +8,7 @@ use ringback_core::policy::Policies;
 use ringback_core::state::State;
 use ringback_core::written_time::ALLOWED_TIME;
 
-use super::declare::{Request as _, names, request};
+use super::declare::{Request as _, request};
 use super::fields::object::{Fields, Mistakes, open};
 use super::fields::values::REASON;
 use super::kinds::{Part, Whole};
@@ -82,7 +82,7 @@ request! {
 pub fn parse_import(line: &[u8], defaults: Defaults<'_>, scope: &TenantScope) -> Result<ImportJob, Problem> {
     let fields = open(line)?;
     let mut mistakes = Mistakes::default();
-    fields.check_names("", &names::<ImportLine, JobRequest>(&[]), &mut mistakes);
+    fields.check_names("", &ImportLine::names(), &mut mistakes);
     if !fields.fit(&submit::LONG, &mut mistakes) {
         return Err(mistakes.into_problem());
     }

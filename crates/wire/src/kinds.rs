@@ -119,7 +119,7 @@ impl Kind for AnyJson {
 /// Makes kinds of named values, each with its type and how it is read. One without a name in the document has a schema of
 /// its own, which may refer to `of`.
 macro_rules! kinds {
-    ($($name:ident: $value:ty $(as $schema:expr, of $item:ident)? = $read:expr;)+) => {$(
+    ($($name:ident: $value:ty = $read:expr $(, as $schema:expr $(, of $item:ident)?)?;)+) => {$(
         impl Kind for $name {
             type Value = $value;
 
@@ -132,20 +132,21 @@ macro_rules! kinds {
             }
 
             fn collect(schemas: &mut Schemas) {
-                collect::<kinds!(@item $($item)?)>(schemas);
+                kinds!(@collect schemas $(, $schema $(, $item)?)?);
             }
         }
     )+};
     (@schema) => { reference::<Self>() };
     (@schema $schema:expr) => { $schema.into() };
-    (@item) => { Self };
-    (@item $item:ident) => { $item };
+    (@collect $schemas:ident) => { collect::<Self>($schemas) };
+    (@collect $schemas:ident, $schema:expr) => { let _ = $schemas; };
+    (@collect $schemas:ident, $schema:expr, $item:ident) => { collect::<$item>($schemas) };
 }
 
-use kinds;
+pub(crate) use kinds;
 
 /// The schema of a list.
-fn list<T: ToSchema>() -> ArrayBuilder {
+pub(crate) fn list<T: ToSchema>() -> ArrayBuilder {
     ArrayBuilder::new().items(reference::<T>())
 }
 
@@ -173,7 +174,7 @@ kinds! {
 }
 
 /// Reads a duration.
-fn within(
+pub(crate) fn within(
     wrong: &'static str,
     range: RangeInclusive<Duration>,
     allowed: &'static str,

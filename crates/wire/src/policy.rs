@@ -1,61 +1,37 @@
 //! Parses the policy of a topic; answers of the calls about policies.
 
-mod archive;
 mod headers_to;
 mod mask;
 mod patch;
+mod request;
 mod sealed;
 mod secrets;
 
-use ringback_core::credential::CredentialName;
 use ringback_core::job::Topic;
 use ringback_core::policy::{
-    MAX_BURY_ON, MAX_EXPECTED, MAX_POLICY, MAX_SEALED_HEADERS, MAX_SECRETS_JSON, Metrics, Policy,
+    ArchivePolicy, MAX_POLICY, MAX_SEALED_HEADERS, MAX_SECRETS_JSON, Metrics, Policy,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use self::archive::archive;
 pub use self::headers_to::close_policy;
-use self::headers_to::headers_to;
 pub(super) use self::headers_to::parse_origin;
 pub(super) use self::mask::masked_policy;
 pub use self::mask::unmask_policy;
 use self::mask::without_sealed_headers;
 pub use self::patch::{PolicyPatch, dropped_fields};
-use self::sealed::sealed_headers;
+pub use self::request::{ArchivedState, LoggedAttempts, PolicyPatchRequest, PolicyRequest, TopicArchive};
 pub use self::sealed::{opened_headers, secret_header_values, with_opened_headers, with_sealed_headers};
+use self::secrets::without_secrets;
 pub use self::secrets::{
-    CreatedSecret, NewSecretRequest, SecretDetails, SecretsResponse, brings_secrets, with_secrets,
+    CreatedSecret, NewSecretRequest, SealedSecret, SecretDetails, SecretsResponse, brings_secrets,
+    with_secrets,
 };
-use self::secrets::{secrets, without_secrets};
-use super::declare::Kind as _;
-use super::fields::object::{Fields, Mistakes, open, parse_text, read};
-use super::fields::retry::retry;
-use super::fields::values::{parsed, url};
+use super::declare::Request as _;
+use super::fields::object::{Fields, Mistakes, open, read};
 use super::problem::Problem;
-use super::schema::{HeadersText, Timeout, Ttr};
 
-/// The fields of a policy.
-const KNOWN: [&str; 16] = [
-    "retry",
-    "timeout",
-    "ttr",
-    "url",
-    "headers",
-    "headers_to",
-    "credentials",
-    "expect_body",
-    "bury_on",
-    "attempts",
-    "on_dead",
-    "on_done",
-    "metrics",
-    "archive",
-    SEALED_HEADERS,
-    SECRETS,
-];
 /// The sealed values of secret headers: a stored policy has it, and so has one from an export or a backup.
 const SEALED_HEADERS: &str = "sealed_headers";
 /// The bytes of that field's name, its colon, and the comma before it.
@@ -64,7 +40,6 @@ const SEALED_HEADERS_NAME: usize = SEALED_HEADERS.len() + 4;
 const SECRETS: &str = "secrets";
 /// The bytes of that field's name, its colon, and the comma before it.
 const SECRETS_NAME: usize = SECRETS.len() + 4;
-const ATTEMPTS: &str = "\"failed\", \"all\" or \"off\"";
 
 /// Parses a policy.
 ///
@@ -84,24 +59,24 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
         .filter_map(|(field, most, name)| fields.get(field).map(|raw| raw.get().len().min(*most) + name));
     bound(json.len().saturating_sub(of_sealed.sum()))?;
     let mut mistakes = Mistakes::default();
-    fields.check_names("", &KNOWN, &mut mistakes);
+    let given = PolicyRequest::read(&fields, &mut mistakes);
     let policy = Policy {
-        retry: retry(&fields, &mut mistakes),
-        timeout: Timeout::read(&fields, "timeout", "", &mut mistakes),
-        ttr: Ttr::read(&fields, "ttr", "", &mut mistakes),
-        url: url(&fields, "url", &mut mistakes),
-        headers: HeadersText::read(&fields, "headers", "", &mut mistakes).unwrap_or_default(),
-        headers_to: headers_to(&fields, &mut mistakes),
-        sealed_headers: sealed_headers(&fields, &mut mistakes),
-        credentials: credentials(&fields, &mut mistakes),
-        expect_body: expected(&fields, &mut mistakes),
-        bury_on: bury_on(&fields, &mut mistakes),
-        attempts: parsed(&fields, "attempts", ATTEMPTS, &mut mistakes, parse_text),
-        on_dead: url(&fields, "on_dead", &mut mistakes),
-        on_done: url(&fields, "on_done", &mut mistakes),
-        metrics: metrics(&fields, &mut mistakes),
-        archive: archive(&fields, &mut mistakes),
-        secrets: secrets(&fields, &mut mistakes),
+        retry: given.retry,
+        timeout: given.timeout,
+        ttr: given.ttr,
+        url: given.url,
+        headers: given.headers,
+        headers_to: given.headers_to,
+        sealed_headers: given.sealed_headers,
+        credentials: given.credentials,
+        expect_body: given.expect_body,
+        bury_on: given.bury_on,
+        attempts: given.attempts,
+        on_dead: given.on_dead,
+        on_done: given.on_done,
+        metrics: if given.metrics { Metrics::ByTopic } else { Metrics::Together },
+        archive: given.archive.map(ArchivePolicy::from).unwrap_or_default(),
+        secrets: given.secrets,
         written: written(&fields),
     };
     let policy = mistakes.or(policy)?;
@@ -118,46 +93,12 @@ fn bound(bytes: usize) -> Result<(), Problem> {
     Err(Problem::new(http::StatusCode::PAYLOAD_TOO_LARGE, detail))
 }
 
-/// The field `expect_body`. Responses are compared without white space at their ends, so a text with
-/// such white space could never match.
-fn expected(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<String> {
-    let allowed = format!("a string of at most {MAX_EXPECTED} bytes, without white space at its ends");
-    parsed(fields, "expect_body", &allowed, mistakes, |raw| {
-        read::<String>(raw).filter(|text| text.len() <= MAX_EXPECTED && text.trim_ascii() == text)
-    })
-}
-
-/// The field `bury_on`.
-fn bury_on(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Vec<u16>> {
-    let allowed = format!("a list of 1 to {MAX_BURY_ON} statuses, 300 to 599, each once, such as [400, 422]");
-    parsed(fields, "bury_on", &allowed, mistakes, |raw| {
-        let mut statuses = read::<Vec<u16>>(raw).filter(|all| (1..=MAX_BURY_ON).contains(&all.len()))?;
-        let count = statuses.len();
-        statuses.sort_unstable();
-        statuses.dedup();
-        let are_errors = statuses.iter().all(|status| (300..=599).contains(status));
-        (are_errors && statuses.len() == count).then_some(statuses)
-    })
-}
-
-/// The field `credentials`.
-fn credentials(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<CredentialName> {
-    let allowed = format!("the name of a credential, {}", CredentialName::ALLOWED);
-    parsed(fields, "credentials", &allowed, mistakes, parse_text)
-}
-
-/// The field `metrics`.
-fn metrics(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Metrics {
-    match parsed(fields, "metrics", "true or false", mistakes, read::<bool>) {
-        Some(true) => Metrics::ByTopic,
-        Some(false) | None => Metrics::Together,
-    }
-}
-
 /// The fields that are not null, without the white space between their parts.
 fn written(fields: &Fields<'_>) -> Box<str> {
     let compact = |raw: &RawValue| Some(read::<serde_json::Value>(raw)?.to_string());
-    let fields = KNOWN.iter().filter_map(|name| Some(format!("\"{name}\":{}", compact(fields.get(name)?)?)));
+    let fields = PolicyRequest::NAMES
+        .iter()
+        .filter_map(|name| Some(format!("\"{name}\":{}", compact(fields.get(name)?)?)));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(",")).into()
 }
 
@@ -168,7 +109,7 @@ pub struct PolicyResponse {
     pub topic: String,
     /// Its policy, each field as it was written, without its secrets, and with secret header values masked; `null` if it
     /// has none.
-    #[schema(value_type = Option<crate::schema::PolicyRequest>)]
+    #[schema(value_type = Option<PolicyRequest>)]
     pub policy: Option<Box<RawValue>>,
     /// The fields that were set before the call and no longer are. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,17 +1,14 @@
 //! Schedules: the request to put one, and the answers that show them.
 
 mod answer;
+mod request;
 mod timing;
-
-use std::str::FromStr;
-use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{Expires, MAX_AHEAD, Tenant};
 use ringback_core::policy::Policies;
 use ringback_core::schedule::{
-    DEFAULT_CATCHUP, MAX_CATCHUP, MAX_JITTER, MAX_SCHEDULED_BODY, Missed, Overlap, Rule, Schedule,
-    ScheduleId, ScheduledJob,
+    MAX_SCHEDULED_BODY, Missed, Overlap, Rule, Schedule, ScheduleId, ScheduledJob,
 };
 use ringback_core::token::Token;
 use ringback_core::written_time::Zone;
@@ -20,31 +17,16 @@ pub use self::answer::{
     FiringDetails, NextFiringsResponse, ScheduleFields, ScheduleLine, ScheduleResponse, ScheduledJobDetails,
     SchedulesResponse,
 };
+use self::request::JOB;
+pub use self::request::{ScheduleRequest, ScheduledJobRequest};
 use self::timing::{Timing, after_1970, rule};
 use super::declare::Request as _;
 use super::fields::due::local_time;
-use super::fields::object::{Fields, Mistakes, open, read};
-use super::fields::values::{duration_within, field, object};
+use super::fields::object::{Fields, Mistakes, open};
+use super::fields::values::object;
 use super::problem::Problem;
-use super::submit::{self, Defaults, JobRequest};
+use super::submit::{self, Defaults};
 
-/// The fields of a schedule.
-const KNOWN: [&str; 12] = [
-    "cron",
-    "every",
-    "anchor",
-    "time_zone",
-    "job",
-    "missed",
-    "catchup",
-    "overlap",
-    "jitter",
-    "from",
-    "until",
-    "paused",
-];
-/// The fields of a submit that a job of a schedule does not have.
-const NOT_OF_JOBS: [&str; 6] = ["id", "delay", "at", "time_zone", "if_exists", "max_delay"];
 /// The most times of `next`.
 pub const MAX_UPCOMING: usize = 100;
 
@@ -81,12 +63,13 @@ pub fn parse_schedule(
 ) -> Result<NewSchedule, Problem> {
     let fields = open(json)?;
     let mut mistakes = Mistakes::default();
-    fields.check_names("", &KNOWN, &mut mistakes);
+    fields.check_names("", ScheduleRequest::NAMES, &mut mistakes);
     if !fields.fit(&["job"], &mut mistakes) {
         return Err(mistakes.into_problem());
     }
     let job = job(&fields, &defaults, policies, &mut mistakes)?;
-    let zone = zone(&fields, &mut mistakes);
+    let ScheduleRequest { time_zone: zone, missed, catchup, overlap, jitter, paused, .. } =
+        ScheduleRequest::values(&fields, &mut mistakes);
     let from = local_time(&fields, "from", zone.as_ref(), &mut mistakes);
     let until = local_time(&fields, "until", zone.as_ref(), &mut mistakes);
     after_1970(&fields, "from", from, &mut mistakes);
@@ -96,19 +79,14 @@ pub fn parse_schedule(
     let timing =
         Timing { zone: zone.unwrap_or_else(Zone::utc), from, now: defaults.now, stored: defaults.stored };
     let rule = rule(&fields, timing, &mut mistakes);
-    let missed = named(&fields, "missed", "skip, one or all", &mut mistakes);
-    let overlap = named(&fields, "overlap", "allow or skip", &mut mistakes);
-    if (missed, overlap) == (Some(Missed::All), Some(Overlap::Skip)) {
+    if (missed, overlap) == (Missed::All, Overlap::Skip) {
         mistakes.add(
             "overlap",
             "skip leaves out firings that missed \"all\" makes up for, because they come at once",
             "allow, or missed \"one\" or \"skip\"",
         );
     }
-    let catchup =
-        within(&fields, "catchup", Duration::from_secs(1)..=MAX_CATCHUP, "1 s to 7 days", &mut mistakes);
-    let jitter = within(&fields, "jitter", Duration::ZERO..=MAX_JITTER, "at most 1 day", &mut mistakes);
-    if let (Some(Rule::Every { period, .. }), Some(jitter)) = (&rule, jitter)
+    if let Some(Rule::Every { period, .. }) = &rule
         && jitter >= *period
     {
         mistakes.add(
@@ -117,18 +95,8 @@ pub fn parse_schedule(
             "less than every",
         );
     }
-    let paused = field(&fields, "paused", "is not a boolean", "true or false", &mut mistakes, read::<bool>);
     let (Some(rule), Some(job)) = (rule, job) else { return Err(mistakes.into_problem()) };
-    let schedule = Schedule {
-        rule,
-        job,
-        missed: missed.unwrap_or_default(),
-        catchup: catchup.unwrap_or(DEFAULT_CATCHUP),
-        overlap: overlap.unwrap_or_default(),
-        jitter: jitter.unwrap_or_default(),
-        from,
-        until,
-    };
+    let schedule = Schedule { rule, job, missed, catchup, overlap, jitter, from, until };
     // One that has fired for the last time can be put again.
     let is_known = defaults.stored.is_some_and(|stored| stored.has_times_of(&schedule));
     if mistakes.is_empty() && !is_known && schedule.next_after(defaults.now).is_none() {
@@ -163,16 +131,9 @@ fn job(
     policies: Option<&Policies>,
     mistakes: &mut Mistakes,
 ) -> Result<Option<ScheduledJob>, Problem> {
-    const ALLOWED: &str =
-        "an object with the fields of a job, without id, delay, at, time_zone, if_exists and max_delay";
-    if fields.get("job").is_none() {
-        mistakes.add("job", "missing", ALLOWED);
-    }
-    let Some(job) = object(fields, "job", ALLOWED, mistakes) else { return Ok(None) };
+    let Some(job) = object(fields, "job", JOB, mistakes) else { return Ok(None) };
     let mut inner = Mistakes::default();
-    let known: Vec<_> =
-        JobRequest::NAMES.iter().copied().filter(|name| !NOT_OF_JOBS.contains(name)).collect();
-    job.check_names("", &known, &mut inner);
+    job.check_names("", &ScheduledJobRequest::names(), &mut inner);
     if !job.fit(&submit::LONG, &mut inner) {
         mistakes.add_within("job", inner);
         return Ok(None);
@@ -211,30 +172,6 @@ fn job(
         delivery: judged.delivery,
         to_url_of_topic,
     }))
-}
-
-/// The field `time_zone`.
-fn zone(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Zone> {
-    field(fields, "time_zone", "is not a known time zone", Zone::ALLOWED, mistakes, |raw| {
-        Zone::named(&read::<String>(raw)?).ok()
-    })
-}
-
-/// A field with one of a few names.
-fn named<T: FromStr>(fields: &Fields<'_>, name: &str, allowed: &str, mistakes: &mut Mistakes) -> Option<T> {
-    field(fields, name, "is not one of its values", allowed, mistakes, |raw| {
-        read::<String>(raw)?.parse().ok()
-    })
-}
-
-fn within(
-    fields: &Fields<'_>,
-    name: &str,
-    range: std::ops::RangeInclusive<Duration>,
-    allowed: &str,
-    mistakes: &mut Mistakes,
-) -> Option<Duration> {
-    duration_within(fields, name, "is out of its range", range, allowed, mistakes)
 }
 
 #[cfg(test)]

@@ -4,8 +4,6 @@ mod access;
 mod callback;
 mod filter;
 mod history;
-mod policies;
-mod schedules;
 mod values;
 
-pub use self::{access::*, callback::*, filter::*, history::*, policies::*, schedules::*, values::*};
+pub use self::{access::*, callback::*, filter::*, history::*, values::*};

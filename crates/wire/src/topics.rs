@@ -34,7 +34,7 @@ pub struct TopicResponse {
     /// How long the oldest of these ready jobs has been due, in milliseconds; 0 if none is ready.
     pub late_ms: u64,
     /// Its policy, each field as it was written, with secret header values masked; null if it has none.
-    #[schema(value_type = Option<crate::schema::PolicyRequest>)]
+    #[schema(value_type = Option<crate::PolicyRequest>)]
     pub policy: Option<Value>,
     /// What a pause may not have meant: the topic has no jobs and no policy, so that its name may be a mistake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,7 +79,7 @@ pub struct TopicLine {
     /// Whether it is paused.
     pub paused: bool,
     /// Its policy, each field as it was written, with the values of secret headers; null if it has none.
-    #[schema(value_type = Option<crate::schema::PolicyRequest>)]
+    #[schema(value_type = Option<crate::PolicyRequest>)]
     pub policy: Option<Box<RawValue>>,
 }
 

@@ -13,8 +13,9 @@ use ringback_core::credential::CredentialKey;
 use ringback_core::job::{Callback, Topic};
 use ringback_core::policy::{Metrics, Policy};
 use ringback_wire::{
-    FieldError, PolicyPatch, PolicyResponse, Problem, brings_secrets, close_policy, dropped_fields,
-    parse_policy, policy_of_notices, secret_header_values, unmask_policy, with_secrets,
+    FieldError, PolicyPatch, PolicyPatchRequest, PolicyRequest, PolicyResponse, Problem, brings_secrets,
+    close_policy, dropped_fields, parse_policy, policy_of_notices, secret_header_values, unmask_policy,
+    with_secrets,
 };
 
 use super::policy_change::{applied, check_share_of_policies, shown_policy};
@@ -24,7 +25,7 @@ use crate::audit_log::Change;
 use crate::error::ApiError;
 use crate::extract::{JsonBody, PatchBody, PutFrom, Query, TopicPath, Upload};
 use crate::limits::Deadline;
-use crate::schema::{CreateProblems, PolicyPatchRequest, PolicyRequest, RestoreSource, TopicParams};
+use crate::schema::{CreateProblems, RestoreSource, TopicParams};
 use crate::sealed_headers::{with_opened, with_sealed_values};
 use crate::state::{Api, ApiState};
 

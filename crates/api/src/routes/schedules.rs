@@ -11,7 +11,7 @@ use ringback_admission::Principal;
 use ringback_core::contract::ScheduleRow;
 use ringback_core::schedule::{ScheduleKey, ScheduleState};
 use ringback_wire::{
-    AuditLogTarget, FiringDetails, NextFiringsResponse, ScheduleResponse, SchedulesResponse,
+    AuditLogTarget, FiringDetails, NextFiringsResponse, ScheduleRequest, ScheduleResponse, SchedulesResponse,
 };
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ use crate::inspect;
 use crate::limits::Deadline;
 use crate::schema::{
     CreateProblems, FindProblems, QueryProblems, RestoreSource, ScheduleActionProblems, ScheduleCursor,
-    ScheduleParams, ScheduleRequest,
+    ScheduleParams,
 };
 use crate::schema::{EmptyRequest, IdempotencyKeyText, RunScheduleProblems};
 use crate::state::{Api, ApiState};

@@ -10,7 +10,9 @@ use ringback_core::written_time::{ALLOWED_TIME, TimeError, WrittenTime, Zone, pa
 use serde_json::value::RawValue;
 
 use super::object::{Fields, Mistakes, open, read, shown};
-use super::values::{DURATION, duration, field};
+use super::values::{DURATION, duration};
+use crate::declare::Kind as _;
+use crate::schema::ZoneName;
 
 const AHEAD: &str = "at most 10 years ahead";
 /// What is allowed in place of a local time without a zone.
@@ -66,9 +68,7 @@ fn delay(raw: &RawValue, mistakes: &mut Mistakes) -> Option<Due> {
 
 fn at(raw: &RawValue, fields: &Fields<'_>, now: Timestamp, mistakes: &mut Mistakes) -> Option<Due> {
     let has_zone = fields.get("time_zone").is_some();
-    let zone = field(fields, "time_zone", "is not a known time zone", Zone::ALLOWED, mistakes, |raw| {
-        Zone::named(&read::<String>(raw)?).ok()
-    });
+    let zone = ZoneName::read(fields, "time_zone", "", mistakes);
     let Some(text) = read::<String>(raw) else {
         wrong(mistakes, "at", raw, TimeError::Unreadable, ALLOWED_TIME);
         return None;

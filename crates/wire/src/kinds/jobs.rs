@@ -49,8 +49,8 @@ kinds! {
     RetryPolicy: Retry = |fields, _, _, mistakes| retry(fields, mistakes);
     Timeout: Duration = within("is not a timeout", MIN_TIMEOUT..=MAX_TIMEOUT, "100 ms to 10 min");
     Expiry: Expires = |fields, _, _, mistakes| expires(fields, mistakes);
-    Tags: Tags as list::<TagText>().max_items(Some(MAX_TAGS)).unique_items(true), of TagText =
-        |fields, _, _, mistakes| tags(fields, mistakes);
+    Tags: Tags = |fields, _, _, mistakes| tags(fields, mistakes),
+        as list::<TagText>().max_items(Some(MAX_TAGS)).unique_items(true), of TagText;
     TenantName: Tenant = |fields, name, _, mistakes| parsed(fields, name, Tenant::ALLOWED, mistakes, parse_text);
     PendingState: State = |fields, name, allowed, mistakes| {
         parsed(fields, name, allowed, mistakes, |raw| parse_text(raw).filter(|state: &State| !state.is_terminal()))

@@ -12,9 +12,9 @@ use crate::problem::Problem;
 const ALLOWED: &str = "at most 32 origins, which are scheme, host and port, such as [\"https://shop.example\"]; or [\"*\"] for all";
 const ALL: &str = "*";
 
-/// The field `headers_to`; `None` for all origins, also if it is absent, as it can be without secret headers.
-pub(super) fn headers_to(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Vec<String>> {
-    let origins = parsed(fields, "headers_to", ALLOWED, mistakes, |raw| {
+/// The field `headers_to`: the origins, or `None` for all.
+pub(super) fn headers_to(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Option<Vec<String>>> {
+    parsed(fields, "headers_to", ALLOWED, mistakes, |raw| {
         let texts = read::<Vec<String>>(raw).filter(|texts| texts.len() <= MAX_HEADERS_TO)?;
         let (all, texts): (Vec<_>, Vec<_>) = texts.into_iter().partition(|text| text == ALL);
         let mut origins = texts.iter().map(|text| parse_origin(text)).collect::<Option<Vec<_>>>()?;
@@ -24,8 +24,7 @@ pub(super) fn headers_to(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option
         origins.sort_unstable();
         origins.dedup();
         Some(Some(origins))
-    });
-    origins.flatten()
+    })
 }
 
 /// An origin as callbacks have it: without a default port, and in lower case. `None` if the text is more than an origin.

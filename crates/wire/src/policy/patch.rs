@@ -8,7 +8,8 @@ use ringback_core::policy::Policy;
 use serde_json::value::RawValue;
 
 use super::mask::masked_policy;
-use super::{KNOWN, SEALED_HEADERS, SECRETS, parse_policy};
+use super::{PolicyPatchRequest, parse_policy};
+use crate::declare::Request as _;
 use crate::fields::object::{Fields, Mistakes, open, read};
 use crate::problem::Problem;
 
@@ -27,9 +28,7 @@ impl PolicyPatch {
     /// A 400 problem if it is not a JSON object in UTF-8, 422 with all wrong names.
     pub fn parse(json: &[u8]) -> Result<Self, Problem> {
         let (fields, mut mistakes) = (open(json)?, Mistakes::default());
-        let known = KNOWN.map(|name| if [SEALED_HEADERS, SECRETS].contains(&name) { "" } else { name });
-        let known: Vec<_> = known.into_iter().filter(|name| !name.is_empty()).collect();
-        fields.check_names("", &known, &mut mistakes);
+        fields.check_names("", &PolicyPatchRequest::names(), &mut mistakes);
         mistakes.or(Self(fields.iter().map(|(name, raw)| (name.to_owned(), raw.to_owned())).collect()))
     }
 

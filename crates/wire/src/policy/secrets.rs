@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use super::{SECRETS, parse_policy};
 use crate::declare::request;
 use crate::fields::object::{Fields, Mistakes, open, read};
-use crate::schema::{SecretRetention, SigningSecretText};
+use crate::schema::{SealedValue, SecretIdText, SecretRetention, SigningSecretText, Time};
 
 /// How long the former secrets go on signing, unless the caller says so.
 const KEEP: Duration = Duration::from_secs(24 * 60 * 60);
@@ -25,18 +25,26 @@ const NOT_SEALED: &str = "they are not sealed secrets";
 const ALLOWED: &str =
     "at most 8 sealed secrets, as GET /v1/export/topics prints them; leave it out to keep those of the topic";
 
-/// A secret in the JSON of a policy.
-#[derive(Serialize, Deserialize)]
+/// A secret of a topic, sealed.
+#[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Written {
+pub struct SealedSecret {
+    /// Its id.
+    #[schema(value_type = SecretIdText)]
     id: String,
+    /// The secret, sealed for this topic and id.
+    #[schema(value_type = SealedValue)]
     sealed: String,
+    /// When it was added.
+    #[schema(value_type = Time)]
     created_at: String,
+    /// When it stops signing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Time>)]
     until: Option<String>,
 }
 
-impl Written {
+impl SealedSecret {
     fn of(secret: &StoredSecret) -> Self {
         let StoredSecret { id, sealed, created, until } = secret;
         Self {
@@ -57,21 +65,17 @@ impl Written {
 }
 
 /// The field `secrets` of a policy.
-pub(super) fn secrets(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Vec<StoredSecret> {
-    let Some(raw) = fields.get(SECRETS) else { return Vec::new() };
-    parse(raw).unwrap_or_else(|why| {
-        // The value is not shown: it may be a secret that is not sealed.
-        mistakes.add(SECRETS, why, ALLOWED);
-        Vec::new()
-    })
+pub(super) fn secrets(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Vec<StoredSecret>> {
+    // The value is not shown: it may be a secret that is not sealed.
+    parse(fields.get(SECRETS)?).map_err(|why| mistakes.add(SECRETS, why, ALLOWED)).ok()
 }
 
 fn parse(raw: &RawValue) -> Result<Vec<StoredSecret>, &'static str> {
     if raw.get().len() > MAX_SECRETS_JSON {
         return Err("they have more than 4 KiB");
     }
-    let written = read::<Vec<Written>>(raw).filter(|all| all.len() <= MAX_SECRETS).ok_or(NOT_SEALED)?;
-    let secrets = written.into_iter().map(Written::parse).collect::<Result<Vec<_>, _>>()?;
+    let written = read::<Vec<SealedSecret>>(raw).filter(|all| all.len() <= MAX_SECRETS).ok_or(NOT_SEALED)?;
+    let secrets = written.into_iter().map(SealedSecret::parse).collect::<Result<Vec<_>, _>>()?;
     let is_new = |(i, secret): (usize, &StoredSecret)| secrets[..i].iter().all(|one| one.id != secret.id);
     if secrets.iter().enumerate().all(is_new) { Ok(secrets) } else { Err("two have the same id") }
 }
@@ -104,7 +108,7 @@ pub fn brings_secrets(policy: &Policy) -> bool {
 /// If they are more than [`MAX_SECRETS`], or have the same id.
 pub fn with_secrets(policy: &Policy, secrets: &[StoredSecret]) -> Policy {
     let others = without_secrets(policy);
-    let written: Vec<_> = secrets.iter().map(Written::of).collect();
+    let written: Vec<_> = secrets.iter().map(SealedSecret::of).collect();
     let written = serde_json::to_string(&written).expect("plain data always serialises");
     let others = others.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or_default();
     let json = match (others, secrets) {

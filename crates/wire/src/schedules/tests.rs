@@ -1,6 +1,8 @@
 //! Tests of the request to put a schedule.
 
-use ringback_core::schedule::ScheduleState;
+use std::time::Duration;
+
+use ringback_core::schedule::{DEFAULT_CATCHUP, ScheduleState};
 use ringback_core::written_time::parse_time;
 
 use super::*;
