@@ -95,7 +95,7 @@ pub(crate) fn filter_of(caller: &Principal, filter: &ringback_wire::HistoryFilte
         state: filter.state.map(str::to_owned),
         reason: filter.reason.clone(),
         host: filter.host.clone(),
-        after: filter.after.map(ms),
-        before: filter.before.map(ms),
+        after: filter.finished_after.map(ms),
+        before: filter.finished_before.map(ms),
     }
 }

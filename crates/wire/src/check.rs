@@ -126,6 +126,6 @@ request! {
     #[example {"run_id": "8b1f0e6f2d6c4a5e9d3c7b1a0f9e8d7c6b5a4f3e"}]
     pub struct AcceptLossRequest(open) {
         /// The loss, as the check shows it.
-        run_id: RunId [RUN_ID], required;
+        run_id: RunId [RUN_ID], required String::new();
     }
 }

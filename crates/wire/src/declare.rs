@@ -45,8 +45,8 @@ pub trait Request: Sized {
     fn fields() -> Vec<Field>;
 }
 
-/// Declares a request. After a kind, `or` names a default and `required` makes a missing field a mistake; a text in
-/// brackets says what is allowed. The word after the name opens the JSON: `open`, or `open_or_empty` where the body may
+/// Declares a request. After a kind, `or` names a default and `required` makes a missing field a mistake, for which a
+/// default may stand; a text in brackets says what is allowed. The word after the name opens the JSON: `open`, or `open_or_empty` where the body may
 /// be left out. A request `of` another one has the fields of that too, but `without` some; fields of the same name take
 /// their place.
 macro_rules! request {
@@ -62,7 +62,7 @@ macro_rules! request {
         #[derive(Clone, Debug, PartialEq)]
         $(#[derive($derive)])?
         pub struct $name {
-            $($(#[doc = $doc])+ pub $field: $crate::declare::request!(@type $kind $(, $how)?),)*
+            $($(#[doc = $doc])+ pub $field: $crate::declare::request!(@type $kind $(, $how $($default)?)?),)*
         }
 
         impl $crate::declare::Request for $name {
@@ -137,10 +137,10 @@ macro_rules! request {
     };
     (@type $kind:ty) => { Option<<$kind as $crate::declare::Kind>::Value> };
     (@type $kind:ty, required) => { Option<<$kind as $crate::declare::Kind>::Value> };
-    (@type $kind:ty, or) => { <$kind as $crate::declare::Kind>::Value };
+    (@type $kind:ty, $how:ident $default:expr) => { <$kind as $crate::declare::Kind>::Value };
     (@value $field:ident) => { $field };
-    (@value $field:ident, or $default:expr) => { $field.unwrap_or($default) };
     (@value $field:ident, required) => { $field };
+    (@value $field:ident, $how:ident $default:expr) => { $field.unwrap_or($default) };
     (@missing or, $fields:ident, $field:ident, $allowed:ident, $mistakes:ident) => {};
     (@missing required, $fields:ident, $field:ident, $allowed:ident, $mistakes:ident) => {
         if $fields.get(stringify!($field)).is_none() {

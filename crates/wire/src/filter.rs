@@ -7,7 +7,6 @@ use ringback_core::job::{JobId, Tags, Topic};
 use ringback_core::state::State;
 use ringback_core::written_time::{ALLOWED_TIME, parse_time};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::fields::object::{Fields, Mistakes, read, shown};
 use super::fields::values::{REASON, is_reason};
@@ -142,56 +141,36 @@ pub(super) fn parse(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Filter {
     filter
 }
 
-/// A filter of jobs. Each field that is there must fit.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// A filter of jobs as answers show it, with the fields of a [`FilterFields`](crate::schema::FilterFields).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FilterDetails {
-    /// Only jobs of this topic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
-    /// Only jobs in this state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// Only jobs with this tag.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<String>,
-    /// Only jobs for this host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Only dead jobs with this reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Only jobs whose last failed attempt was answered with this status.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Only jobs with this text in the error of the last failed attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Only jobs that are due at this time or later.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
     pub due_after: Option<String>,
-    /// Only jobs that are due before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
     pub due_before: Option<String>,
-    /// Only jobs that were created at this time or later.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
     pub created_after: Option<String>,
-    /// Only jobs that were created before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
     pub created_before: Option<String>,
-    /// Only jobs whose last failed attempt was at this time or later.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
     pub failed_after: Option<String>,
-    /// Only jobs whose last failed attempt was before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
     pub failed_before: Option<String>,
-    /// Only jobs whose id begins with this.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id_prefix: Option<String>,
 }

@@ -2,7 +2,6 @@
 
 use std::net::Ipv6Addr;
 
-use ringback_core::clock::Timestamp;
 use ringback_core::contract::EndedState;
 use ringback_core::job::{JobId, Tags, Topic};
 use serde::{Deserialize, Serialize};
@@ -11,11 +10,15 @@ use utoipa::ToSchema;
 
 use super::answer::LastAttemptDetails;
 use super::attempts::LoggedAttempt;
-use super::fields::due::time;
-use super::fields::object::{Fields, Mistakes, parse_text, read, read_or_empty};
-use super::fields::values::{MAX_REPLAY_NAME, REASON, object, parsed, reason};
+use super::declare::{Request as _, request};
+use super::fields::object::{Mistakes, open_or_empty, read};
+use super::fields::values::{MAX_REPLAY_NAME, REASON};
+use super::kinds::{Part, Text, Whole, kinds, valid};
 use super::problem::Problem;
 use super::request::RequestDetails;
+use super::schema::{
+    DeadReason, HistoryState, HostText, JobIdText, ReplayCursorText, ReplayName, TagText, Time, TopicName,
+};
 
 /// The most jobs that a replay submits in a second.
 pub const MAX_REPLAY_RATE: u32 = 1_000;
@@ -35,25 +38,54 @@ const IDS: &str = "new (the default) or same";
 const NAME: &str = "1 to 64 of A-Z a-z 0-9 . _ -";
 const FILTER: &str = "an object with topic, id, tag, state, reason, host, finished_after and finished_before, all of which may be left out";
 
-/// Which ended jobs to find.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HistoryFilter {
-    /// Only those of jobs of this topic.
-    pub topic: Option<Topic>,
-    /// Only those of jobs with this id.
-    pub id: Option<JobId>,
-    /// Only those of jobs with this tag.
-    pub tag: Option<String>,
-    /// Only those in this state.
-    pub state: Option<&'static str>,
-    /// Only those with this reason.
-    pub reason: Option<String>,
-    /// Only those of jobs for this host.
-    pub host: Option<String>,
-    /// Only those at this time or later.
-    pub after: Option<Timestamp>,
-    /// Only those before this time.
-    pub before: Option<Timestamp>,
+request! {
+    /// Which jobs of the history to submit again, and how.
+    #[example {
+        "filter": {"topic": "pay.notify", "state": "dead", "finished_after": "2026-11-20T00:00:00Z"}, "rate": 50
+    }]
+    pub struct ReplayRequest {
+        /// Which ended jobs to submit again.
+        filter: Part<HistoryFilter> [FILTER], required HistoryFilter::default();
+        /// How many jobs a second; 100 by default.
+        rate: Whole<u32, 1, { MAX_REPLAY_RATE as u64 }> [RATE], or DEFAULT_REPLAY_RATE;
+        /// `new`, the default: under new ids. `same`: under those that they had.
+        ids: ReplayIds [IDS], or ReplayIds::New;
+        /// Its name, for new ids.
+        name: ReplayName [NAME], or String::new();
+        /// `next` of the previous answer; absent in the first call.
+        cursor: Text<ReplayCursorText, String> ["`next` of the previous answer"];
+    }
+}
+
+request! {
+    /// Which ended jobs of the history; all if it is empty.
+    #[derive(Default)]
+    pub struct HistoryFilter {
+        /// Only ended jobs of this topic.
+        topic: Text<TopicName, Topic> [Topic::ALLOWED];
+        /// Only ended jobs with this id.
+        id: Text<JobIdText, JobId> [JobId::ALLOWED];
+        /// Only ended jobs with this tag.
+        tag: TagText [Tags::ALLOWED_TAG];
+        /// Only ended jobs in this state.
+        state: HistoryState [END_STATES];
+        /// Only ended jobs with this reason.
+        reason: DeadReason [REASON];
+        /// Only ended jobs with a URL of this host.
+        host: HostText [HOST];
+        /// Only ended jobs at this time or later.
+        finished_after: Time;
+        /// Only ended jobs before this time.
+        finished_before: Time;
+    }
+}
+
+kinds! {
+    ReplayIds: Self = valid(read);
+    ReplayName: String = valid(|raw| read::<String>(raw).filter(|text| is_replay_name(text)));
+    TagText: String = valid(|raw| read::<String>(raw).filter(|text| Tags::is_tag(text)));
+    HistoryState: &'static str = valid(|raw| end_state(&read::<String>(raw)?));
+    HostText: String = valid(|raw| history_host(&read::<String>(raw)?));
 }
 
 /// The state of an ended job with a name.
@@ -70,93 +102,33 @@ pub fn history_host(text: &str) -> Option<String> {
     ((1..=253).contains(&text.len()) && text.bytes().all(is_of_name)).then(|| text.to_ascii_lowercase())
 }
 
-impl HistoryFilter {
-    fn parse(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Self {
-        let known = ["topic", "id", "tag", "state", "reason", "host", "finished_after", "finished_before"];
-        let Some(fields) = object(fields, "filter", FILTER, mistakes) else { return Self::default() };
-        let mut inner = Mistakes::default();
-        fields.check_names("", &known, &mut inner);
-        let text = |name, allowed, inner: &mut Mistakes, parse: fn(&str) -> Option<String>| {
-            parsed(&fields, name, allowed, inner, |raw| parse(&read::<String>(raw)?))
-        };
-        let tag = |text: &str| Tags::is_tag(text).then(|| text.to_owned());
-        let filter = Self {
-            topic: parsed(&fields, "topic", Topic::ALLOWED, &mut inner, parse_text),
-            id: parsed(&fields, "id", JobId::ALLOWED, &mut inner, parse_text),
-            tag: text("tag", Tags::ALLOWED_TAG, &mut inner, tag),
-            state: parsed(&fields, "state", END_STATES, &mut inner, |raw| end_state(&read::<String>(raw)?)),
-            reason: reason(&fields, REASON, &mut inner),
-            host: text("host", HOST, &mut inner, history_host),
-            after: time(&fields, "finished_after", &mut inner),
-            before: time(&fields, "finished_before", &mut inner),
-        };
-        mistakes.add_within("filter", inner);
-        filter
-    }
+fn is_replay_name(text: &str) -> bool {
+    let is_inside = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+    (1..=MAX_REPLAY_NAME).contains(&text.len()) && text.bytes().all(is_inside)
 }
 
 /// Under which ids a replay submits jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum ReplayIds {
-    /// Under new ones, which follow from the old ones and the name of the replay.
-    #[default]
+    // From the old ones and the name of the replay.
     New,
-    /// Under those that they had.
     Same,
 }
 
-/// The body of a replay: which jobs to submit again, and how.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReplayAsk {
-    /// Which ended jobs to submit again.
-    pub filter: HistoryFilter,
-    /// Jobs a second.
-    pub rate: u32,
-    /// Under which ids.
-    pub ids: ReplayIds,
-    /// Its name. A replay with another name makes other new ids.
-    pub name: String,
-    /// `next` of the previous answer.
-    pub cursor: Option<String>,
-}
-
-impl ReplayAsk {
+impl ReplayRequest {
     /// Parses a body.
     ///
     /// # Errors
     /// A 400 problem if it is not a JSON object, 422 with all wrong fields.
     pub fn parse(json: &[u8]) -> Result<Self, Problem> {
-        let known = ["filter", "rate", "ids", "name", "cursor"];
-        read_or_empty(json, &known, |fields, mistakes| {
-            if fields.get("filter").is_none() {
-                mistakes.add("filter", "missing", FILTER);
-            }
-            let is_name = |text: &String| {
-                let is_inside = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
-                (1..=MAX_REPLAY_NAME).contains(&text.len()) && text.bytes().all(is_inside)
-            };
-            let ids = parsed(fields, "ids", IDS, mistakes, |raw| match read::<String>(raw)?.as_str() {
-                "new" => Some(ReplayIds::New),
-                "same" => Some(ReplayIds::Same),
-                _ => None,
-            });
-            let name = parsed(fields, "name", NAME, mistakes, |raw| {
-                read::<String>(raw).filter(|text| is_name(text))
-            });
-            let rate = parsed(fields, "rate", RATE, mistakes, |raw| {
-                read::<u32>(raw).filter(|rate| (1..=MAX_REPLAY_RATE).contains(rate))
-            });
-            if ids == Some(ReplayIds::Same) && name.is_some() {
-                mistakes.add("name", "given for a replay under the same ids", "only with new ids");
-            }
-            Self {
-                filter: HistoryFilter::parse(fields, mistakes),
-                rate: rate.unwrap_or(DEFAULT_REPLAY_RATE),
-                ids: ids.unwrap_or_default(),
-                name: name.unwrap_or_default(),
-                cursor: parsed(fields, "cursor", "`next` of the previous answer", mistakes, read),
-            }
-        })
+        let (fields, mut mistakes) = (open_or_empty(json)?, Mistakes::default());
+        fields.check_names("", Self::NAMES, &mut mistakes);
+        let request = Self::values(&fields, &mut mistakes);
+        if request.ids == ReplayIds::Same && !request.name.is_empty() {
+            mistakes.add("name", "given for a replay under the same ids", "only with new ids");
+        }
+        mistakes.or(request)
     }
 }
 
@@ -268,8 +240,8 @@ mod tests {
 
     #[test]
     fn a_replay_has_a_filter_and_defaults_for_the_rest() {
-        let ask = ReplayAsk::parse(br#"{"filter":{}}"#).unwrap();
-        let expected = ReplayAsk {
+        let ask = ReplayRequest::parse(br#"{"filter":{}}"#).unwrap();
+        let expected = ReplayRequest {
             filter: HistoryFilter::default(),
             rate: DEFAULT_REPLAY_RATE,
             ids: ReplayIds::New,
@@ -277,29 +249,29 @@ mod tests {
             cursor: None,
         };
         assert_eq!(ask, expected);
-        let ask = ReplayAsk::parse(
+        let ask = ReplayRequest::parse(
             br#"{"filter":{"topic":"t","id":"i","tag":"a:1","state":"dead","reason":"gone","host":"M.example",
                 "finished_after":"2026-01-01T00:00:00Z","finished_before":"2026-01-02T00:00:00Z"},
                 "rate":7,"ids":"new","name":"again","cursor":"x"}"#,
         );
-        let ReplayAsk { filter, rate, ids, name, cursor } = ask.unwrap();
+        let ReplayRequest { filter, rate, ids, name, cursor } = ask.unwrap();
         assert_eq!((filter.state, filter.host.as_deref()), (Some("dead"), Some("m.example")));
         assert!(
             filter.topic.is_some() && filter.id.is_some() && filter.tag.is_some() && filter.reason.is_some()
         );
-        assert!(filter.after < filter.before);
+        assert!(filter.finished_after < filter.finished_before);
         assert_eq!((rate, ids, name.as_str(), cursor.as_deref()), (7, ReplayIds::New, "again", Some("x")));
     }
 
     #[test]
     fn all_wrong_fields_of_a_replay_are_reported() {
         let wrong = br#"{"filter":{"state":"expired","tag":"a b","host":"h:80","until":1},"rate":0,"ids":"old","name":""}"#;
-        let problem = ReplayAsk::parse(wrong).unwrap_err();
+        let problem = ReplayRequest::parse(wrong).unwrap_err();
         let fields: Vec<_> = problem.errors.iter().map(|error| error.field.as_str()).collect();
-        let expected = ["ids", "name", "rate", "filter.until", "filter.tag", "filter.state", "filter.host"];
+        let expected = ["filter.until", "filter.tag", "filter.state", "filter.host", "rate", "ids", "name"];
         assert_eq!(fields, expected);
-        assert_eq!(ReplayAsk::parse(b"").unwrap_err().errors[0].field, "filter");
-        let named = ReplayAsk::parse(br#"{"filter":{},"ids":"same","name":"x"}"#).unwrap_err();
+        assert_eq!(ReplayRequest::parse(b"").unwrap_err().errors[0].field, "filter");
+        let named = ReplayRequest::parse(br#"{"filter":{},"ids":"same","name":"x"}"#).unwrap_err();
         assert_eq!(named.errors[0].field, "name");
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringback_core::job::{History, IfExists, ImportJob, Tenant, TenantScope};
+use ringback_core::job::{ContentHash, History, IfExists, ImportJob, Tenant, TenantScope, Trace};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::policy::Policies;
 use ringback_core::state::State;
@@ -11,7 +11,7 @@ use ringback_core::written_time::ALLOWED_TIME;
 use super::declare::{Request as _, request};
 use super::fields::object::{Fields, Mistakes, open};
 use super::fields::values::REASON;
-use super::kinds::{Part, Whole};
+use super::kinds::{Part, Text, Whole};
 use super::problem::Problem;
 use super::schema::{ContentHashText, DeadReason, ErrorMessage, PendingState, TenantName, Time, TraceParent};
 use super::submit::{self, Defaults, JobRequest};
@@ -36,7 +36,7 @@ request! {
     }]
     pub struct ImportLine of JobRequest without [] {
         /// The tenant whose job it is. Of a key, only its own.
-        tenant: TenantName;
+        tenant: Text<TenantName, Tenant> [Tenant::ALLOWED];
         /// The state of an exported job. Only `dead` counts: any other job is pending.
         state: PendingState [STATES];
         /// When it was accepted.
@@ -50,9 +50,9 @@ request! {
         /// Why it is dead. Only for a dead job, which must have it.
         reason: DeadReason [REASON];
         /// The hash of its submit. By default that of the fields of this line.
-        content: ContentHashText [CONTENT];
+        content: Text<ContentHashText, ContentHash> [CONTENT];
         /// The trace it belongs to.
-        traceparent: TraceParent [PARENT];
+        traceparent: Text<TraceParent, Trace> [PARENT];
     }
 }
 

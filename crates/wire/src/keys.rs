@@ -8,17 +8,59 @@ use ringback_core::job::{Tenant, Topic, without_root};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::ArrayBuilder;
 
-use super::fields::due::time;
-use super::fields::object::{Fields, Mistakes, open, parse_text, read};
-use super::fields::values::parsed;
+use super::declare::request;
+use super::fields::object::{Mistakes, open, read, shown};
+use super::kinds::{Text, kinds, list, valid};
 use super::problem::Problem;
+use super::schema::{HostName, Network, TenantName, Time, TopicName};
 
-const KNOWN: [&str; 6] = ["tenant", "scopes", "topics", "destinations", "cidrs", "expires"];
+const SCOPES: &str = "a list of submit, consume, read, manage or import, each once";
 const TOPICS: &str = "a list of 1 to 32 topics; omit it for all of the tenant";
 const DESTINATIONS: &str =
     "a list of 1 to 32 host names in lower case, without port; omit it for all that the installation allows";
 const NETWORKS: &str = "a list of 1 to 32 networks, such as 10.1.0.0/16; omit it for all";
+
+request! {
+    /// What a key allows, and what it is limited to.
+    #[example {"tenant": "acme", "scopes": ["submit", "read"], "destinations": ["hooks.acme.example"]}]
+    pub struct NewKeyRequest(open) {
+        /// The tenant whose topics and jobs it is for. If it is left out, those without a tenant.
+        tenant: Text<TenantName, Tenant> [Tenant::ALLOWED];
+        /// What it allows. `submit`: submit, cancel, reschedule and run jobs. `consume`: reserve and settle pull jobs.
+        /// `read`: see jobs, topics, counts and events. `manage`: set policies and secrets, pause topics, revive and purge
+        /// jobs, read the audit log. `import`: export and import.
+        scopes: Scopes [SCOPES], required Vec::new();
+        /// The topics that it is for. If it is left out, all of the tenant.
+        topics: Topics [TOPICS], or Vec::new();
+        /// The hosts that jobs and policies may name, by https alone. If it is left out, all that the installation allows.
+        destinations: Hosts [DESTINATIONS], or Vec::new();
+        /// The networks that it may be used from. If it is left out, all.
+        cidrs: Networks [NETWORKS], or Vec::new();
+        /// When it expires. If it is left out, never.
+        expires: Time;
+    }
+}
+
+/// Scopes, each once.
+pub struct Scopes;
+/// Topics without a tenant, each once.
+pub struct Topics;
+/// Hosts as the origins of callbacks have them, each once.
+pub struct Hosts;
+/// Networks, each once. Whether a text is one is not known here.
+pub struct Networks;
+
+kinds! {
+    Scopes: Vec<Scope> = valid(|raw| distinct(raw, |name| name.parse().ok())),
+        as list::<Scope>().min_items(Some(1)), of Scope;
+    Topics: Vec<Topic> = valid(|raw| distinct(raw, |text| text.parse().ok())), as some::<TopicName>(), of TopicName;
+    Hosts: Vec<String> = valid(|raw| {
+        distinct(raw, |text| is_host(&text).then(|| without_root(&text).to_owned()))
+    }), as some::<HostName>(), of HostName;
+    Networks: Vec<String> = valid(|raw| distinct(raw, Some)), as some::<Network>(), of Network;
+}
 
 /// Parses the request to make a key. `is_network` says whether a text is a network.
 ///
@@ -29,19 +71,12 @@ pub fn parse_new_key(
     now: Timestamp,
     is_network: impl Fn(&str) -> bool,
 ) -> Result<Grant, Problem> {
-    let fields = open(json)?;
-    let mut mistakes = Mistakes::default();
-    fields.check_names("", &KNOWN, &mut mistakes);
-    let tenant: Option<Tenant> = parsed(&fields, "tenant", Tenant::ALLOWED, &mut mistakes, parse_text);
-    let scopes = scopes(&fields, &mut mistakes);
-    let topic = |text: String| Some(text.parse::<Topic>().ok()?.of_tenant(tenant.as_ref()));
-    let topics = list(&fields, "topics", TOPICS, &mut mistakes, topic);
-    // As the origins of callbacks have it.
-    let host = |text: String| is_host(&text).then(|| without_root(&text).to_owned());
-    let destinations = list(&fields, "destinations", DESTINATIONS, &mut mistakes, host);
-    let network = |text: String| is_network(&text).then_some(text);
-    let networks = list(&fields, "cidrs", NETWORKS, &mut mistakes, network);
-    let expires = time(&fields, "expires", &mut mistakes);
+    let (fields, mut mistakes) = (open(json)?, Mistakes::default());
+    let NewKeyRequest { tenant, scopes, topics, destinations, cidrs, expires } =
+        NewKeyRequest::read(&fields, &mut mistakes);
+    if let Some(raw) = fields.get("cidrs").filter(|_| !cidrs.iter().all(|text| is_network(text))) {
+        mistakes.add("cidrs", format_args!("{} is not valid", shown(raw)), NETWORKS);
+    }
     if expires.is_some_and(|expires| expires <= now) {
         mistakes.add(
             "expires",
@@ -49,33 +84,21 @@ pub fn parse_new_key(
             "a time in the future; omit it for a key that does not expire",
         );
     }
-    mistakes.or(Grant { tenant, scopes, topics, destinations, networks, expires })
+    let topics = topics.into_iter().map(|topic| topic.of_tenant(tenant.as_ref())).collect();
+    mistakes.or(Grant { tenant, scopes, topics, destinations, networks: cidrs, expires })
 }
 
-fn scopes(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Vec<Scope> {
-    let allowed = format!("a list of {}, each once", Scope::ALLOWED);
-    if fields.get("scopes").is_none() {
-        mistakes.add("scopes", "missing", allowed);
-        return Vec::new();
-    }
-    list(fields, "scopes", &allowed, mistakes, |name| name.parse().ok())
+/// The schema of a list of 1 to 32 different texts.
+fn some<T: ToSchema>() -> ArrayBuilder {
+    list::<T>().min_items(Some(1)).max_items(Some(MAX_ENTRIES)).unique_items(true)
 }
 
-/// A list of texts that are not empty and differ from each other.
-fn list<T: PartialEq>(
-    fields: &Fields<'_>,
-    name: &'static str,
-    allowed: &str,
-    mistakes: &mut Mistakes,
-    parse: impl Fn(String) -> Option<T>,
-) -> Vec<T> {
-    let read = |raw: &RawValue| {
-        let texts = read::<Vec<String>>(raw).filter(|texts| (1..=MAX_ENTRIES).contains(&texts.len()))?;
-        let entries = texts.into_iter().map(&parse).collect::<Option<Vec<_>>>()?;
-        let is_new = |(at, entry): (usize, &T)| !entries[..at].contains(entry);
-        entries.iter().enumerate().all(is_new).then_some(entries)
-    };
-    parsed(fields, name, allowed, mistakes, read).unwrap_or_default()
+/// A list of 1 to 32 texts that differ from each other.
+fn distinct<T: PartialEq>(raw: &RawValue, parse: impl Fn(String) -> Option<T>) -> Option<Vec<T>> {
+    let texts = read::<Vec<String>>(raw).filter(|texts| (1..=MAX_ENTRIES).contains(&texts.len()))?;
+    let entries = texts.into_iter().map(parse).collect::<Option<Vec<_>>>()?;
+    let is_new = |(at, entry): (usize, &T)| !entries[..at].contains(entry);
+    entries.iter().enumerate().all(is_new).then_some(entries)
 }
 
 fn is_host(text: &str) -> bool {

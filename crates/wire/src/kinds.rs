@@ -4,20 +4,22 @@ pub(crate) mod jobs;
 
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{MAX_AHEAD, MAX_TTR, MIN_TTR};
 use ringback_core::limits::MAX_ERROR;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type};
 
 use super::declare::{Kind, Request, Schemas, collect, reference};
 use super::fields::due::time;
-use super::fields::object::{Fields, Mistakes, read};
-use super::fields::values::{MAX_KEEP, MAX_WAIT, duration_within, is_line, object, parsed, reason};
+use super::fields::object::{Fields, Mistakes, parse_text, read};
+use super::fields::values::{MAX_KEEP, MAX_WAIT, duration_within, field, is_line, is_reason, object, parsed};
 use super::schema::{
     DeadReason, Delay, ErrorMessage, ReserveWait, RunId, SecretRetention, SigningSecretText, Time, Ttr,
 };
@@ -101,6 +103,25 @@ impl<R: Request + ToSchema> Kind for Part<R> {
     }
 }
 
+/// A text that is parsed to a `T` and described as an `S`.
+pub struct Text<S, T>(PhantomData<(S, T)>);
+
+impl<S: ToSchema, T: FromStr> Kind for Text<S, T> {
+    type Value = T;
+
+    fn read(fields: &Fields<'_>, name: &str, allowed: &str, mistakes: &mut Mistakes) -> Option<T> {
+        parsed(fields, name, allowed, mistakes, parse_text)
+    }
+
+    fn schema() -> RefOr<Schema> {
+        reference::<S>()
+    }
+
+    fn collect(schemas: &mut Schemas) {
+        collect::<S>(schemas);
+    }
+}
+
 /// Any JSON, read elsewhere.
 pub struct AnyJson;
 
@@ -120,29 +141,33 @@ impl Kind for AnyJson {
 /// its own, which may refer to `of`.
 macro_rules! kinds {
     ($($name:ident: $value:ty = $read:expr $(, as $schema:expr $(, of $item:ident)?)?;)+) => {$(
-        impl Kind for $name {
+        impl $crate::declare::Kind for $name {
             type Value = $value;
 
-            fn read(fields: &Fields<'_>, name: &str, allowed: &str, mistakes: &mut Mistakes) -> Option<$value> {
+            fn read(
+                fields: &$crate::fields::object::Fields<'_>,
+                name: &str,
+                allowed: &str,
+                mistakes: &mut $crate::fields::object::Mistakes,
+            ) -> Option<$value> {
                 $read(fields, name, allowed, mistakes)
             }
 
-            fn schema() -> RefOr<Schema> {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
                 kinds!(@schema $($schema)?)
             }
 
-            fn collect(schemas: &mut Schemas) {
+            fn collect(schemas: &mut $crate::declare::Schemas) {
                 kinds!(@collect schemas $(, $schema $(, $item)?)?);
             }
         }
     )+};
-    (@schema) => { reference::<Self>() };
+    (@schema) => { $crate::declare::reference::<Self>() };
     (@schema $schema:expr) => { $schema.into() };
-    (@collect $schemas:ident) => { collect::<Self>($schemas) };
+    (@collect $schemas:ident) => { $crate::declare::collect::<Self>($schemas) };
     (@collect $schemas:ident, $schema:expr) => { let _ = $schemas; };
-    (@collect $schemas:ident, $schema:expr, $item:ident) => { collect::<$item>($schemas) };
+    (@collect $schemas:ident, $schema:expr, $item:ident) => { $crate::declare::collect::<$item>($schemas) };
 }
-
 pub(crate) use kinds;
 
 /// The schema of a list.
@@ -156,12 +181,9 @@ kinds! {
     ReserveWait: Duration = within("is not a wait", Duration::ZERO..=MAX_WAIT, "0 to 60 s");
     SecretRetention: Duration = within("is not how long", Duration::ZERO..=MAX_KEEP, "0s to 30d");
     Time: Timestamp = |fields, name, _, mistakes| time(fields, name, mistakes);
-    ErrorMessage: String = |fields, name, allowed, mistakes| {
-        parsed(fields, name, allowed, mistakes, |raw| read::<String>(raw).filter(|text| is_line(text, MAX_ERROR)))
-    };
-    RunId: String = |fields, name, allowed, mistakes| {
-        parsed(fields, name, allowed, mistakes, |raw| read::<String>(raw).filter(|text| is_run_id(text)))
-    };
+    ErrorMessage: String = valid(|raw| read::<String>(raw).filter(|text| is_line(text, MAX_ERROR)));
+    RunId: String = valid(|raw| read::<String>(raw).filter(|text| is_run_id(text)));
+    DeadReason: String = valid(|raw| read::<String>(raw).filter(|text| is_reason(text)));
     SigningSecretText: String = |fields: &Fields<'_>, name, _, mistakes: &mut Mistakes| {
         // The value is not shown: it may be a secret.
         let text = read::<String>(fields.get(name)?);
@@ -170,7 +192,22 @@ kinds! {
         }
         text
     };
-    DeadReason: String = |fields, _, allowed, mistakes| reason(fields, allowed, mistakes);
+}
+
+/// Reads a value with a parser. The declaration of the field says what is allowed.
+pub(crate) fn valid<T>(
+    parse: impl FnOnce(&RawValue) -> Option<T>,
+) -> impl FnOnce(&Fields<'_>, &str, &str, &mut Mistakes) -> Option<T> {
+    |fields, name, allowed, mistakes| parsed(fields, name, allowed, mistakes, parse)
+}
+
+/// Reads a value with a parser, whose mistakes are worded for it.
+pub(crate) fn worded<T>(
+    wrong: &'static str,
+    allowed: &'static str,
+    parse: impl FnOnce(&RawValue) -> Option<T>,
+) -> impl FnOnce(&Fields<'_>, &str, &str, &mut Mistakes) -> Option<T> {
+    move |fields, name, _, mistakes| field(fields, name, wrong, allowed, mistakes, parse)
 }
 
 /// Reads a duration.

@@ -83,7 +83,7 @@ request! {
     #[example {"receipts": ["AAEHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-"]}]
     pub struct FinishAllRequest(open_or_empty) {
         /// Their receipts. The result of any other text is 404.
-        receipts: Receipts ["a list of 1 to 1000 receipts"], required;
+        receipts: Receipts ["a list of 1 to 1000 receipts"], required Vec::new();
     }
 }
 

@@ -3,7 +3,6 @@
 mod access;
 mod callback;
 mod filter;
-mod history;
 mod values;
 
-pub use self::{access::*, callback::*, filter::*, history::*, values::*};
+pub use self::{access::*, callback::*, filter::*, values::*};

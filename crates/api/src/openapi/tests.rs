@@ -14,7 +14,7 @@ use ringback_core::job::{NewJob, TenantScope};
 use ringback_core::policy::Policies;
 use ringback_core::state::State;
 use ringback_wire::{
-    BulkAsk, Defaults, NewSchedule, PolicyPatch, Problem, QuotaRequest, ReplayAsk, ReviveRequest,
+    BulkAsk, Defaults, NewSchedule, PolicyPatch, Problem, QuotaRequest, ReplayRequest, ReviveRequest,
     ScheduleDefaults, parse_job, parse_policy, parse_reschedule, parse_schedule,
 };
 use serde_json::Value;
@@ -157,7 +157,7 @@ fn the_fields_of_a_request_are_those_that_are_parsed() {
         ("QuotaRequest", QuotaRequest::parse(colour).unwrap_err()),
         ("ScheduleRequest", schedule(r#"{"colour":"red"}"#).unwrap_err()),
         ("ReviveRequest", ReviveRequest::parse(colour).unwrap_err()),
-        ("ReplayRequest", ReplayAsk::parse(colour).unwrap_err()),
+        ("ReplayRequest", ReplayRequest::parse(colour).unwrap_err()),
     ] {
         assert_eq!(fields(&document, schema), parsed(&problem), "{schema}");
     }
@@ -182,7 +182,7 @@ fn the_examples_can_be_parsed() {
     parse_policy(example("PolicyRequest").as_bytes()).unwrap();
     PolicyPatch::parse(example("PolicyPatchRequest").as_bytes()).unwrap().merged(None).unwrap();
     assert!(ReviveRequest::parse(example("ReviveRequest").as_bytes()).is_ok());
-    assert!(ReplayAsk::parse(example("ReplayRequest").as_bytes()).is_ok());
+    assert!(ReplayRequest::parse(example("ReplayRequest").as_bytes()).is_ok());
     schedule(&example("ScheduleRequest")).unwrap();
     for (schema, verb) in BULKS {
         BulkAsk::parse(verb, example(schema).as_bytes(), Timestamp::default()).unwrap();

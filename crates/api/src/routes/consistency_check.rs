@@ -64,7 +64,7 @@ pub(crate) async fn accept_loss(
     State(api): ApiState,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
 ) -> Audited<JobLoss> {
-    let run_id = AcceptLossRequest::parse(&bytes)?.run_id.unwrap_or_default();
+    let AcceptLossRequest { run_id } = AcceptLossRequest::parse(&bytes)?;
     match deadline.bound(api.store.accept_loss(&run_id)).await?? {
         AcceptLoss::Accepted(loss) => {
             let answer = JobLoss::from(loss);

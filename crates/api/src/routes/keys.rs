@@ -5,7 +5,7 @@ use axum::extract::State;
 use http::StatusCode;
 use ringback_core::access::{AccessKey, MAX_KEYS};
 use ringback_core::contract::PolicyPut;
-use ringback_wire::{AuditLogTarget, CreatedKey, KeyDetails, KeysResponse, parse_new_key};
+use ringback_wire::{AuditLogTarget, CreatedKey, KeyDetails, KeysResponse, NewKeyRequest, parse_new_key};
 
 use super::policy_change::wait_until_applied;
 use crate::access::is_network;
@@ -13,7 +13,7 @@ use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, KeyPath, Upload, unknown_access_key};
 use crate::limits::Deadline;
-use crate::schema::{AddKeyProblems, KeyParams, KeyProblems, NewKeyRequest, StoreProblems};
+use crate::schema::{AddKeyProblems, KeyParams, KeyProblems, StoreProblems};
 use crate::state::ApiState;
 
 /// Make a key

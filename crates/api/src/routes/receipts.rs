@@ -155,7 +155,7 @@ pub(crate) async fn finish_all(
     Authenticated(caller): Authenticated,
     MaybeJson(json): MaybeJson,
 ) -> JsonResult<ReceiptsResponse> {
-    let receipts = FinishAllRequest::parse(&json)?.receipts.unwrap_or_default();
+    let FinishAllRequest { receipts } = FinishAllRequest::parse(&json)?;
     let mut results: Vec<ReceiptResult> = vec![unknown_receipt().into(); receipts.len()];
     let mut shards: BTreeMap<_, Vec<(usize, Receipt)>> = BTreeMap::new();
     for (number, text) in receipts.iter().enumerate() {

@@ -117,21 +117,6 @@ pub(crate) fn open_or_empty(json: &[u8]) -> Result<Fields<'_>, Problem> {
     if json.trim_ascii().is_empty() { open(b"{}") } else { open(json) }
 }
 
-/// Reads a request that may be empty and has no other fields than the `known` ones.
-///
-/// # Errors
-/// As [`open`], or a 422 problem with all wrong fields.
-pub(crate) fn read_or_empty<T>(
-    json: &[u8],
-    known: &[&str],
-    read: impl FnOnce(&Fields<'_>, &mut Mistakes) -> T,
-) -> Result<T, Problem> {
-    let (fields, mut mistakes) = (open_or_empty(json)?, Mistakes::default());
-    fields.check_names("", known, &mut mistakes);
-    let value = read(&fields, &mut mistakes);
-    mistakes.or(value)
-}
-
 impl<'a> Fields<'a> {
     /// Adds a mistake for each field that is not `known` or occurs twice.
     pub(crate) fn check_names(&self, prefix: &str, known: &[&str], mistakes: &mut Mistakes) {

@@ -114,11 +114,6 @@ pub(crate) fn refuse_masks(headers: &Headers, mistakes: &mut Mistakes) {
     }
 }
 
-/// The field `reason` of a dead job.
-pub(crate) fn reason(fields: &Fields<'_>, allowed: &str, mistakes: &mut Mistakes) -> Option<String> {
-    parsed(fields, "reason", allowed, mistakes, |raw| read::<String>(raw).filter(|text| is_reason(text)))
-}
-
 /// The value of a field, if it is there and allowed; see [`field`].
 pub(crate) fn parsed<'a, T>(
     fields: &Fields<'a>,

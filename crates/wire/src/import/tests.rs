@@ -2,7 +2,7 @@
 
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Token, payload};
-use ringback_core::job::{Due, Trace};
+use ringback_core::job::Due;
 
 use super::*;
 use crate::parse_job;

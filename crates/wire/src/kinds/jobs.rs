@@ -3,24 +3,21 @@
 use std::time::Duration;
 
 use ringback_core::job::{
-    Callback, CallbackMethod, ContentHash, Context, Expires, Headers, JobId, MAX_AHEAD, MAX_CONTEXT,
-    MAX_HEADERS, MAX_TAGS, MAX_TIMEOUT, MIN_TIMEOUT, Tags, Tenant, Topic, Trace,
+    Callback, CallbackMethod, Context, Expires, Headers, JobId, MAX_AHEAD, MAX_CONTEXT, MAX_HEADERS,
+    MAX_TAGS, MAX_TIMEOUT, MIN_TIMEOUT, Tags, Topic,
 };
 use ringback_core::retry::RetryPolicy as Retry;
 use ringback_core::state::State;
 use ringback_core::written_time::parse_time;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::Schema;
 
-use super::{kinds, list, within};
-use crate::declare::{Kind, Schemas, collect, reference};
+use super::{kinds, list, valid, within, worded};
 use crate::fields::object::{Fields, Mistakes, parse_text, read, shown};
 use crate::fields::retry::retry;
-use crate::fields::values::{duration, entries, field, parsed, url};
+use crate::fields::values::{duration, entries, url};
 use crate::first_items::FirstItems;
 use crate::schema::{
-    CallbackUrl, ContentHashText, ContextText, Expiry, HeadersText, JobIdText, PendingState, RetryPolicy,
-    TagText, TenantName, Timeout, TopicName, TraceParent,
+    CallbackUrl, ContextText, Expiry, HeadersText, JobIdText, PendingState, RetryPolicy, TagText, Timeout,
+    TopicName,
 };
 
 /// The shortest time after which a job expires.
@@ -30,16 +27,10 @@ pub(crate) const EXPIRES: &str =
     "how long after it was first due, such as \"30m\" or 1800, or a time after it is due (RFC 3339)";
 
 kinds! {
-    TopicName: Topic = |fields, name, _, mistakes| {
-        field(fields, name, "is not a topic", Topic::ALLOWED, mistakes, parse_text)
-    };
-    JobIdText: JobId = |fields, name, _, mistakes| {
-        field(fields, name, "is not an id", JobId::ALLOWED, mistakes, parse_text)
-    };
+    TopicName: Topic = worded("is not a topic", Topic::ALLOWED, parse_text);
+    JobIdText: JobId = worded("is not an id", JobId::ALLOWED, parse_text);
     CallbackUrl: Callback = |fields, name, _, mistakes| url(fields, name, mistakes);
-    CallbackMethod: CallbackMethod = |fields, name, _, mistakes| {
-        field(fields, name, "is not a method", CallbackMethod::ALLOWED, mistakes, parse_text)
-    };
+    CallbackMethod: Self = worded("is not a method", CallbackMethod::ALLOWED, parse_text);
     HeadersText: Headers = |fields, name, _, mistakes| {
         entries::<MAX_HEADERS, _>(fields, name, Headers::parse, Headers::ALLOWED, mistakes)
     };
@@ -49,14 +40,9 @@ kinds! {
     RetryPolicy: Retry = |fields, _, _, mistakes| retry(fields, mistakes);
     Timeout: Duration = within("is not a timeout", MIN_TIMEOUT..=MAX_TIMEOUT, "100 ms to 10 min");
     Expiry: Expires = |fields, _, _, mistakes| expires(fields, mistakes);
-    Tags: Tags = |fields, _, _, mistakes| tags(fields, mistakes),
+    Tags: Self = |fields, _, _, mistakes| tags(fields, mistakes),
         as list::<TagText>().max_items(Some(MAX_TAGS)).unique_items(true), of TagText;
-    TenantName: Tenant = |fields, name, _, mistakes| parsed(fields, name, Tenant::ALLOWED, mistakes, parse_text);
-    PendingState: State = |fields, name, allowed, mistakes| {
-        parsed(fields, name, allowed, mistakes, |raw| parse_text(raw).filter(|state: &State| !state.is_terminal()))
-    };
-    ContentHashText: ContentHash = |fields, name, allowed, mistakes| parsed(fields, name, allowed, mistakes, parse_text);
-    TraceParent: Trace = |fields, name, allowed, mistakes| parsed(fields, name, allowed, mistakes, parse_text);
+    PendingState: State = valid(|raw| parse_text(raw).filter(|state: &State| !state.is_terminal()));
 }
 
 /// The field `expires`: a duration from the first due time, or a time.

@@ -11,21 +11,20 @@ use ringback_core::policy::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use super::headers_to::headers_to;
 use super::sealed::sealed_headers;
 use super::secrets::{SealedSecret, secrets};
-use crate::declare::{Kind, Schemas, collect, reference, request};
-use crate::fields::object::{Fields, Mistakes, parse_text, read};
-use crate::fields::values::{field, parsed};
-use crate::kinds::{Flag, Given, Part, kinds, list};
+use crate::declare::request;
+use crate::fields::object::read;
+use crate::kinds::{Flag, Given, Part, Text, kinds, list, valid, worded};
 use crate::schema::{
     CallbackUrl, CredentialNameText, ExpectedBody, FinalStatus, HeadersPatch, HeadersText, Origin,
     RetryPolicy, SealedHeaders, Timeout, Ttr,
 };
 
+const CREDENTIALS: &str = "the name of a credential, [A-Za-z0-9._-]{1,64}, neither . nor ..";
 const EXPECTED: &str = "a string of at most 1024 bytes, without white space at its ends";
 const STATUSES: &str = "a list of 1 to 32 statuses, 300 to 599, each once, such as [400, 422]";
 const LOGGED: &str = "\"failed\", \"all\" or \"off\"";
@@ -55,14 +54,14 @@ request! {
         /// of `url`; without `url` all, which is refused if one of the headers is a secret one.
         headers_to: HeadersTo, or None;
         /// The credential that callbacks carry to the origins that it names, by its name. There has to be one.
-        credentials: CredentialNameText;
+        credentials: Text<CredentialNameText, CredentialName> [CREDENTIALS];
         /// The body that a 2xx response of the receiver must have. With any other body the attempt fails.
-        expect_body: ExpectedBody;
+        expect_body: ExpectedBody [EXPECTED];
         /// The statuses of answers after which a job is dead at once, with the reason `rejected`. 410 is always one, with
         /// the reason `gone`.
-        bury_on: FinalStatuses;
+        bury_on: FinalStatuses [STATUSES];
         /// Which attempts are logged.
-        attempts: LoggedAttempts;
+        attempts: Text<LoggedAttempts, Logging> [LOGGED];
         /// The URL for dead-letter notices of jobs without an `on_dead` of their own, once the policy is
         /// in effect. Not for the topics `ringback.on-dead` and `ringback.on-done`.
         on_dead: CallbackUrl;
@@ -127,25 +126,18 @@ pub struct Bodies;
 kinds! {
     HeadersTo: Option<Vec<String>> = |fields, _, _, mistakes| headers_to(fields, mistakes),
         as list::<Origin>().max_items(Some(MAX_HEADERS_TO)), of Origin;
-    CredentialNameText: CredentialName = |fields, name, _, mistakes| {
-        let allowed = format!("the name of a credential, {}", CredentialName::ALLOWED);
-        parsed(fields, name, &allowed, mistakes, parse_text)
-    };
     // Responses are compared without white space at their ends, so a text with such white space could never match.
-    ExpectedBody: String = |fields, name, _, mistakes| parsed(fields, name, EXPECTED, mistakes, |raw| {
+    ExpectedBody: String = valid(|raw| {
         read::<String>(raw).filter(|text| text.len() <= MAX_EXPECTED && text.trim_ascii() == text)
     });
-    FinalStatuses: Vec<u16> = |fields, name, _, mistakes| parsed(fields, name, STATUSES, mistakes, final_statuses),
+    FinalStatuses: Vec<u16> = valid(final_statuses),
         as list::<FinalStatus>().min_items(Some(1)).max_items(Some(MAX_BURY_ON)).unique_items(true), of FinalStatus;
-    LoggedAttempts: Logging = |fields, name, _, mistakes| parsed(fields, name, LOGGED, mistakes, parse_text);
     SealedHeaders: Box<str> = |fields, _, _, mistakes| sealed_headers(fields, mistakes);
     SealedSecrets: Vec<StoredSecret> = |fields, _, _, mistakes| secrets(fields, mistakes),
         as list::<SealedSecret>().max_items(Some(MAX_SECRETS)), of SealedSecret;
-    ArchivedStates: EndedStates = |fields, name, _, mistakes| {
-        field(fields, name, "is not a list of states", STATES, mistakes, archived_states)
-    }, as list::<ArchivedState>().max_items(Some(5)).unique_items(true), of ArchivedState;
-    Bodies: bool = |fields, name, _, mistakes| field(fields, name, "is neither", "true or false", mistakes, read),
-        as ObjectBuilder::new().schema_type(Type::Boolean);
+    ArchivedStates: EndedStates = worded("is not a list of states", STATES, archived_states),
+        as list::<ArchivedState>().max_items(Some(5)).unique_items(true), of ArchivedState;
+    Bodies: bool = worded("is neither", "true or false", read), as ObjectBuilder::new().schema_type(Type::Boolean);
 }
 
 fn final_statuses(raw: &RawValue) -> Option<Vec<u16>> {

@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use ringback_core::schedule::{DEFAULT_CATCHUP, MAX_CATCHUP, MAX_JITTER, Missed, Overlap};
 use ringback_core::written_time::Zone;
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 
-use crate::declare::{Kind, Schemas, collect, reference, request};
-use crate::fields::object::{Fields, Mistakes, parse_text, read};
-use crate::fields::values::field;
-use crate::kinds::{AnyJson, Given, kinds, within};
+use crate::declare::request;
+use crate::fields::object::{parse_text, read};
+use crate::kinds::{AnyJson, Given, kinds, within, worded};
 use crate::schema::{
     Base64, CallbackUrl, Catchup, CronExpression, DueTime, MaxDelay, ScheduleJitter, SchedulePeriod,
     TopicName, ZoneName,
@@ -84,19 +82,12 @@ request! {
 pub struct Paused;
 
 kinds! {
-    ZoneName: Zone = |fields, name, _, mistakes| {
-        let zone = |raw| Zone::named(&read::<String>(raw)?).ok();
-        field(fields, name, "is not a known time zone", Zone::ALLOWED, mistakes, zone)
-    };
-    Missed: Self = |fields, name, _, mistakes| {
-        field(fields, name, "is not one of its values", "skip, one or all", mistakes, parse_text)
-    };
-    Overlap: Self = |fields, name, _, mistakes| {
-        field(fields, name, "is not one of its values", "allow or skip", mistakes, parse_text)
-    };
+    ZoneName: Zone =
+        worded("is not a known time zone", Zone::ALLOWED, |raw| Zone::named(&read::<String>(raw)?).ok());
+    Missed: Self = worded("is not one of its values", "skip, one or all", parse_text);
+    Overlap: Self = worded("is not one of its values", "allow or skip", parse_text);
     Catchup: Duration = within("is out of its range", Duration::from_secs(1)..=MAX_CATCHUP, "1 s to 7 days");
     ScheduleJitter: Duration = within("is out of its range", Duration::ZERO..=MAX_JITTER, "at most 1 day");
-    Paused: bool = |fields, name, _, mistakes| {
-        field(fields, name, "is not a boolean", "true or false", mistakes, read)
-    }, as ObjectBuilder::new().schema_type(Type::Boolean);
+    Paused: bool = worded("is not a boolean", "true or false", read),
+        as ObjectBuilder::new().schema_type(Type::Boolean);
 }

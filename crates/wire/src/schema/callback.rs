@@ -1,4 +1,4 @@
-//! OpenAPI schemas of how callbacks are made: their methods, when they are retried, and what ends a job early.
+//! OpenAPI schemas of how callbacks are made: their methods, when they are retried, what ends a job early, and how it ended.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -62,4 +62,14 @@ pub struct FinalStatus(u16);
 pub enum Expiry {
     After(MaxDelay),
     At(Time),
+}
+
+/// How a job ended. One that has expired is dead, with that reason.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum HistoryState {
+    Done,
+    Dead,
+    Cancelled,
+    Purged,
 }

@@ -62,8 +62,8 @@ impl FromQuery for HistoryFilter {
                 or_no("reason", is_reason(text).then(|| text.to_owned()), text)
             }),
             host: query.read("host", HOST, |text| or_no("host", history_host(text), text)),
-            after: query.time("finished_after"),
-            before: query.time("finished_before"),
+            finished_after: query.time("finished_after"),
+            finished_before: query.time("finished_before"),
         }
     }
 }

@@ -16,8 +16,8 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::{InvalidCursor, NOTICE_TOPICS, SubmitResult, Submitted};
 use ringback_service::http_server::Peer;
 use ringback_wire::{
-    AuditLogTarget, HistoryFilter as WrittenFilter, MAX_REFUSALS, Problem, ReplayAsk, ReplayIds,
-    ReplayRefusal, ReplayResponse,
+    AuditLogTarget, HistoryFilter as WrittenFilter, MAX_REFUSALS, Problem, ReplayIds, ReplayRefusal,
+    ReplayRequest, ReplayResponse,
 };
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
@@ -30,7 +30,7 @@ use crate::extract::{Items, JsonBody};
 use crate::history::filter_of;
 use crate::inspect;
 use crate::limits::Deadline;
-use crate::schema::{ReplayProblems, ReplayRequest};
+use crate::schema::ReplayProblems;
 use crate::state::{Api, ApiState};
 
 /// How long one call submits jobs.
@@ -60,7 +60,7 @@ pub(crate) async fn replay_history(
     peer: Peer,
     JsonBody(upload, turn): JsonBody,
 ) -> Audited<ReplayResponse> {
-    let ask = ReplayAsk::parse(&upload.bytes);
+    let ask = ReplayRequest::parse(&upload.bytes);
     drop((upload, turn));
     let mut ask = ask?;
     if let Some(topic) = &mut ask.filter.topic {
@@ -81,7 +81,7 @@ pub(crate) async fn replay_history(
 }
 
 /// What a call has submitted again.
-fn change(ask: &ReplayAsk, answer: &ReplayResponse) -> Change {
+fn change(ask: &ReplayRequest, answer: &ReplayResponse) -> Change {
     let WrittenFilter { topic, id, tag, .. } = &ask.filter;
     let target = AuditLogTarget {
         topic: topic.as_ref().map(ToString::to_string),
@@ -99,7 +99,7 @@ fn change(ask: &ReplayAsk, answer: &ReplayResponse) -> Change {
 struct Replay<'a> {
     api: &'a Arc<Api>,
     caller: &'a Principal,
-    ask: &'a ReplayAsk,
+    ask: &'a ReplayRequest,
 }
 
 impl Replay<'_> {
@@ -164,7 +164,7 @@ impl Replay<'_> {
     /// The filter, without what ended after the first call.
     fn filter(&self, before: Timestamp) -> HistoryFilter {
         let mut filter = self.ask.filter.clone();
-        filter.before = Some(filter.before.map_or(before, |wanted| wanted.min(before)));
+        filter.finished_before = Some(filter.finished_before.map_or(before, |wanted| wanted.min(before)));
         // Notices are made by Ringback alone.
         let not_topics = NOTICE_TOPICS.map(str::to_owned).into();
         HistoryFilter { not_topics, ..filter_of(self.caller, &filter) }
