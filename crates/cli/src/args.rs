@@ -2,6 +2,7 @@
 //! and the size of lists.
 
 mod filter;
+pub(crate) mod help;
 pub(crate) mod values;
 
 use clap::{Args, ValueEnum};

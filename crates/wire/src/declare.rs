@@ -33,6 +33,9 @@ pub trait Request: Sized {
     /// The names of the fields that its declaration has.
     const NAMES: &'static [&'static str];
 
+    /// What each of them means.
+    const ABOUT: &'static [&'static str];
+
     /// The names of all fields.
     fn names() -> Vec<&'static str> {
         Self::NAMES.to_vec()
@@ -67,6 +70,7 @@ macro_rules! request {
 
         impl $crate::declare::Request for $name {
             const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
+            const ABOUT: &'static [&'static str] = &[$(concat!($($doc),+)),*];
 
             fn values(
                 fields: &$crate::fields::object::Fields<'_>,
@@ -149,6 +153,12 @@ macro_rules! request {
     };
 }
 pub(crate) use request;
+
+/// What a field of a request means, if its declaration has it.
+pub fn about<R: Request>(field: &str) -> Option<&'static str> {
+    let place = R::NAMES.iter().position(|name| *name == field)?;
+    Some(R::ABOUT[place].trim())
+}
 
 /// A field of a declared request.
 pub struct Field {

@@ -37,6 +37,7 @@ pub mod schema;
 mod submit;
 mod topics;
 
+pub use self::declare::{Request, about};
 pub use self::fields::due::delay_note;
 pub use self::fields::entries::Entries;
 pub use self::fields::values::{MAX_KEEP, MAX_REPLAY_NAME, MAX_WAIT, REASON, is_reason};

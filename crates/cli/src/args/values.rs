@@ -41,6 +41,9 @@ fn friendly(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| format!("{error}; {ALLOWED_DURATION}"))
 }
 
+/// How a retry policy is written.
+pub(crate) const RETRY: &str = "\"15s 3m 10m\", default, standard-webhooks, none, or \"backoff 1s 2 1h 15\"";
+
 /// A retry policy in the API's form.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Retry(pub(crate) Value);
@@ -57,11 +60,7 @@ impl FromStr for Retry {
         }
         let waits: Vec<&str> = text.split([' ', ',']).filter(|part| !part.is_empty()).collect();
         let policy = text.parse::<RetryPolicy>();
-        policy.map_err(|error| {
-            format!(
-                "{error}; write \"15s 3m 10m\", default, standard-webhooks, none, or \"backoff 1s 2 1h 15\""
-            )
-        })?;
+        policy.map_err(|error| format!("{error}; write {RETRY}"))?;
         Ok(Self(json!({ "delays": waits })))
     }
 }

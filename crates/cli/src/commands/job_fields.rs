@@ -17,18 +17,17 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use strum::VariantNames as _;
 
-use crate::args::values::{self, Pair, Retry, Wait};
+use crate::args::help;
+use crate::args::values::{self, Pair, RETRY, Retry, Wait};
 use crate::client::ClientError;
 
 /// What a job delivers, and how.
 #[derive(Debug, Args)]
 pub(crate) struct JobFields {
-    /// URL (http or https) to deliver the job to [default: that of the topic's policy, else a pull job that
-    /// consumers reserve]
-    #[arg(long)]
+    #[arg(long, help = help::job("url"))]
     pub(crate) url: Option<String>,
-    /// Method of the callback [default: POST]; GET and DELETE have no body
-    #[arg(long, value_name = "METHOD", value_parser = PossibleValuesParser::new(CallbackMethod::VARIANTS))]
+    #[arg(long, help = help::job("method"), value_name = "METHOD",
+        value_parser = PossibleValuesParser::new(CallbackMethod::VARIANTS))]
     pub(crate) method: Option<String>,
     /// Body: JSON, or any text together with --content-type
     #[arg(long, value_name = "TEXT", conflicts_with = "body_file", allow_hyphen_values = true)]
@@ -39,33 +38,26 @@ pub(crate) struct JobFields {
     /// Media type of a body that is not JSON
     #[arg(long, value_name = "TYPE")]
     pub(crate) content_type: Option<String>,
-    /// Header of the delivery; may be repeated
-    #[arg(long, value_name = "NAME:VALUE", value_parser = values::header)]
+    #[arg(long, help = help::written(help::job("headers"), "May be repeated"), value_name = "NAME:VALUE",
+        value_parser = values::header)]
     pub(crate) header: Vec<Pair>,
-    /// Context entry, delivered as the header ringback-context-KEY; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = values::context)]
+    #[arg(long, help = help::written(help::job("context"), "May be repeated"), value_name = "KEY=VALUE",
+        value_parser = values::context)]
     pub(crate) context: Vec<Pair>,
-    /// Delays after each failure, such as "15s 3m 10m", or a preset: default, standard-webhooks, none
-    #[arg(long, value_name = "DELAYS")]
+    #[arg(long, help = help::written(help::job("retry"), RETRY), value_name = "DELAYS")]
     pub(crate) retry: Option<Retry>,
-    /// Time limit of one attempt, 100ms to 10m [default: that of the topic, else 10s]
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, help = help::job("timeout"), value_name = "DURATION")]
     pub(crate) timeout: Option<Wait>,
-    /// When it expires, so that it is not attempted any more: a duration after it was first due, or a time (RFC 3339)
-    #[arg(long, value_name = "DURATION|TIME")]
+    #[arg(long, help = help::job("expires"), value_name = "DURATION|TIME")]
     pub(crate) expires: Option<String>,
-    /// Tag by which the job and its history are found again, such as customer:42; may be repeated, at most 4
-    #[arg(long, value_name = "TAG", value_parser = values::tag)]
+    #[arg(long, help = help::written(help::job("tags"), "May be repeated, at most 4"), value_name = "TAG",
+        value_parser = values::tag)]
     pub(crate) tag: Vec<String>,
-    /// Lease of a pull job: how long a consumer may work on it, 100ms to 12h; not with --url [default: that of the
-    /// topic, else 30s]
-    #[arg(long, value_name = "DURATION", conflicts_with = "url")]
+    #[arg(long, help = help::job("ttr"), value_name = "DURATION", conflicts_with = "url")]
     pub(crate) ttr: Option<Wait>,
-    /// URL (http or https) that gets a notice when the job is dead
-    #[arg(long, value_name = "URL")]
+    #[arg(long, help = help::job("on_dead"), value_name = "URL")]
     pub(crate) on_dead: Option<String>,
-    /// URL (http or https) that gets a notice with the answer of the receiver when the job is done; not with --ttr
-    #[arg(long, value_name = "URL", conflicts_with = "ttr")]
+    #[arg(long, help = help::job("on_done"), value_name = "URL", conflicts_with = "ttr")]
     pub(crate) on_done: Option<String>,
 }
 

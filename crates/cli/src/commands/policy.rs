@@ -6,8 +6,8 @@ use ringback_wire::{PolicyResponse, TopicDeleteResponse};
 use serde_json::{Map, Value};
 
 use super::session::{Session, object, parse};
-use crate::args::values::{self, Pair, Retry, Wait};
-use crate::args::{Format, TopicArgs};
+use crate::args::values::{self, Pair, RETRY, Retry, Wait};
+use crate::args::{Format, TopicArgs, help};
 use crate::client::{Call, ClientError, SHORT};
 use crate::failure::CommandOutcome;
 use crate::output::{Cell, Table, note};
@@ -66,8 +66,7 @@ pub(crate) enum PolicyCommand {
 pub(crate) struct SetArgs {
     #[command(flatten)]
     pub(crate) of: TopicArgs,
-    /// Delays after each failure, such as "15s 3m 10m", or a preset: default, standard-webhooks, none
-    #[arg(long, value_name = "DELAYS")]
+    #[arg(long, help = help::written(help::policy("retry"), RETRY), value_name = "DELAYS")]
     pub(crate) retry: Option<Retry>,
     /// Number of failures after which a job is dead, -1 for never; beyond the list the last delay repeats
     #[arg(long, value_name = "N", requires = "retry", allow_hyphen_values = true)]
@@ -75,48 +74,38 @@ pub(crate) struct SetArgs {
     /// Largest share of a delay that is added to it at random, 0 to 1 [default: 0.1]
     #[arg(long, value_name = "SHARE", requires = "retry")]
     pub(crate) jitter: Option<f64>,
-    /// Time limit of one attempt, 100ms to 10m
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, help = help::policy("timeout"), value_name = "DURATION")]
     pub(crate) timeout: Option<Wait>,
-    /// Lease of a pull job: how long a consumer may work on it, 100ms to 12h
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, help = help::policy("ttr"), value_name = "DURATION")]
     pub(crate) ttr: Option<Wait>,
-    /// URL for jobs that are submitted without one from now on
-    #[arg(long)]
+    #[arg(long, help = help::policy("url"))]
     pub(crate) url: Option<String>,
-    /// Header for jobs that have none of this name; may be repeated
-    #[arg(long, value_name = "NAME:VALUE", value_parser = values::header)]
+    #[arg(long, help = help::written(help::policy("headers"), "May be repeated"), value_name = "NAME:VALUE",
+        value_parser = values::header)]
     pub(crate) header: Vec<Pair>,
-    /// Origin (scheme, host and port) whose callbacks get the headers, or * for all; may be repeated [default: that of
-    /// --url; without it all, unless a header is a secret one]
-    #[arg(long, value_name = "ORIGIN", requires = "header")]
+    #[arg(long, help = help::written(help::policy("headers_to"), "May be repeated"), value_name = "ORIGIN",
+        requires = "header")]
     pub(crate) headers_to: Vec<String>,
-    /// Name of the credential that callbacks carry to the origins that it names
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help = help::policy("credentials"), value_name = "NAME")]
     pub(crate) credentials: Option<String>,
-    /// Response body that means success; white space around it is ignored
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(long, help = help::policy("expect_body"), value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) expect_body: Option<String>,
-    /// Statuses of answers after which a job is dead at once, 300 to 599, such as 400,422
-    #[arg(long, value_name = "STATUSES", value_delimiter = ',', value_parser = value_parser!(u16).range(300..=599))]
+    #[arg(long, help = help::written(help::policy("bury_on"), "Such as 400,422"), value_name = "STATUSES",
+        value_delimiter = ',', value_parser = value_parser!(u16).range(300..=599))]
     pub(crate) bury_on: Vec<u16>,
-    /// Ended jobs that go to the archive: done, dead, expired, cancelled, purged, such as done,dead; or off
-    #[arg(long, value_name = "ENDS", value_delimiter = ',', value_parser = ["done", "dead", "expired", "cancelled", "purged", "off"])]
+    #[arg(long, help = help::written(help::policy("archive"), "Such as done,dead; off for none"), value_name = "ENDS",
+        value_delimiter = ',', value_parser = ["done", "dead", "expired", "cancelled", "purged", "off"])]
     pub(crate) archive_states: Vec<String>,
     /// Whether the archive has the bodies of jobs: on or off
     #[arg(long, value_name = "WHETHER", value_parser = ["on", "off"])]
     pub(crate) archive_bodies: Option<String>,
-    /// Attempts to log: failed, all or off
-    #[arg(long, value_name = "WHICH", value_parser = ["failed", "all", "off"])]
+    #[arg(long, help = help::policy("attempts"), value_name = "WHICH", value_parser = ["failed", "all", "off"])]
     pub(crate) attempts: Option<String>,
-    /// URL (http or https) that gets a notice of each dead job, if the job has no such URL itself
-    #[arg(long, value_name = "URL")]
+    #[arg(long, help = help::policy("on_dead"), value_name = "URL")]
     pub(crate) on_dead: Option<String>,
-    /// URL (http or https) that gets a notice of each job with a URL that is done, if the job has no such URL itself
-    #[arg(long, value_name = "URL")]
+    #[arg(long, help = help::policy("on_done"), value_name = "URL")]
     pub(crate) on_done: Option<String>,
-    /// Give this topic metrics of its own; for at most 100 topics
-    #[arg(long)]
+    #[arg(long, help = help::policy("metrics"))]
     pub(crate) metrics: bool,
     /// Defaults to unset, by the names that `policy get` prints, such as timeout,ttr
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "replace")]

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::job_fields::{JobFields, read_json};
 use super::session::{Session, parse};
-use crate::args::Format;
 use crate::args::values::{self, Wait};
+use crate::args::{Format, help};
 use crate::client::{Call, Reply, SHORT};
 use crate::failure::CommandOutcome;
 use crate::output::job_details;
@@ -53,33 +53,30 @@ pub(crate) struct SubmitArgs {
     #[arg(conflicts_with_all = ["topic", "id", "delay", "at", "url", "body", "body_file",
         "time_zone", "method", "content_type", "header", "context", "retry", "timeout", "ttr", "expires", "on_dead", "on_done", "if_exists", "max_delay"])]
     pub(crate) file: Option<PathBuf>,
-    /// Topic of the job
-    #[arg(long, required_unless_present = "file", value_parser = values::topic)]
+    #[arg(long, help = help::job("topic"), required_unless_present = "file", value_parser = values::topic)]
     pub(crate) topic: Option<String>,
-    /// Id of the job, unique in its topic [default: made by the server]
-    #[arg(long, value_parser = values::id)]
+    #[arg(long, help = help::job("id"), value_parser = values::id)]
     pub(crate) id: Option<String>,
     /// Key that makes it safe to repeat this submit: instead of --id, which the server then derives from it, or
     /// beside --id with --if-exists replace or postpone
     #[arg(long, value_name = "KEY", value_parser = values::idempotency_key)]
     pub(crate) idempotency_key: Option<HeaderValue>,
-    /// Delay until the job is due: 10m, "1h 30m", 250ms, or a number of seconds
-    #[arg(long, value_name = "DURATION", conflicts_with = "at", allow_hyphen_values = true)]
+    #[arg(long, help = help::written(help::job("delay"), "Such as 10m, \"1h 30m\", 250ms, or a number of seconds"),
+        value_name = "DURATION", conflicts_with = "at", allow_hyphen_values = true)]
     pub(crate) delay: Option<Wait>,
-    /// Due time (RFC 3339), or a local time such as 2026-11-20T09:30 together with --time-zone
-    #[arg(long, value_name = "TIME", value_parser = values::due_time)]
+    #[arg(long, help = help::written(help::job("at"), "RFC 3339, or a local time together with --time-zone"),
+        value_name = "TIME", value_parser = values::due_time)]
     pub(crate) at: Option<String>,
-    /// Time zone of the due time, such as Europe/Berlin
-    #[arg(long, value_name = "NAME", requires = "at")]
+    #[arg(long, help = help::written(help::job("time_zone"), "Such as Europe/Berlin"),
+        value_name = "NAME", requires = "at")]
     pub(crate) time_zone: Option<String>,
     #[command(flatten)]
     pub(crate) fields: JobFields,
-    /// What to do if a job has this topic and id: refuse this submit, replace that job, or postpone it (replace it,
-    /// and be due within --max-delay of its first submit) [default: refuse]
-    #[arg(long, value_name = "MODE", requires = "id")]
+    #[arg(long, help = help::written(help::job("if_exists"),
+        "With replace this one takes its place; with postpone too, due within --max-delay of its first submit"),
+        value_name = "MODE", requires = "id")]
     pub(crate) if_exists: Option<IfExists>,
-    /// The most time from the first submit of a job to its due time; only with --if-exists postpone
-    #[arg(long, value_name = "DURATION", requires = "if_exists")]
+    #[arg(long, help = help::job("max_delay"), value_name = "DURATION", requires = "if_exists")]
     pub(crate) max_delay: Option<Wait>,
 }
 

@@ -41,24 +41,24 @@ request! {
     pub struct PolicyRequest(open) {
         /// When failed jobs are retried.
         retry: RetryPolicy;
-        /// The total deadline of one attempt.
+        /// The total deadline of one attempt, 100 ms to 10 min.
         timeout: Timeout;
-        /// The lease of a pull job.
+        /// The lease of a pull job, 100 ms to 12 h.
         ttr: Ttr;
         /// The callback URL of jobs that are submitted later with neither `url` nor `ttr`.
         url: CallbackUrl;
         /// Headers that are added unless the job has one of the same name. A secret one whose value is
         /// `[masked by ringback]`, as answers show it, keeps its stored value.
         headers: HeadersText, or Headers::default();
-        /// The origins (scheme, host and port) whose callbacks get these headers, or `["*"]` for all. By default that
+        /// The origins (scheme, host and port) whose callbacks get these headers, or `*` for all. By default that
         /// of `url`; without `url` all, which is refused if one of the headers is a secret one.
         headers_to: HeadersTo, or None;
         /// The credential that callbacks carry to the origins that it names, by its name. There has to be one.
         credentials: Text<CredentialNameText, CredentialName> [CREDENTIALS];
         /// The body that a 2xx response of the receiver must have. With any other body the attempt fails.
         expect_body: ExpectedBody [EXPECTED];
-        /// The statuses of answers after which a job is dead at once, with the reason `rejected`. 410 is always one, with
-        /// the reason `gone`.
+        /// The statuses of answers, 300 to 599, after which a job is dead at once, with the reason `rejected`. 410 is
+        /// always one, with the reason `gone`.
         bury_on: FinalStatuses [STATUSES];
         /// Which attempts are logged.
         attempts: Text<LoggedAttempts, Logging> [LOGGED];

@@ -50,11 +50,11 @@ request! {
         context: ContextText, or Context::default();
         /// When to retry after a failure. By default the retry policy of the topic, else that of the server.
         retry: RetryPolicy;
-        /// The total deadline of one attempt. By default that of the topic's policy, else 10 s. Only for jobs
-        /// that have a URL, of their own or by the topic's policy.
+        /// The total deadline of one attempt, 100 ms to 10 min. By default that of the topic's policy, else 10 s. Only for
+        /// jobs that have a URL, of their own or by the topic's policy.
         timeout: Given<Timeout>;
-        /// The lease if the consumer asks for no other. By default that of the topic's policy, else 30 s. Only
-        /// for jobs without a `url`.
+        /// The lease if the consumer asks for no other, 100 ms to 12 h. By default that of the topic's policy, else 30 s.
+        /// Only for jobs without a `url`.
         ttr: Given<Ttr>;
         /// When it expires: how long after it was first due, or a time after it is due. Then it is dead with the reason
         /// `expired`, and neither sent nor given to a consumer.
