@@ -27,12 +27,11 @@ mod watch;
 
 use std::io::Write;
 use std::process::{Output, Stdio};
-use std::time::Duration;
 
-use ringback_testkit::{ProcessSpec, Sink, Stack, StackOptions, free_port, now};
-use serde_json::{Value, json};
+use ringback_testkit::{ProcessSpec, free_port, now};
 
-use crate::sample_jobs::{SOON, TOPIC, between, time};
+use crate::prelude::*;
+use crate::sample_jobs::{between, time};
 
 /// How a run ended and what it printed.
 #[derive(Debug)]

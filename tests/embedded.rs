@@ -13,7 +13,6 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use redb::{Database, TableDefinition};
 use ringback_core::clock::{ManualClock, Timestamp};
@@ -21,15 +20,13 @@ use ringback_core::contract::{
     Epoch, Lateness, Lease, Options, Pass, Profile, Reserve, SettleResult, Shard, StoreError, SubmitResult,
 };
 use ringback_core::job::{JobKey, NewJob};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 use ringback_store::{Memory, Store, settings};
-use ringback_testkit::eventually;
 use tempfile::tempdir;
 
 use crate::contract::check;
 use crate::contract::jobs::{LONG, With, ms, new_job, release, retry};
 use crate::contract::workbench::{SOON, at_most};
+use crate::prelude::*;
 
 fn options(directory: &Path) -> Options {
     let url = format!("embedded:{}", directory.display());

@@ -11,6 +11,7 @@ mod faults;
 mod feeds;
 mod guides;
 mod http;
+mod prelude;
 mod raw_post;
 mod redis_layout;
 mod sample_jobs;

@@ -1,15 +1,12 @@
 //! The audit log in the archive: each entry is there once, whatever is restarted and however late it comes.
 
-use std::time::Duration;
-
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::contract::{AuditLogId, AuditLogOwner, AuditLogRow, Options};
 use ringback_store::{Store, settings};
-use ringback_testkit::{Sink, Stack, eventually, http_client};
-use serde_json::{Value, json};
+use ringback_testkit::http_client;
 
 use super::database::{Database, attached, readable};
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 /// All columns but `at`, which databases have in different units, the oldest entry first.
 const ALL: &str = "select id, tenant, who, address, operation, target, before, after, count, outcome, trace_id from \

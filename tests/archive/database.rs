@@ -1,14 +1,12 @@
 //! The databases of the tests, and what is in them.
 
-use std::time::Duration;
-
-use ringback_testkit::{PostgresServer, Role, Stack, StackOptions, eventually};
+use ringback_testkit::{PostgresServer, Role};
 use rusqlite::types::ValueRef;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// A database that archivers write to.
 pub(crate) enum Database {

@@ -1,10 +1,7 @@
 //! What the archive has of jobs that end.
 
-use ringback_testkit::{Answer, Sink, Stack};
-use serde_json::{Value, json};
-
 use super::database::{Database, nothing_waits};
-use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
+use crate::prelude::*;
 
 /// The state, attempts and reason of each end, by id and time.
 const ENDS: &str =

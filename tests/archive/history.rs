@@ -7,13 +7,11 @@ mod replay;
 use std::os::unix::fs::PermissionsExt as _;
 
 use http::Method;
-use ringback_testkit::{Answer, Sink, Stack, StackOptions};
-use serde_json::{Value, json};
 
 use super::database::Database;
 use crate::cli::ringback;
 use crate::http::tenants::{Caller, ROOT};
-use crate::sample_jobs::{SOON, TOPIC, job, with_all};
+use crate::prelude::*;
 
 /// The ended jobs of a page: id and state, the newest first.
 fn ends(page: &Value) -> Vec<(String, String)> {

@@ -1,16 +1,14 @@
 //! Archivers, the database and `ringback up` are killed at any point while jobs end: each end is in the database once.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually, seed};
-use serde_json::{Value, json};
+use ringback_testkit::seed;
 use tokio::time::Instant;
 
 use super::database::{Database, attached};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// How many jobs end. `RINGBACK_TEST_ARCHIVED` asks for another number.
 fn jobs() -> usize {

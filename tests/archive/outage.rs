@@ -1,14 +1,11 @@
 //! A database that is away: deliveries go on until the outbox is full, and what happens then is what the settings say.
 
-use std::time::Duration;
-
-use ringback_testkit::{PostgresServer, Role, Sink, Stack, eventually};
-use serde_json::json;
+use ringback_testkit::{PostgresServer, Role};
 
 use tokio::time::Instant;
 
 use super::database::{Database, attached};
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 /// A stack with one shard, so that its outbox is the whole of it.
 async fn started(when_full: &str) -> (Database, Stack) {

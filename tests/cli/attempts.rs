@@ -1,10 +1,7 @@
 //! `ringback attempts`.
 
-use ringback_testkit::{Answer, Sink, Stack};
-use serde_json::json;
-
 use super::{reports, ringback};
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn the_attempts_of_a_job_are_shown_as_a_table_and_as_the_json_of_the_api() {

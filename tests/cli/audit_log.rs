@@ -1,10 +1,7 @@
 //! `ringback audit-log`, on real servers.
 
-use ringback_testkit::{StackOptions, eventually};
-use serde_json::{Value, json};
-
 use super::{reports, ringback};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 #[tokio::test]
 async fn the_audit_log_is_listed_and_filtered() {

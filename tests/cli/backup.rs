@@ -10,12 +10,10 @@ mod tenants;
 
 use std::collections::BTreeMap;
 
-use ringback_testkit::{Answer, Sink, Stack, StackOptions};
-use serde_json::{Value, json};
-
 use self::files::{Backup, backup, restore, restored};
 use self::sample::{JOBS, TOPICS, fill, settle_in};
 use super::{fed, ringback};
+use crate::prelude::*;
 
 /// An API without other roles, on a store with this many shards.
 fn api_only(store: Option<&str>, shards: u16) -> StackOptions {

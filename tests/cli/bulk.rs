@@ -1,10 +1,8 @@
 //! Changes of many jobs from the command line: `cancel`, `run`, `revive`, `reschedule` and `purge` with a filter, and
 //! `bulk`.
 
-use ringback_testkit::{Answer, Sink, StackOptions};
-use serde_json::{Value, json};
-
 use super::ringback;
+use crate::prelude::*;
 
 fn tagged(id: &str, tag: &str) -> Value {
     json!({"topic": "t", "id": id, "url": "http://127.0.0.1:9/", "delay": "2h", "tags": [tag]})

@@ -1,9 +1,7 @@
 //! `ringback credential`, on real servers.
 
-use ringback_testkit::StackOptions;
-use serde_json::json;
-
 use super::ringback;
+use crate::prelude::*;
 
 const KEYS: &str = "k1:MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=";
 

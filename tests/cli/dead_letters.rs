@@ -1,10 +1,9 @@
 //! `ringback dead`: list, purge, revive, watch and stop.
 
-use ringback_testkit::{Role, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::Role;
 
 use super::{reports, ringback};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 fn dead(id: &str, reason: &str) -> Value {
     json!({"topic": "t", "id": id, "url": "http://127.0.0.1:9/", "state": "dead", "reason": reason, "failures": 3,

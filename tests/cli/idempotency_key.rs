@@ -1,9 +1,7 @@
 //! `ringback submit --idempotency-key`: a submit that can be repeated.
 
-use ringback_testkit::StackOptions;
-use serde_json::json;
-
 use super::{fed, prints, ringback};
+use crate::prelude::*;
 use crate::raw_post::{JSON, raw_post};
 
 const SUBMIT: [&str; 7] = ["submit", "--topic", "t", "--delay", "1h", "--url", "http://127.0.0.1:9/"];

@@ -1,9 +1,7 @@
 //! `ringback submit --if-exists`: a job takes the place of one that has its topic and id.
 
-use ringback_testkit::StackOptions;
-use serde_json::{Value, json};
-
 use super::{fed, reports, ringback};
+use crate::prelude::*;
 use crate::sample_jobs::{between, time};
 
 const SUBMIT: &str = "submit --topic t --id page-7 --delay 1h --url http://127.0.0.1:9/";

@@ -1,10 +1,9 @@
 //! `ringback key`, and calls with a key and for a tenant: real servers that ask for keys.
 
-use ringback_testkit::{Sink, Stack, StackOptions, eventually, free_port};
-use serde_json::{Value, json};
+use ringback_testkit::free_port;
 
 use super::{Run, run_fed, spec};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 pub(super) const ROOT: &str = "root-key-of-the-tests-0123456789abcdef";
 

@@ -1,9 +1,7 @@
 //! `ringback list`, against scripted responses.
 
-use ringback_testkit::{Answer, Sink};
-use serde_json::{Value, json};
-
 use super::{reports, ringback};
+use crate::prelude::*;
 
 fn job(id: usize) -> Value {
     json!({"topic": "t", "id": format!("job-{id}"), "state": "dead", "due_at": "2025-11-20T10:22:44.193Z",

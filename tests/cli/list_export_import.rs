@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions};
-use serde_json::{Value, json};
+use ringback_testkit::Role;
 use tempfile::tempdir;
 
 use super::{Run, fed, reports, ringback};
-use crate::sample_jobs::{SOON, TOPIC, job};
+use crate::prelude::*;
 
 fn far(id: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "delay": "1h", "url": "http://127.0.0.1:9/", "body": {"id": id}})

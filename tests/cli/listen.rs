@@ -6,12 +6,11 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use reqwest::Client;
-use ringback_testkit::{Process, ProcessSpec, Stack, StackOptions, eventually, free_port, http_client};
-use serde_json::{Value, json};
+use ringback_testkit::{Process, ProcessSpec, free_port, http_client};
 use tokio::task::JoinSet;
 
 use super::ringback;
-use crate::sample_jobs::{SOON, TOPIC};
+use crate::prelude::*;
 
 /// A running receiver.
 struct Receiver {

@@ -4,11 +4,10 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::Stdio;
 
-use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually, free_port};
-use serde_json::{Value, json};
+use ringback_testkit::free_port;
 
 use super::{Run, fed, ringback, spec};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// Submits jobs that are due much later; returns their names.
 async fn submit(stack: &Stack, count: usize) -> Vec<String> {

@@ -1,9 +1,7 @@
 //! `ringback policy`: set, get, delete.
 
-use ringback_testkit::StackOptions;
-use serde_json::{Value, json};
-
 use super::{reports, ringback};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn a_policy_is_set_shown_and_deleted() {

@@ -1,10 +1,9 @@
 //! `ringback reserve`, `finish`, `retry`, `bury`, `release` and `renew`.
 
-use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions};
-use serde_json::{Value, json};
+use ringback_testkit::Role;
 
 use super::{Run, fed, ringback};
-use crate::sample_jobs::{TOPIC, with_all};
+use crate::prelude::*;
 
 /// The receipt of the only job that a reserve gives.
 async fn receipt(server: &str) -> String {

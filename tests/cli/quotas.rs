@@ -1,10 +1,8 @@
 //! `ringback quota`, on real servers that ask for keys.
 
-use ringback_testkit::StackOptions;
-use serde_json::{Value, json};
-
 use super::keys::{ROOT, keyed};
 use super::{Run, ringback};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn without_a_root_key_it_says_that_a_quota_has_no_effect_yet() {

@@ -5,11 +5,10 @@ use std::io::Write as _;
 use std::process::{Command, Output};
 
 use http::HeaderMap;
-use ringback_testkit::{Arrival, Sink, StackOptions};
-use serde_json::{Value, json};
+use ringback_testkit::Arrival;
 
 use super::{prints, reports, ringback};
-use crate::sample_jobs::{SOON, TOPIC, with_all};
+use crate::prelude::*;
 
 /// What a careless shell would run, split or expand.
 const HOSTILE: &str = r#"it's "$(id)" `id` ${HOME} \ ! * ? ~ ; & | > < # [a] {b,c} --next -d @x %41"#;

@@ -1,9 +1,7 @@
 //! `ringback reschedule`, `run` and `revive`.
 
-use ringback_testkit::StackOptions;
-use serde_json::{Value, json};
-
 use super::{reports, ringback};
+use crate::prelude::*;
 use crate::sample_jobs::time;
 
 #[tokio::test]

@@ -5,10 +5,9 @@ use std::io::Read as _;
 use std::process::Stdio;
 
 use nix::pty::openpty;
-use ringback_testkit::StackOptions;
-use serde_json::json;
 
 use super::{ringback, spec};
+use crate::prelude::*;
 
 /// What a run prints on a terminal, its notes too, in a zone.
 async fn on_a_terminal(server: &str, words: &[&str], zone: &str) -> String {

@@ -1,9 +1,7 @@
 //! `ringback topics`, `topic`, `pause` and `resume` against a real stack.
 
-use ringback_testkit::StackOptions;
-use serde_json::{Value, json};
-
 use super::{reports, ringback};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn topics_are_shown_as_tables_and_as_json() {

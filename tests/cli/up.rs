@@ -3,12 +3,8 @@
 mod output;
 mod shutdown;
 
-use std::time::Duration;
-
-use ringback_testkit::{Answer, Sink, Stack, StackOptions};
-use serde_json::json;
-
-use crate::sample_jobs::{SOON, TOPIC, between, job, time, with};
+use crate::prelude::*;
+use crate::sample_jobs::{between, time};
 
 /// A test runs on each of them in turn: a private redis-server, and a file in the process's own directory.
 const STORES: [&str; 2] = ["redis", "embedded:./data"];

@@ -3,11 +3,10 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use ringback_testkit::{Answer, Process, Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::Process;
 
 use super::{ringback, spec};
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 fn start(stack: &Stack, words: &[&str]) -> Process {
     spec(&stack.url(""), &[&["watch"], words].concat()).start()

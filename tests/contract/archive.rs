@@ -1,21 +1,18 @@
 //! The archive outbox: each end leaves an entry with what was submitted, in order, until it is removed. What happens
 //! when it is full.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use ringback_core::contract::{
     ArchiveEntries, ArchiveSettings, ArchivedJob, AttemptLogEntry, Cancelled, EndedState, EndedStates,
     LogResult, OutboxPart, SettleResult, StoreError, TakeEntries, WhenFull,
 };
 use ringback_core::job::{Callback, Context, Delivery, Headers, IfExists, NewJob};
-use ringback_core::outcome::{Outcome, Reason};
-use ringback_core::state::State;
-use ringback_testkit::eventually;
+use ringback_core::outcome::Reason;
 
 use super::attempts::failed;
 use super::jobs::{BRIEF, LONG, With, bury, ms, seen, tags};
 use super::workbench::{SOON, Workbench, now};
+use crate::prelude::*;
 
 const ARCHIVER: &str = "archiver-1";
 const LASTS: Duration = Duration::from_secs(5);

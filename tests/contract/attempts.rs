@@ -1,7 +1,5 @@
 //! Recorded attempts: which are kept, how much of each, and for how long.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
@@ -9,14 +7,13 @@ use ringback_core::contract::{
 };
 use ringback_core::job::{History, ImportJob, JobKey};
 use ringback_core::limits::{MAX_BATCH, MAX_RENEWED};
-use ringback_core::outcome::{LastAttempt, Outcome};
+use ringback_core::outcome::LastAttempt;
 use ringback_core::policy::Logging;
-use ringback_core::state::State;
-use ringback_testkit::eventually;
 use ringback_wire::parse_policy;
 
 use super::jobs::{LONG, With, bury, ms};
 use super::workbench::{SOON, Workbench, now, until};
+use crate::prelude::*;
 
 pub(crate) fn failed() -> Attempt {
     Attempt {

@@ -1,18 +1,17 @@
 //! Bulk operations on a filter: many jobs cancelled, run, revived, rescheduled or purged by one call.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use ringback_core::contract::{
     Bulk, BulkAction, BulkId, BulkStart, BulkState, BulkStep, BulkTarget, Filter, Move, TimeRange,
 };
 use ringback_core::destination::Destination;
 use ringback_core::job::{Due, Job, JobKey, NewJob};
-use ringback_core::state::State;
 
 use super::jobs::{LONG, ORIGIN, STATES, With, bury, ms, retry, topic};
 use super::list::all;
 use super::workbench::{Workbench, now, until};
+use crate::prelude::*;
 
 /// Due in another slot of time than jobs that are due after [`LONG`].
 const LATER: Duration = Duration::from_secs(86_400);

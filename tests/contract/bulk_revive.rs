@@ -1,21 +1,18 @@
 //! Bulk revives: many dead jobs made ready by one call, and which worker continues a bulk revive.
 
-use std::time::Duration;
-
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
     Bulk, BulkId, BulkStart, BulkState, BulkStep, BulkTarget, DeadCursor, DeadFilter, MAX_BULKS, TakenBulk,
     Wake, WorkerId,
 };
 use ringback_core::job::{Job, JobKey};
-use ringback_core::state::State;
 use ringback_store::Wakes;
-use ringback_testkit::eventually;
 
 use super::bulk::look;
 use super::dead_letters::{all, bring, cursors, jobs, of_topic, wanted};
 use super::jobs::{LONG, TOPIC, With, bury, ms, seen, tags};
 use super::workbench::{SOON, Workbench, next, now, until};
+use crate::prelude::*;
 
 const ONE: WorkerId = WorkerId([1; 8]);
 const OTHER: WorkerId = WorkerId([2; 8]);

@@ -2,12 +2,11 @@
 
 use ringback_core::contract::{Cancelled, SettleResult};
 use ringback_core::job::JobKey;
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 use tokio::time::sleep_until;
 
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use super::workbench::{Workbench, until};
+use crate::prelude::*;
 
 const CANCELLED: Cancelled = Cancelled::Cancelled { in_flight_unknown: false };
 const REQUESTED: Cancelled = Cancelled::Requested { in_flight_unknown: false };

@@ -2,19 +2,18 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::Cancelled;
 use ringback_core::job::{JobKey, NewJob};
-use ringback_core::outcome::Outcome;
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::variable;
 use tokio::time::sleep;
 
 use super::jobs::{With, ms};
 use super::workbench::{Workbench, now, until};
+use crate::prelude::*;
 
 /// The rounds of `make test`: how many jobs are due, and how far apart. On a busy machine few calls are close enough, so
 /// the later rounds are slower.

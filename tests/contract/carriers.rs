@@ -1,12 +1,10 @@
 //! Which carrier owns a shard, and which carriers are alive.
 
-use std::time::Duration;
-
 use ringback_core::contract::{Epoch, Pass};
-use ringback_testkit::eventually;
 
 use super::jobs::{LONG, ms};
 use super::workbench::{SOON, Workbench, at_most};
+use crate::prelude::*;
 
 async fn is_fenced(bench: &Workbench, epoch: &Epoch) -> bool {
     bench.store().promote(bench.shard(), epoch, at_most(10)).await.expect("promote") == Pass::Fenced

@@ -1,11 +1,10 @@
 //! Eviction of dead jobs after their retention, and how long ended jobs are remembered.
 
 use ringback_core::contract::{Cancelled, Pass, SubmitResult};
-use ringback_core::state::State;
-use ringback_testkit::eventually;
 
 use super::jobs::{With, bury, ms};
 use super::workbench::{SOON, Workbench, at_most, now};
+use crate::prelude::*;
 
 pub(crate) async fn a_dead_job_past_its_retention_is_gone_and_counted(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(60)).await;

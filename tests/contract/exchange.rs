@@ -1,11 +1,10 @@
 //! exchange: settle and reserve in one call, with the results of both.
 
 use ringback_core::contract::{Lateness, Lease, Reserve, SettleResult};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 
 use super::jobs::{LONG, bury, ms, release, retry};
 use super::workbench::Workbench;
+use crate::prelude::*;
 
 fn names(leases: &[Lease]) -> Vec<String> {
     leases.iter().map(|lease| lease.key.id.to_string()).collect()

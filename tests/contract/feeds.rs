@@ -1,15 +1,13 @@
 //! Feeds: one process at a time works on a feed, and its position moves by what the process knows.
 
-use std::time::Duration;
-
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
     FeedHold, FeedLease, FeedName, FeedPosition, MAX_FEED_LEASE, StoredFeed, WorkerId,
 };
-use ringback_testkit::eventually;
 
 use super::jobs::BRIEF;
 use super::workbench::{SOON, Workbench};
+use crate::prelude::*;
 
 const ONE: WorkerId = WorkerId([1; 8]);
 const OTHER: WorkerId = WorkerId([2; 8]);

@@ -1,7 +1,5 @@
 //! Forecasts: exact where everything is read, and within the stated error where samples are taken.
 
-use std::time::Duration;
-
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Filter, Forecast, ForecastSlots, LaneSpan, SlotJobs};
 use ringback_core::job::TenantScope;
@@ -12,6 +10,7 @@ use super::jobs::{With, retry, topic};
 use super::list;
 use super::schedules::{add, schedule_at};
 use super::workbench::{Workbench, now};
+use crate::prelude::*;
 
 const MINUTE: u64 = 60_000;
 const ALL: TenantScope = TenantScope::All;

@@ -1,15 +1,13 @@
 //! Gauges: jobs by state of a shard and of some topics in it, and the age of the oldest ready job.
 
-use std::time::Duration;
-
 use ringback_core::contract::{JobGauge, MAX_LANES_SEARCHED, ShardGauges, StateCounts};
 use ringback_core::job::{NewJob, Topic};
-use ringback_core::state::State;
 use strum::VariantArray as _;
 
 use super::jobs::{LONG, STATES, TOPIC, With, ms};
 use super::topics::topic;
 use super::workbench::{Workbench, now, until};
+use crate::prelude::*;
 
 /// The gauges of the bench's shard, with those of these topics.
 async fn gauges(bench: &Workbench, topics: &[&str]) -> ShardGauges {

@@ -6,14 +6,13 @@ mod times;
 
 use ringback_core::contract::{Limit, MoveResult, SettleResult, SubmitResult, Submitted, Token};
 use ringback_core::job::{Callback, Due, IfExists, Job, NewJob};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 use tokio::time::sleep_until;
 
 pub(crate) use self::lives::*;
 pub(crate) use self::times::*;
 use super::jobs::{BRIEF, LONG, STATES, With, ms, retry};
 use super::workbench::{Workbench, now};
+use crate::prelude::*;
 
 const OTHER: &str = "http://other.example";
 

@@ -3,13 +3,12 @@
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Cancelled, SettleResult, StoredJob, SubmitResult, Submitted, Wake};
 use ringback_core::job::{Due, History, IfExists, ImportJob, Job, NewJob};
-use ringback_core::outcome::{LastAttempt, Outcome};
-use ringback_core::state::State;
-use ringback_testkit::eventually;
+use ringback_core::outcome::LastAttempt;
 
 use super::jobs::{LONG, STATES, With, bury, ms, retry, seen};
 use super::list::{all_kept, rich};
 use super::workbench::{SOON, Workbench, next, now};
+use crate::prelude::*;
 
 fn long_ago() -> Timestamp {
     Timestamp::from_millis(now().as_millis() - 3_600_000)

@@ -1,14 +1,13 @@
 //! Jobs and outcomes for the cases.
 
-use std::time::Duration;
-
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{
     Body, Callback, ContentHash, Context, Delivery, Due, Headers, IfExists, JobKey, NewJob, Tags,
     TenantLimits, Topic,
 };
-use ringback_core::outcome::{LastAttempt, Outcome, Reason};
-use ringback_core::state::State;
+use ringback_core::outcome::{LastAttempt, Reason};
+
+use crate::prelude::*;
 
 /// The topic of every job that needs no particular one.
 pub(crate) const TOPIC: &str = "store";

@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ringback_core::contract::{Cursor, Filter, Page, StoreError, StoredJob};
 use ringback_core::job::{Context, Headers, Job, JobKey, NewJob, Trace};
-use ringback_core::outcome::Outcome;
 use ringback_core::retry::RetryPolicy;
-use ringback_core::state::State;
 use strum::VariantArray as _;
 
 use super::jobs::{LONG, With, bury, ms, release, retry};
 use super::workbench::Workbench;
+use crate::prelude::*;
 
 /// Few, so that there are many pages.
 const LOOK: usize = 20;

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use ringback_core::contract::{Filter, SubmitResult};
 use ringback_core::job::{IfExists, NewJob, TenantScope, Topic};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 
 use super::jobs::{LONG, With, bury};
 use super::list_dead;
 use super::workbench::Workbench;
+use crate::prelude::*;
 
 pub(crate) fn tagged(tag: &str) -> Filter {
     Filter { scope: TenantScope::One(None), tag: Some(tag.to_owned()), ..Filter::default() }

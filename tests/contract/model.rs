@@ -1,15 +1,14 @@
 //! The model for random operations: the state of each job by name, without queues and times.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use ringback_core::contract::{Cancelled, SettleResult, SubmitResult, Token};
 use ringback_core::job::{IfExists, JobKey};
 use ringback_core::lane::Lane;
-use ringback_core::outcome::Outcome;
 use ringback_core::policy::Policy;
-use ringback_core::state::State;
 use strum::VariantArray as _;
+
+use crate::prelude::*;
 
 /// A job is dead when this many leases in a row have expired.
 const MAX_LOST: u32 = 5;

@@ -3,22 +3,19 @@
 
 mod successes;
 
-use std::time::Duration;
-
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
     AckResult, EndedJob, Lease, Outbox, OutboxAck, SettleResult, SubmitResult, Wake,
 };
 use ringback_core::job::{Callback, Context, History, ImportJob, Job, JobKey, NewJob};
-use ringback_core::outcome::{LastAttempt, Outcome, Reason};
-use ringback_core::state::State;
-use ringback_testkit::eventually;
+use ringback_core::outcome::{LastAttempt, Reason};
 use ringback_wire::notice_of;
 use tokio::time::sleep_until;
 
 pub(crate) use self::successes::*;
 use super::jobs::{BRIEF, With, bury, ms, retry};
 use super::workbench::{SOON, Workbench, next, now, until};
+use crate::prelude::*;
 
 const ON_DEAD: &str = "https://up.example/dead?x=1";
 

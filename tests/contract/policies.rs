@@ -1,20 +1,17 @@
 //! Topic policies: put, read, deleted, listed, and kept up to date in a shared configuration.
 
-use std::time::Duration;
-
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use ringback_core::contract::{PolicyPut, StoreError};
 use ringback_core::job::Topic;
-use ringback_core::outcome::Outcome;
 use ringback_core::policy::{MAX_POLICIES, MAX_POLICY, MAX_TOPICS_WITH_METRICS, Policy};
 use ringback_store::{PoliciesUnknown, SharedConfig, Store};
-use ringback_testkit::eventually;
 use ringback_wire::parse_policy;
 use tokio::task::JoinSet;
 
 use super::jobs::{LONG, TOPIC, With as _, bury};
 use super::workbench::{SOON, Workbench};
+use crate::prelude::*;
 
 /// Within this a change is known: a second, and what a busy machine takes. Less than the five seconds after which
 /// everybody looks.

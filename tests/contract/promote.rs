@@ -2,11 +2,10 @@
 
 use ringback_core::contract::{Cancelled, Pass};
 use ringback_core::job::NewJob;
-use ringback_core::state::State;
-use ringback_testkit::eventually;
 
 use super::jobs::{LONG, With, ms};
 use super::workbench::{SOON, Workbench, at_most, now, until};
+use crate::prelude::*;
 
 pub(crate) async fn nothing_is_promoted_before_it_is_due(bench: &Workbench) {
     let job = bench.accept(bench.job("a").after(LONG)).await;

@@ -5,13 +5,11 @@ mod expired_leases;
 mod settle;
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use ringback_core::contract::{Filter, PulledJob, Receipt, SettleResult, SubmitResult, Wake};
 use ringback_core::job::{Callback, Context, DEFAULT_TTR, History, ImportJob};
-use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use ringback_core::outcome::{LastAttempt, Reason};
 use ringback_core::retry::RetryPolicy;
-use ringback_core::state::State;
 use ringback_store::Wakes;
 
 pub(crate) use self::cancelled::*;
@@ -19,6 +17,7 @@ pub(crate) use self::expired_leases::*;
 pub(crate) use self::settle::*;
 use super::jobs::{LONG, TOPIC, With, ms};
 use super::workbench::{Workbench, is_late_enough, next, now};
+use crate::prelude::*;
 
 fn retry(after: Duration) -> Outcome {
     Outcome::Retry { after, last: LastAttempt::by_consumer(Some("out of paper".to_owned())) }

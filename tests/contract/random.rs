@@ -2,7 +2,6 @@
 //! all stores and those side by side are 100,000 operations together; `RINGBACK_TEST_OPERATIONS` asks for more of each.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -11,8 +10,6 @@ use ringback_core::clock::Timestamp;
 use ringback_core::contract::{Lease, PolicyPut, Reserve, SettleResult, Stats, SubmitResult, Token};
 use ringback_core::job::{IfExists, JobKey, NewJob, TenantScope};
 use ringback_core::lane::{Lane, NO_TENANT};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::{seed, variable};
 use tokio::time::{Instant, sleep_until};
@@ -22,6 +19,7 @@ use super::jobs::{BRIEFEST, LONG, With, bury, ms, release, retry, topic};
 use super::model::{LeaseNumber, Model, Offered, lane};
 use super::policies::policy;
 use super::workbench::{Workbench, now, until};
+use crate::prelude::*;
 
 /// One that never changes, beside one that always does.
 const SEEDS: [u64; 1] = [20_261_120];

@@ -2,12 +2,11 @@
 
 use ringback_core::contract::{Pass, SettleResult};
 use ringback_core::job::DEFAULT_TIMEOUT;
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 use tokio::time::sleep_until;
 
 use super::jobs::{BRIEF, With, ms, retry};
 use super::workbench::{Workbench, at_most};
+use crate::prelude::*;
 
 /// Reserves a job again and again, and lets each lease run out.
 async fn lose(bench: &Workbench, key: &ringback_core::job::JobKey, times: usize) {

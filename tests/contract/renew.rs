@@ -1,12 +1,11 @@
 //! renew: a reserved job keeps its lease for longer.
 
 use ringback_core::contract::{Renewed, SettleResult};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 use tokio::time::{Instant, sleep_until};
 
 use super::jobs::{BRIEF, LONG, With, ms, release};
 use super::workbench::Workbench;
+use crate::prelude::*;
 
 pub(crate) async fn a_renewed_lease_is_left_alone_past_its_first_deadline(bench: &Workbench) {
     let mut lease = bench.reserved(bench.job("a").timeout(BRIEF)).await;

@@ -1,15 +1,12 @@
 //! reschedule, run, revive and purge of one job by its name.
 
-use std::time::Duration;
-
 use ringback_core::contract::{Cancelled, Filter, MoveResult, SettleResult, SubmitResult, Token, Wake};
 use ringback_core::job::{Due, Job, JobKey};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 
 use super::jobs::{BRIEF, LONG, STATES, With, bury, ms, release, retry};
 use super::list::{all, all_kept};
 use super::workbench::{Workbench, next, now, until};
+use crate::prelude::*;
 
 /// So far off that Redis keeps it in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);

@@ -1,17 +1,15 @@
 //! reserve: ready → reserved, and its repetition after a lost response.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use ringback_core::contract::{Reserve, SettleResult};
 use ringback_core::job::{Context, DEFAULT_TIMEOUT, Headers, Trace};
-use ringback_core::outcome::Outcome;
 use ringback_core::retry::RetryPolicy;
-use ringback_core::state::State;
 use tokio::time::Instant;
 
 use super::jobs::{LONG, With, ms, release, retry};
 use super::workbench::{Workbench, now};
+use crate::prelude::*;
 
 /// The longest lease but for its margin.
 const STRETCH: Duration = Duration::from_secs(15);

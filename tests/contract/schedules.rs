@@ -1,7 +1,6 @@
 //! Schedules: they are found, changed by version, and fire in one step with their jobs.
 
 use std::slice;
-use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
@@ -12,10 +11,10 @@ use ringback_core::schedule::{
     DEFAULT_CATCHUP, Firing, MAX_TENANT_SCHEDULES, Missed, Overlap, Progress, Rule, Schedule, ScheduleKey,
     ScheduleState, ScheduledJob,
 };
-use ringback_core::state::State;
 
 use super::jobs::{LONG, TOPIC, ms, new_job, topic};
 use super::workbench::{Workbench, ago, next};
+use crate::prelude::*;
 
 /// A schedule whose jobs lie in the bench's shard, and that fires next at a time.
 pub(crate) fn schedule_at(bench: &Workbench, of: &str, name: &str, next: Option<Timestamp>) -> ScheduleRow {

@@ -1,13 +1,11 @@
 //! settle: each outcome of a reserved job, and its repetition.
 
-use std::time::Duration;
-
 use ringback_core::contract::{Lateness, SettleResult};
-use ringback_core::outcome::{LastAttempt, Outcome, Reason};
-use ringback_core::state::State;
+use ringback_core::outcome::{LastAttempt, Reason};
 
 use super::jobs::{LONG, bury, ms, release, retry, seen};
 use super::workbench::{Workbench, is_late_enough, now};
+use crate::prelude::*;
 
 pub(crate) async fn a_completed_job_is_done_and_remembered(bench: &Workbench) {
     let job = bench.accept(bench.job("a")).await;

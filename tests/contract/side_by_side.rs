@@ -14,7 +14,6 @@ mod outbox;
 mod pull_jobs;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -25,7 +24,6 @@ use ringback_core::contract::{
 use ringback_core::job::{History, ImportJob, Job, JobKey, NewJob, TenantScope};
 use ringback_core::lane::NO_TENANT;
 use ringback_core::outcome::LastAttempt;
-use ringback_core::state::State;
 use ringback_store::{Memory, Store, settings};
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::{RedisServer, seed, variable};
@@ -37,6 +35,7 @@ use self::pull_jobs::{ReservedPair, is_pull, push_or_pull};
 use super::check;
 use super::jobs::{LONG, With, ms, new_job, topic as topic_of};
 use super::workbench::{at_most, now, until};
+use crate::prelude::*;
 use crate::redis_layout;
 
 /// The operations of all runs together, unless `RINGBACK_TEST_OPERATIONS` is set.

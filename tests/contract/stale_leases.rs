@@ -2,12 +2,10 @@
 
 use ringback_core::contract::{Cancelled, Lease, SettleResult, SubmitResult};
 use ringback_core::job::JobKey;
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
-use ringback_testkit::eventually;
 
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use super::workbench::{SOON, Workbench};
+use crate::prelude::*;
 
 /// A stale success that counts, and leaves nothing behind.
 async fn completes(bench: &Workbench, lease: Lease) {

@@ -1,15 +1,12 @@
 //! submit: nothing → delayed, or ready when already due.
 
-use std::time::Duration;
-
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{SettleResult, SubmitResult};
 use ringback_core::job::{MAX_AHEAD, MAX_BODY, NewJob};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 
 use super::jobs::{LONG, STATES, With, ms, new_job};
 use super::workbench::{Workbench, is_late_enough, now};
+use crate::prelude::*;
 
 pub(crate) async fn a_job_with_a_delay_is_delayed_and_never_due_early(bench: &Workbench) {
     for (name, delay) in [("a", ms(1)), ("b", ms(50)), ("c", Duration::from_micros(20_500)), ("d", LONG)] {

@@ -1,16 +1,13 @@
 //! Topics: how many jobs are in each state, which topics are known, and how late their jobs are.
 
-use std::time::Duration;
-
 use ringback_core::contract::{Limit, MAX_TOPICS, SettleResult, SubmitResult, Submitted, TopicCounts, Wake};
 use ringback_core::job::{History, IfExists, ImportJob, JobKey, NewJob, TenantLimits, TenantScope, Topic};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 
 use super::destinations::given;
 use super::if_exists::only_new_lives_are_refused;
 use super::jobs::{BRIEF, LONG, STATES, TOPIC, With, bury, ms, release, retry};
 use super::workbench::{Workbench, next, now, until};
+use crate::prelude::*;
 
 pub(crate) fn topic(name: &str) -> Topic {
     Topic::from_stored(name).expect("a topic")

@@ -8,16 +8,14 @@ use std::sync::{Mutex, Once};
 use ringback_core::contract::{BulkStart, BulkTarget, SettleResult};
 use ringback_core::job::{Callback, Due, History, IfExists, ImportJob, JobKey, NewJob};
 use ringback_core::limits::{MAX_LOST, MAX_RENEWED};
-use ringback_core::outcome::{LastAttempt, Outcome, Reason};
-use ringback_core::state::State;
-use ringback_testkit::eventually;
-use serde_json::Value;
+use ringback_core::outcome::{LastAttempt, Reason};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
 use super::dead_letters::{cursors, of_topic};
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use super::workbench::{SOON, Workbench};
+use crate::prelude::*;
 
 static LOGGED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 

@@ -1,14 +1,11 @@
 //! Wake-ups: which roles are woken by which call, and that none are woken without need.
 
-use std::time::Duration;
-
 use ringback_core::contract::Wake;
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 use ringback_store::Wakes;
 
 use super::jobs::{BRIEF, LONG, With, ms, release, retry};
 use super::workbench::{Workbench, next};
+use crate::prelude::*;
 
 /// Expects a wake-up with a deadline of about this delay.
 async fn due(bench: &Workbench, wakes: &mut Wakes, wanted: Duration) {

@@ -7,7 +7,6 @@ mod pull_jobs;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use ringback_core::clock::{Clock, SystemClock, Timestamp};
 use ringback_core::contract::StoreTls;
@@ -16,16 +15,15 @@ use ringback_core::contract::{
     Stats, SubmitResult, Submitted, Token, Wake,
 };
 use ringback_core::job::{IfExists, Job, JobKey, NewJob};
-use ringback_core::outcome::Outcome;
 use ringback_core::policy::Logging;
-use ringback_core::state::State;
 use ringback_store::{Memory, Store, Wakes};
-use ringback_testkit::{RedisCluster, RedisSentinel, RedisServer, eventually};
+use ringback_testkit::{RedisCluster, RedisSentinel, RedisServer};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
 use super::check;
 use super::jobs::{BRIEF, LONG, TOPIC, With, new_job};
+use crate::prelude::*;
 use crate::redis_layout;
 
 /// What happens at once happens within this on a busy machine too.

@@ -1,18 +1,16 @@
 //! A clock that was far ahead for a while: what the store does once it is right again, restarts included.
 
-use std::time::Duration;
-
 use ringback_core::clock::{ManualClock, Timestamp};
 use ringback_core::contract::{AcceptClock, ClockGap, Epoch, SettleResult, Shard};
 use ringback_core::job::{JobKey, NewJob};
-use ringback_core::outcome::{LastAttempt, Outcome};
-use ringback_core::state::State;
+use ringback_core::outcome::LastAttempt;
 use ringback_store::{Memory, Store};
 
 use super::{in_memory, promoted, reserve, settle, submit};
 use crate::contract::check;
 use crate::contract::jobs::{LONG, With, ms, retry};
 use crate::contract::workbench::at_most;
+use crate::prelude::*;
 
 const DAY: Duration = Duration::from_secs(86_400);
 /// How far the clock was ahead.

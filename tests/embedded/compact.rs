@@ -5,10 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use ringback_core::job::JobKey;
-use ringback_core::state::State;
 use ringback_store::Store;
-use ringback_testkit::eventually;
-use serde_json::Value;
 use tempfile::tempdir;
 
 use super::{Filler, job, open, submit};
@@ -16,6 +13,7 @@ use crate::cli::{ringback, spec};
 use crate::contract::check;
 use crate::contract::jobs::{LONG, With};
 use crate::contract::workbench::SOON;
+use crate::prelude::*;
 
 /// The jobs that are cancelled, and the bytes of the body of each.
 const ENDED: usize = 300;

@@ -7,8 +7,6 @@ use std::path::Path;
 use redb::{Database, Key, ReadableTable as _, TableDefinition, Value};
 use ringback_core::contract::{Check, DamageKind, Limit, Repair, Shard, SubmitResult};
 use ringback_core::job::{Callback, JobKey, NewJob, TenantLimits, TenantScope, Topic};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 use ringback_store::Store;
 use strum::VariantArray as _;
 use tempfile::{TempDir, tempdir};
@@ -16,6 +14,7 @@ use tempfile::{TempDir, tempdir};
 use super::{check, job, open, reserve, settle, submit};
 use crate::contract::destinations::pause_of;
 use crate::contract::jobs::{LONG, With, bury};
+use crate::prelude::*;
 
 const IDS: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("ids");
 const JOBS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("jobs");

@@ -1,11 +1,9 @@
 //! The files of a store are removed or moved while a process has them open.
 
-use std::time::Duration;
-
-use ringback_testkit::{Reply, Sink, Stack};
+use ringback_testkit::Reply;
 use tokio::time::Instant;
 
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 /// Within which time it is noticed.
 const NOTICED: Duration = Duration::from_secs(2);

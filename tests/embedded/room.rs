@@ -1,9 +1,6 @@
 //! A disk with too little room: an embedded store takes no new jobs, and delivers those that it has.
 
-use ringback_testkit::{Sink, Stack};
-use serde_json::json;
-
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 /// A start with this setting says that less is free than is to be left free.
 const MORE_THAN_THERE_IS: &str = "1048576";

@@ -3,16 +3,14 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use redb::{Database, ReadableDatabase as _, TableDefinition};
 use ringback_core::contract::{Cancelled, SubmitResult};
 use ringback_core::job::JobKey;
-use ringback_core::state::State;
-use ringback_testkit::eventually;
 use tempfile::{TempDir, tempdir};
 
 use super::{Filler, check, job, open, refused, submit};
+use crate::prelude::*;
 
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 const BLOCK: usize = 4096;

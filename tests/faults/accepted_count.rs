@@ -2,9 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ringback_testkit::eventually;
-
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// Counts accepted jobs.
 #[derive(Default)]

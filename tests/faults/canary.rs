@@ -1,17 +1,14 @@
 //! Secrets with which an installation is driven at log level `trace`, through success, failure, refusals and a restart
 //! of Redis. No log, metric, event, trace, list, error, export or stored file may show them.
 
-use std::time::Duration;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::Method;
-use ringback_testkit::{Answer, Persistence, RedisServer, Reply, Sink, Stack, eventually, http_client};
-use serde_json::{Value, json};
+use ringback_testkit::{Persistence, RedisServer, Reply, http_client};
 use tokio::time::timeout;
 
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 const ROOT: &str = "canary-root-0123456789-0123456789-0123456789";
 const MASTER: &str = "canary-master-key-of-32-bytes-01";

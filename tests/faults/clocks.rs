@@ -1,15 +1,11 @@
 //! Clocks that are far ahead for a while: that of the machine beside an embedded store, that of Redis, and that of one
 //! process.
 
-use std::time::Duration;
-
 use jiff::{SignedDuration, Timestamp};
-use ringback_testkit::{
-    Preload, Process, ProcessSpec, RedisServer, Role, Seen, Sink, Stack, StackOptions, eventually,
-};
-use serde_json::json;
+use ringback_testkit::{Preload, Process, ProcessSpec, RedisServer, Role, Seen};
 
-use crate::sample_jobs::{SOON, TOPIC, job, now, time, with};
+use crate::prelude::*;
+use crate::sample_jobs::{now, time};
 
 const DAY: Duration = Duration::from_secs(86_400);
 

@@ -1,14 +1,11 @@
 //! A whole stack on a cluster of three masters.
 
-use std::time::Duration;
-
-use ringback_testkit::{Answer, RedisServer, Role, Script, Sink, Stack};
-use serde_json::{Value, json};
+use ringback_testkit::{RedisServer, Role, Script};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::prelude::*;
 use crate::raw_post::{JSON, raw_post};
-use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 /// Leases and locks of killed processes run out meanwhile.
 const RECOVERY: Duration = Duration::from_secs(60);

@@ -1,14 +1,12 @@
 //! Nodes of a cluster that are replaced by new ones under load, and a shard that has no master for a while.
 
-use std::time::Duration;
-
-use ringback_testkit::{Persistence, RedisOptions, RedisServer, Role, Sink, Stack, eventually};
+use ringback_testkit::{Persistence, RedisOptions, RedisServer, Role};
 use tokio::time::sleep;
 
 use super::outage::{accepted, nothing_is_lost};
 use super::runs_all_topologies;
 use super::steady_load::SteadyLoad;
-use crate::sample_jobs::job;
+use crate::prelude::*;
 
 /// How long it may take until everything works again.
 const RECOVERY: Duration = Duration::from_secs(60);

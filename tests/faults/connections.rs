@@ -1,18 +1,15 @@
 //! Connections that take everything and give no answer, and nobody closes them: each process leaves them by itself
 //! and connects anew.
 
-use std::time::Duration;
-
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use ringback_core::contract::{Options, Wake};
 use ringback_store::{Store, Wakes, settings};
-use ringback_testkit::{Proxy, RedisCluster, RedisOptions, RedisServer, Sink, Stack, StackOptions};
-use serde_json::Value;
+use ringback_testkit::{Proxy, RedisCluster, RedisOptions, RedisServer};
 use tokio::time::{Instant, timeout};
 
 use super::outage::{accepted_again, still_the_same_processes};
-use crate::sample_jobs::{SOON, job, with};
+use crate::prelude::*;
 
 /// How long it may take until everything works again: checks, time-outs and back-offs, on a busy machine too.
 const RECOVERY: Duration = Duration::from_secs(60);

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::ops::RangeFrom;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use ringback_testkit::figures::{Figure, Reached};
-use ringback_testkit::{Answer, Arrival, Role, Sink, Stack, eventually, variable};
-use serde_json::{Value, json};
+use ringback_testkit::{Arrival, Role, variable};
 
-use crate::sample_jobs::{SOON, TOPIC, job, sentinel, time, with};
+use crate::prelude::*;
+use crate::sample_jobs::{sentinel, time};
 
 /// How long a whole storm may take; each lost lease costs two seconds and more.
 const STORM: Duration = Duration::from_secs(180);

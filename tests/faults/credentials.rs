@@ -1,14 +1,11 @@
 //! The store refuses the processes for a while, as when a password is changed in steps.
 
-use std::time::Duration;
-
 use redis::aio::MultiplexedConnection;
-use ringback_testkit::{Process, RedisServer, Role, Sink, Stack, eventually, http_client};
-use serde_json::Value;
+use ringback_testkit::{Process, RedisServer, Role, http_client};
 
 use super::outage::{accepted_again, still_the_same_processes};
 use super::refusals::is_accepted;
-use crate::sample_jobs::{SOON, job, with};
+use crate::prelude::*;
 
 /// How long it may take until everything works again: checks and back-offs, on a busy machine too.
 const RECOVERY: Duration = Duration::from_secs(60);

@@ -1,16 +1,14 @@
 //! Replies of Redis to submits are destroyed, so that nobody knows what became of them. Repeated, each job exists once,
 //! is delivered once, and is counted once.
 
-use std::time::Duration;
-
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::history::FaultClass;
 use ringback_testkit::recorded::{Bounds, Recorded, RecordedJob};
-use ringback_testkit::{RedisErrors, RedisFault, RedisServer, Role, Sink, Stack, variable};
+use ringback_testkit::{RedisErrors, RedisFault, RedisServer, Role, variable};
 use tokio::time::sleep;
 
 use super::recorded_load::TOPIC;
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// How many replies are destroyed, unless `RINGBACK_TEST_DESTROYED_REPLIES` says another.
 const REPLIES: usize = 1_000;

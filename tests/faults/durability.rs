@@ -1,11 +1,9 @@
 //! Processes that are asked for a durability: a weaker store is refused at their start, and later waited for.
 
-use std::time::Duration;
-
-use ringback_testkit::{Persistence, Process, RedisServer, Role, Sink, Stack};
+use ringback_testkit::{Persistence, Process, RedisServer, Role};
 
 use super::outage::{accepted_again, still_the_same_processes};
-use crate::sample_jobs::{SOON, job, with};
+use crate::prelude::*;
 
 /// How long it may take until everything works again.
 const RECOVERY: Duration = Duration::from_secs(60);

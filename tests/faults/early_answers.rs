@@ -2,12 +2,11 @@
 
 use std::net::Ipv4Addr;
 
-use ringback_testkit::{NameServer, Stack};
-use serde_json::{Value, json};
+use ringback_testkit::NameServer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::raw_receiver::{RawReceiver, acceptor, file, read_request};
-use crate::sample_jobs::{SOON, TOPIC};
+use crate::prelude::*;
 
 fn job(id: &str, url: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "url": url, "body": "x".repeat(250_000), "retry": {"preset": "none"}})

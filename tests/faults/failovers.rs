@@ -4,19 +4,16 @@
 //! around the kill, what no replica has yet may be, unless `RINGBACK_DURABILITY` is `replicated`.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use ringback_core::contract::{Options, Shard};
 use ringback_store::{Store, settings};
 use ringback_testkit::figures::{Figure, Reached};
-use ringback_testkit::{
-    Persistence, RedisCluster, RedisOptions, RedisServer, Role, Sink, Stack, eventually, variable,
-};
+use ringback_testkit::{Persistence, RedisCluster, RedisOptions, RedisServer, Role, variable};
 use tokio::time::{Instant, sleep};
 
 use super::outage::nothing_waits;
 use super::steady_load::{CALLERS, SteadyLoad};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// Fail-overs, locks and leases take this long at most.
 const RECOVERY: Duration = Duration::from_secs(60);

@@ -1,13 +1,11 @@
 //! The address guard: where callbacks may not go, nothing is sent.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
 
-use ringback_testkit::{NameServer, Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::NameServer;
 use tokio::time::sleep;
 
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// An address that is public, and that no test sends anything to: the packets would leave this machine.

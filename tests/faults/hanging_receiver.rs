@@ -2,12 +2,10 @@
 //! places of a notifier, and others are delivered meanwhile.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
 
-use ringback_testkit::{Answer, NameServer, Role, Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::{NameServer, Role};
 
-use crate::sample_jobs::{SOON, job, with_all};
+use crate::prelude::*;
 
 /// The places of the notifier, and those that one origin may have while it is alone.
 const PLACES: usize = 512;

@@ -2,13 +2,8 @@
 //! each within the limits of an origin and of an address: it holds a bounded part of them, and jobs of others are
 //! delivered meanwhile.
 
-use std::time::Duration;
-
-use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
-
 use crate::http::tenants::{Caller, stacks};
-use crate::sample_jobs::{SOON, job, with_all};
+use crate::prelude::*;
 
 /// The places of the notifier, and those that one tenant may have while it is alone.
 const PLACES: usize = 64;

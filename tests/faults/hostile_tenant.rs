@@ -1,12 +1,10 @@
 //! A topic beside another whose receiver takes every call and never answers: its jobs are about as punctual as alone.
 
-use std::time::Duration;
-
 use ringback_testkit::history::{Entry, Invariant, InvariantResult, Policy, Report, Tenant};
 use ringback_testkit::recorded::{Bounds, Recorded, RecordedJob};
-use ringback_testkit::{Answer, Sink, Stack};
-use serde_json::json;
 use tokio::time::sleep;
+
+use crate::prelude::*;
 
 /// The topic that must not suffer, and how many jobs it has.
 const CALM: &str = "calm";

@@ -8,13 +8,12 @@ use std::sync::{Arc, LazyLock, Mutex};
 use h2::Reason;
 use h2::server::{self, SendResponse};
 use http::{Request, Response};
-use ringback_testkit::{NameServer, Stack, StackOptions};
-use serde_json::{Value, json};
+use ringback_testkit::NameServer;
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 use super::raw_receiver::{RawReceiver, acceptor, file};
-use crate::sample_jobs::{SOON, TOPIC};
+use crate::prelude::*;
 
 const NAME: &str = "shop.example";
 

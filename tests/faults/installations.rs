@@ -1,9 +1,8 @@
 //! Several installations on one Redis, and one that is started with other settings than before.
 
-use ringback_testkit::{Answer, RedisServer, Role, Sink, Stack};
-use serde_json::json;
+use ringback_testkit::{RedisServer, Role};
 
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn installations_with_different_prefixes_do_not_see_each_other() {

@@ -4,13 +4,12 @@
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
-use ringback_testkit::{NameServer, Stack};
-use serde_json::{Value, json};
+use ringback_testkit::NameServer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
 
 use super::raw_receiver::{Boxed, RawReceiver, acceptor, file, header, read_request};
-use crate::sample_jobs::{SOON, TOPIC};
+use crate::prelude::*;
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 

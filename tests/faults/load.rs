@@ -1,12 +1,10 @@
 //! Backlogs, a receiver that hangs, and a stack without work.
 
-use std::time::Duration;
-
-use ringback_testkit::{Answer, Role, Sink, Stack, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::Role;
 use tokio::time::{Instant, sleep};
 
-use crate::sample_jobs::{SOON, between, job, time, with};
+use crate::prelude::*;
+use crate::sample_jobs::{between, time};
 
 #[tokio::test]
 async fn a_receiver_that_hangs_does_not_delay_another() {

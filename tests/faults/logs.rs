@@ -1,15 +1,10 @@
 //! The logs of processes when something is wrong: nobody reads them, their reader is gone, or the same line comes again
 //! and again.
 
-use std::time::Duration;
-
-use ringback_testkit::{
-    Answer, Process, RedisServer, Sink, Stack, StackOptions, eventually, free_port, http_client,
-};
-use serde_json::{Value, json};
+use ringback_testkit::{Process, RedisServer, free_port, http_client};
 use tokio::time::interval;
 
-use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
+use crate::prelude::*;
 
 const DROPPED: &str = "ringback_log_lines_dropped_total";
 /// How long many deliveries may take.

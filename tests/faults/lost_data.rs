@@ -1,13 +1,10 @@
 //! The store comes back without jobs that it had accepted: emptied, or with older data.
 
-use std::time::Duration;
-
-use ringback_testkit::{Persistence, Proxy, RedisServer, Reply, Role, Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::{Persistence, Proxy, RedisServer, Reply, Role};
 
 use super::outage::accepted_again;
 use crate::cli::ringback;
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 /// How long it may take until everything works again.
 const RECOVERY: Duration = Duration::from_secs(60);

@@ -1,13 +1,11 @@
 //! A master of a cluster that cannot save its data, and so takes no writes (MISCONF).
 
-use std::time::Duration;
-
-use ringback_testkit::{RedisServer, Role, Sink, Stack, eventually};
+use ringback_testkit::{RedisServer, Role};
 
 use super::durability::unready;
 use super::outage::{accepted_again, still_the_same_processes};
 use super::refusals::is_accepted;
-use crate::sample_jobs::{job, with};
+use crate::prelude::*;
 
 /// How long it may take until everything works again.
 const RECOVERY: Duration = Duration::from_secs(60);

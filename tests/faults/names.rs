@@ -2,16 +2,12 @@
 //! which some are dead, and families that this machine does not have.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::time::Duration;
 
-use ringback_testkit::{
-    Answer, Failing, Family, LookUp, NameServer, Role, Sink, Stack, StackOptions, eventually,
-};
-use serde_json::{Value, json};
+use ringback_testkit::{Failing, Family, LookUp, NameServer, Role};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
+use crate::prelude::*;
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The same as an address of the other family.

@@ -4,14 +4,12 @@
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-use ringback_testkit::{NameServer, Sink, Stack, StackOptions, eventually, free_port, variable};
-use serde_json::{Value, json};
+use ringback_testkit::{NameServer, free_port, variable};
 use tempfile::TempDir;
 
 use super::raw_receiver::file;
-use crate::sample_jobs::{SOON, TOPIC};
+use crate::prelude::*;
 
 const NAME: &str = "shop.example";
 

@@ -1,17 +1,14 @@
 //! The store is away, silent or full, and comes back.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::Method;
 use ringback_testkit::figures::{Figure, Reached};
-use ringback_testkit::{Answer, Persistence, RedisServer, Reply, Role, Sink, Stack, eventually, variable};
-use serde_json::{Value, json};
+use ringback_testkit::{Persistence, RedisServer, Reply, Role, variable};
 use tokio::time::Instant;
 
 use super::refusals::is_because;
+use crate::prelude::*;
 use crate::redis_layout::keys;
-use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 /// How long it may take until everything works again: back-offs, time-outs, locks and leases that run out.
 const RECOVERY: Duration = Duration::from_secs(60);

@@ -2,16 +2,15 @@
 //! paused one does afterwards is refused. The log of epochs is judged with the rest of the history.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::history::{FaultClass, Invariant, InvariantResult};
 use ringback_testkit::recorded::{Bounds, Recorded, RecordedJob};
-use ringback_testkit::{Process, Role, Sink, Stack, variable};
+use ringback_testkit::{Process, Role, variable};
 use tokio::time::{Instant, sleep};
 
 use super::recorded_load::TOPIC;
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// How many carriers there are; of these all but one are paused at a time.
 const CARRIERS: usize = 6;

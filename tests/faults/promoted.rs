@@ -1,15 +1,12 @@
 //! A replica that takes over without all that its master had acknowledged, and a master of a cluster that comes back
 //! empty.
 
-use std::time::Duration;
-
-use ringback_testkit::{Persistence, RedisServer, Sink, Stack, eventually};
-use serde_json::json;
+use ringback_testkit::{Persistence, RedisServer};
 
 use super::lost_data::accept;
 use super::outage::{accepted_again, still_the_same_processes};
 use super::replicated::start;
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 /// How long it may take until everything works again.
 const RECOVERY: Duration = Duration::from_secs(60);

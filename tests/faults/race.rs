@@ -4,20 +4,19 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use jiff::Timestamp;
 use ringback_core::contract::Options;
 use ringback_store::{Store, settings};
 use ringback_testkit::figures::{Figure, Reached};
-use ringback_testkit::{Arrival, Role, Sink, Stack, eventually, now};
-use serde_json::{Value, json};
+use ringback_testkit::{Arrival, Role, now};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::contract::check;
+use crate::prelude::*;
 use crate::redis_layout;
-use crate::sample_jobs::{TOPIC, job, time, with};
+use crate::sample_jobs::time;
 
 const JOBS: usize = 5_000;
 /// All of them are due within this, evenly: what a debug build on a busy machine keeps up with.

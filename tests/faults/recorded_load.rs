@@ -1,13 +1,12 @@
 //! Submits jobs and records each call in a history, which is judged afterwards.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use ringback_testkit::Stack;
 use ringback_testkit::recorded::{Recorded, RecordedJob};
 use tokio::time::sleep;
 
 use super::accepted_count::AcceptedCount;
+use crate::prelude::*;
 
 pub(super) const TOPIC: &str = "push";
 /// The pause of a caller between two calls.

@@ -1,16 +1,14 @@
 //! How long it takes until there is an effect again: after the start of a process that was killed, of which there is no
 //! other, and for a job whose notifier was killed under it. The times are shown among the figures, not asserted.
 
-use std::time::Duration;
-
+use ringback_testkit::Process;
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::history::{Entry, Exit, FaultClass};
 use ringback_testkit::recorded::{Bounds, Recorded};
-use ringback_testkit::{Answer, Process, Sink, Stack};
 use tokio::time::Instant;
 
 use super::recorded_load::{RecordedLoad, TOPIC};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 const ROUNDS: usize = 4;
 /// A process works within this after its start, also a carrier whose predecessor still has its lock.

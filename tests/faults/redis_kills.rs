@@ -1,14 +1,13 @@
 //! Redis with `appendfsync always` is killed and started again in quick succession: nothing that was accepted is lost.
 
-use std::time::Duration;
-
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::history::{FaultClass, Invariant, InvariantResult};
 use ringback_testkit::recorded::{Bounds, Recorded};
-use ringback_testkit::{Persistence, RedisServer, Sink, Stack, variable};
+use ringback_testkit::{Persistence, RedisServer, variable};
 use tokio::time::Instant;
 
 use super::recorded_load::{RecordedLoad, TOPIC};
+use crate::prelude::*;
 
 /// How often, unless `RINGBACK_TEST_REDIS_KILLS` says another.
 const KILLS: usize = 30;

@@ -1,10 +1,7 @@
 //! Submits that are refused for a reason. On a busy machine one may be refused for another: it took too long. Then it is
 //! repeated.
 
-use ringback_testkit::{Stack, eventually};
-use serde_json::Value;
-
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// Submits a job until it is accepted or refused for this reason. Returns whether it was accepted.
 pub(super) async fn is_accepted(stack: &Stack, job: &Value, reason: &str) -> bool {

@@ -4,16 +4,14 @@ mod cluster;
 mod partition;
 mod sentinel;
 
-use std::time::Duration;
-
-use ringback_testkit::{Persistence, Proxy, RedisServer, Sink, Stack, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::{Persistence, Proxy, RedisServer};
 use tokio::task::JoinSet;
 
 use super::durability::unready;
 use super::outage::{accepted_again, still_the_same_processes};
+use crate::prelude::*;
 use crate::raw_post::{JSON, raw_post};
-use crate::sample_jobs::{SOON, TOPIC, job, with, without};
+use crate::sample_jobs::without;
 
 /// How long it may take until everything works again.
 const RECOVERY: Duration = Duration::from_secs(60);

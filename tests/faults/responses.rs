@@ -1,11 +1,10 @@
 //! Receivers that answer too much, nothing, or something else: each attempt ends, costs little, and says why.
 
-use ringback_testkit::{Answer, Sink, Stack, free_port};
-use serde_json::{Value, json};
+use ringback_testkit::free_port;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::raw_receiver::RawReceiver;
-use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
+use crate::prelude::*;
 
 const INTERIM: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";

@@ -4,15 +4,13 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use reqwest::StatusCode;
-use ringback_testkit::{Process, Role, Sink, Stack, StackOptions, eventually, http_client, variable};
-use serde_json::{Value, json};
+use ringback_testkit::{Process, Role, http_client, variable};
 use tokio::time::sleep;
 
 use super::accepted_count::AcceptedCount;
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 /// How many processes are restarted, unless `RINGBACK_TEST_RESTARTS` is set.
 const RESTARTS: usize = 36;

@@ -4,15 +4,12 @@ mod cut_off;
 mod disagreement;
 mod users;
 
-use std::time::Duration;
-
-use ringback_testkit::{RedisSentinel, RedisServer, Role, Sink, Stack, eventually};
-use serde_json::Value;
+use ringback_testkit::{RedisSentinel, RedisServer, Role};
 use tokio::time::sleep;
 
 use super::outage::{accepted_again, still_the_same_processes};
 use super::steady_load::{CALLERS, SteadyLoad};
-use crate::sample_jobs::{SOON, job, with};
+use crate::prelude::*;
 
 /// Fail-overs, time-outs, locks and leases take this long at most.
 const RECOVERY: Duration = Duration::from_secs(60);

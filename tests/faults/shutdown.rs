@@ -1,14 +1,9 @@
 //! How processes start and stop: signals, mistakes in settings, shards that change their carrier.
 
-use std::time::Duration;
+use ringback_testkit::{Process, ProcessSpec, RedisServer, Role, free_port, http_client};
 
-use ringback_testkit::{
-    Answer, Process, ProcessSpec, RedisServer, Role, Sink, Stack, StackOptions, eventually, free_port,
-    http_client,
-};
-use serde_json::Value;
-
-use crate::sample_jobs::{SOON, TOPIC, between, job, time, with};
+use crate::prelude::*;
+use crate::sample_jobs::{between, time};
 
 const ROLES: [Role; 3] = [Role::Api, Role::Carrier, Role::Notifier];
 

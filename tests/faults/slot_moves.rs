@@ -1,17 +1,14 @@
 //! The slot of a shard moves from one master of a cluster to another, key by key, while jobs are submitted and
 //! delivered.
 
-use std::time::Duration;
-
 use redis::FromRedisValue;
-use ringback_testkit::{RedisServer, Role, Sink, Stack, eventually, http_client};
-use serde_json::Value;
+use ringback_testkit::{RedisServer, Role, http_client};
 use tokio::time::sleep;
 
 use super::outage::still_the_same_processes;
 use super::show_left_out;
 use super::steady_load::SteadyLoad;
-use crate::sample_jobs::{SOON, job, with};
+use crate::prelude::*;
 
 /// Leases and locks run out meanwhile.
 const RECOVERY: Duration = Duration::from_secs(60);

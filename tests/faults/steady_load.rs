@@ -3,16 +3,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use ringback_testkit::{Sink, Stack, http_client};
-use serde_json::json;
+use ringback_testkit::http_client;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::accepted_count::AcceptedCount;
+use crate::prelude::*;
 use crate::raw_post::JSON;
-use crate::sample_jobs::TOPIC;
 
 /// How many submit at the same time.
 pub(super) const CALLERS: usize = 4;

@@ -10,19 +10,18 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use ringback_testkit::{NameServer, Role, Sink, Stack, StackOptions};
+use ringback_testkit::{NameServer, Role};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
-use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use super::raw_receiver::{RawReceiver, acceptor, file, read_request};
-use crate::sample_jobs::{SOON, TOPIC};
+use crate::prelude::*;
 
 /// The name in the receiver's certificate.
 const NAME: &str = "shop.example";

@@ -1,16 +1,15 @@
 //! The business databases of the tests: a table of orders, and the files with the feeds that read it.
 
 use std::fs;
-use std::time::Duration;
 
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
 use ringback_core::contract::{FeedPosition, Options};
 use ringback_store::{Store, settings};
-use ringback_testkit::{PostgresServer, Process, Role, Sink, Stack, StackOptions, eventually};
+use ringback_testkit::{PostgresServer, Process, Role};
 use tempfile::TempDir;
 
 use crate::archive::database::Database;
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// The topic of the jobs of orders.
 pub(super) const TOPIC: &str = "order.unpaid";

@@ -1,14 +1,11 @@
 //! The types of ids and the columns that a row may have, in both databases.
 
-use std::time::Duration;
-
-use ringback_testkit::{PostgresServer, Role, Sink};
-use serde_json::json;
+use ringback_testkit::{PostgresServer, Role};
 
 use super::business::{Business, TOPIC, feeding, wait_rows};
 use crate::archive::database::Database;
 use crate::contract::workbench::ago;
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 const ALL: &str = "due_at >= :from and due_at < :to and id > :after order by id limit :limit";
 

@@ -2,13 +2,12 @@
 //! call: each order and each row of the outbox is delivered, once.
 
 use std::fs;
-use std::time::Duration;
 
-use ringback_testkit::{Role, Sink, eventually};
+use ringback_testkit::Role;
 
 use super::business::{Business, feeding};
 use crate::contract::workbench::ago;
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// The points between its steps.
 const STEPS: [&str; 5] =

@@ -1,12 +1,9 @@
 //! The store loses jobs of a feed: they are submitted again.
 
-use std::time::Duration;
-
-use ringback_testkit::{Persistence, RedisServer, Sink, eventually};
-use serde_json::json;
+use ringback_testkit::{Persistence, RedisServer};
 
 use super::business::{Business, TOPIC, feeding, wait_rows, within};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 const LONG: Duration = Duration::from_secs(600);
 /// How long it may take until everything works again.

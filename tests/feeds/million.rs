@@ -4,14 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::time::Duration;
 
-use ringback_testkit::{Role, Sink, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::Role;
 
 use super::business::{Business, TOPIC, feeding, rows};
 use super::sharing::holder;
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// How many orders there are. A tenth of them is due within the window.
 fn orders() -> usize {

@@ -1,16 +1,13 @@
 //! Rows and queries that are wrong: a row is left out, counted and logged with its id, and never the end of the feed.
 //! And a feed whose jobs could be delivered again does not go on by itself.
 
-use std::time::Duration;
-
 use http::Method;
-use ringback_testkit::{Role, Sink, Stack, eventually};
-use serde_json::json;
+use ringback_testkit::Role;
 
 use super::business::{Business, TOPIC, feeding, rows, set_position, wait_rows, within};
 use crate::contract::workbench::ago;
 use crate::http::tenants::{Caller, ROOT};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 const LONG: Duration = Duration::from_secs(600);
 

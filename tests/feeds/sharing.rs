@@ -2,14 +2,12 @@
 //! goes on.
 
 use std::fs;
-use std::time::Duration;
 
-use ringback_testkit::{Role, Sink, Stack, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::Role;
 
 use super::business::{Business, TOPIC, UNPAID, feeding, loaded, within};
 use crate::contract::workbench::ago;
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 const LONG: Duration = Duration::from_secs(600);
 

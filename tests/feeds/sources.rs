@@ -1,13 +1,12 @@
 //! Databases of feeds that hang, are replaced, or are on TLS as providers offer it.
 
 use std::path::Path;
-use std::time::Duration;
 
-use ringback_testkit::{PostgresServer, Process, Role, Sink, Stack};
+use ringback_testkit::{PostgresServer, Process, Role};
 
 use super::business::{Business, UNPAID, feeding, within};
 use crate::archive::database::Database;
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 const LONG: Duration = Duration::from_secs(600);
 

@@ -1,15 +1,12 @@
 //! Rows of a query are delivered at their times; rows that are inserted, changed and deleted meanwhile count.
 
-use std::time::Duration;
-
-use ringback_testkit::{Role, Sink};
-use serde_json::json;
+use ringback_testkit::Role;
 
 use super::business::{Business, TOPIC, UNPAID, feeding, rows, set_position, wait_rows, within};
 use super::sources::says;
 use crate::archive::database::Database;
 use crate::contract::workbench::ago;
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 const LONG: Duration = Duration::from_secs(600);
 /// How long it may take until it is noticed that a process is gone.

@@ -4,19 +4,17 @@
 mod cases;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use http::Method;
-use ringback_testkit::{Stack, StackOptions, eventually, http_client};
-use serde_json::{Value, json};
+use ringback_testkit::http_client;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 use self::cases::{ARCHIVED, Case, SECRETS, cases};
 use super::tenants::{Caller, ROOT};
+use crate::prelude::*;
 use crate::redis_layout::keys::ask;
-use crate::sample_jobs::SOON;
 
 const MASTER_KEY: &str = "k1:MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=";
 

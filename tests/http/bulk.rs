@@ -1,12 +1,9 @@
 //! Bulk operations over HTTP: jobs of a filter counted, cancelled, run, revived, rescheduled and purged by a carrier,
 //! also after faults.
 
-use std::time::Duration;
+use ringback_testkit::{Reply, Role};
 
-use ringback_testkit::{Answer, Reply, Role, Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
-
-use crate::sample_jobs::{SOON, TOPIC, with};
+use crate::prelude::*;
 
 /// `count` delayed jobs with a tag.
 fn tagged(count: usize, name: &str, tag: &str) -> Vec<Value> {

@@ -1,11 +1,10 @@
 //! Fields of a job or its policy that few have: the method of the callback, statuses that are final, delays that grow,
 //! and when a job expires.
 
-use ringback_testkit::{Answer, Script, Sink, Stack, StackOptions};
-use serde_json::json;
+use ringback_testkit::Script;
 
 use crate::cli::ringback;
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn a_callback_has_the_method_of_its_job_and_a_body_where_the_method_has_one() {

@@ -1,16 +1,13 @@
 //! Check and repair over HTTP and on the command line.
 
-use std::time::Duration;
-
 use http::Method;
-use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions, eventually, http_client};
+use ringback_testkit::{Role, http_client};
 use ringback_wire::CheckResponse;
-use serde_json::json;
 use tokio::time::timeout;
 
 use crate::cli::ringback;
+use crate::prelude::*;
 use crate::redis_layout::keys;
-use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 /// Takes the due times of all delayed jobs that are near away.
 async fn lose_due_times(stack: &Stack) {

@@ -4,16 +4,14 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::process::Command;
-use std::time::Duration;
 
-use ringback_testkit::{Child, Stack, StackOptions, eventually, free_port};
-use serde_json::{Value, json};
+use ringback_testkit::{Child, free_port};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
 use crate::http::events::listener::Listener;
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 fn address(stack: &Stack) -> SocketAddr {
     stack.apis[0].setting("RINGBACK_API_LISTEN").expect("an api").parse().expect("an address")

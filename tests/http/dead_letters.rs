@@ -1,14 +1,13 @@
 //! Dead letters over HTTP: listed by reason and time, purged, and revived by a carrier, also after faults.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use http::Method;
-use ringback_testkit::{Answer, Reply, Role, Sink, Stack, StackOptions, eventually, now};
-use serde_json::{Value, json};
+use ringback_testkit::{Reply, Role, now};
 
 use super::bulk::{begun, ended, location, progress, survives_kills};
-use crate::sample_jobs::{SOON, TOPIC, job, time, with};
+use crate::prelude::*;
+use crate::sample_jobs::time;
 
 /// Where dead jobs of the usual topic are revived.
 const REVIVE: &str = "/v1/topics/e2e/dead/revive";

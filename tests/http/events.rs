@@ -2,17 +2,13 @@
 
 pub(super) mod listener;
 
-use std::time::Duration;
-
-use ringback_testkit::{
-    Answer, Proxy, RedisServer, Role, Sink, Stack, StackOptions, eventually, http_client,
-};
-use serde_json::json;
+use ringback_testkit::{Proxy, RedisServer, Role, http_client};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
 use self::listener::Listener;
-use crate::sample_jobs::{SOON, TOPIC, job, time, with};
+use crate::prelude::*;
+use crate::sample_jobs::time;
 
 async fn listen(stack: &Stack, query: &str) -> Listener {
     Listener::start(&stack.url(&format!("/v1/events{query}"))).await

@@ -1,18 +1,16 @@
 //! Export and import over HTTP: an export is complete or visibly not; an import takes line by line.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions, eventually, http_client};
-use serde_json::{Value, json};
+use ringback_testkit::{Role, http_client};
 use tokio::time::{Instant, timeout};
 
 use crate::http::batch::peak_memory;
 use crate::http::peers::client;
+use crate::prelude::*;
 use crate::raw_post::{JSON, raw_post};
-use crate::sample_jobs::{SOON, TOPIC, job, with};
 
 /// Another installation on the same Redis: an api alone.
 async fn other(stack: &Stack) -> Stack {

@@ -1,7 +1,6 @@
 //! Forecasts over HTTP: the answer, its limits, and whose jobs it has.
 
-use ringback_testkit::{Stack, StackOptions};
-use serde_json::{Value, json};
+use crate::prelude::*;
 
 fn sum(answer: &Value, field: &str) -> u64 {
     let slots = answer["slots"].as_array().expect("slots");

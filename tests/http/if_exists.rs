@@ -1,12 +1,10 @@
 //! Submits for a topic and id that are taken: refused, replaced or postponed, on both stores.
 
-use std::time::Duration;
+use ringback_testkit::Reply;
 
-use ringback_testkit::{Answer, Reply, Sink, Stack, StackOptions};
-use serde_json::{Value, json};
-
+use crate::prelude::*;
 use crate::raw_post::{JSON, raw_post};
-use crate::sample_jobs::{SOON, TOPIC, between, job, sentinel, time, with, without};
+use crate::sample_jobs::{between, sentinel, time, without};
 
 const ID: &str = "page-7";
 

@@ -1,12 +1,10 @@
 //! The life of a job without faults: submitted, due, delivered, done.
 
-use std::time::Duration;
+use ringback_testkit::{RedisServer, Role, now};
 
-use ringback_testkit::{Answer, RedisServer, Role, Sink, Stack, StackOptions, now};
-use serde_json::{Value, json};
-
+use crate::prelude::*;
 use crate::raw_post::{JSON, raw_post};
-use crate::sample_jobs::{SOON, TOPIC, between, job, sentinel, time, with};
+use crate::sample_jobs::{between, sentinel, time};
 
 /// A body that any re-serialising would change.
 const ODD_BODY: &str = "{ \"a\" : 1.0e5,\t\"b\":[1 ,2 ] , \"big\":12345678901234567890123,\n \"-0\":-0.0,\

@@ -1,13 +1,11 @@
 //! `GET /v1/jobs`: which jobs, how many per page, and what holds while they move.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
-use ringback_testkit::{Answer, Persistence, RedisServer, Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::{Persistence, RedisServer};
 use tokio::time::Instant;
 
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 /// A job that is not due while a test runs.
 fn far(id: &str) -> Value {

@@ -1,10 +1,9 @@
 //! Secret header values: masked wherever they are shown, kept where a policy is put as it was shown, and
 //! refused as a value of a job.
 
-use ringback_testkit::{Role, Sink, StackOptions, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::Role;
 
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 const MASK: &str = "[masked by ringback]";
 const PATH: &str = "/v1/topics/e2e";

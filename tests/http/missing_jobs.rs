@@ -1,11 +1,10 @@
 //! Accepted jobs that are gone from the store: after a repair they stay counted as missing, and every place shows it.
 
-use ringback_testkit::{Persistence, RedisServer, Role, Stack};
-use serde_json::json;
+use ringback_testkit::{Persistence, RedisServer, Role};
 
 use crate::cli::ringback;
+use crate::prelude::*;
 use crate::redis_layout::keys;
-use crate::sample_jobs::SOON;
 
 #[tokio::test]
 async fn a_job_that_a_repair_finds_gone_is_shown_as_missing_after_all_were_restarted() {

@@ -18,14 +18,13 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use reqwest::Client;
-use ringback_testkit::{Role, Stack, StackOptions, eventually, http_client};
-use serde_json::{Value, json};
+use ringback_testkit::{Role, http_client};
 
 use self::cases::{Case, Names};
 use self::operation::Operation;
 use self::wire::{Answer, send};
 use crate::archive::database::{attached, readable};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// Further failures are not printed.
 const MAX_PRINTED: usize = 30;

@@ -3,7 +3,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::metrics::noop::NoopMeterProvider;
@@ -14,14 +13,13 @@ use ringback_service::http_server::{self, Connections};
 use ringback_service::settings::load_from;
 use ringback_service::{Context, Health, Scrapes, Shutdown, Tasks};
 use ringback_store::{Memory, Store, settings};
-use ringback_testkit::{Role, Stack, StackOptions, eventually, http_client};
-use serde_json::{Value, json};
+use ringback_testkit::{Role, http_client};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use crate::http::export_import::accept_much;
-use crate::sample_jobs::{SOON, TOPIC};
+use crate::prelude::*;
 
 /// A client at 127.0.0.`last`.
 pub(crate) fn client(last: u8) -> Client {

@@ -3,17 +3,13 @@
 mod delete_topic;
 mod patch;
 
-use std::time::Duration;
-
 use ringback_core::job::MASK;
-use ringback_testkit::{
-    Answer, Reply, Role, Script, Sink, Stack, StackOptions, eventually, http_client, now,
-};
-use serde_json::{Value, json};
+use ringback_testkit::{Reply, Role, Script, http_client, now};
 
 use crate::contract::policies::SECOND;
+use crate::prelude::*;
 use crate::raw_post::{JSON, raw_post};
-use crate::sample_jobs::{SOON, TOPIC, between, job, time, with};
+use crate::sample_jobs::{between, time};
 
 const PATH: &str = "/v1/topics/e2e";
 

@@ -1,15 +1,13 @@
 //! Pull jobs over HTTP: reserved by consumers and settled by receipt.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::Method;
 use jiff::Timestamp;
-use ringback_testkit::{Reply, Role, Sink, Stack, StackOptions, now};
-use serde_json::{Value, json};
+use ringback_testkit::{Reply, Role, now};
 
+use crate::prelude::*;
 use crate::raw_post::{JSON, raw_post};
-use crate::sample_jobs::{SOON, TOPIC, between, job, time, with};
+use crate::sample_jobs::{between, time};
 
 /// Where jobs of the usual topic are reserved.
 const RESERVE: &str = "/v1/topics/e2e/reserve";

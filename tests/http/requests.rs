@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
-
-use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
+use crate::prelude::*;
 
 const FAR: &str = "http://127.0.0.1:9/hook?a=b'c";
 

@@ -1,11 +1,9 @@
 //! `PATCH`, `run` and `revive` of one job over HTTP, from each state to the delivery.
 
-use std::time::Duration;
+use ringback_testkit::{Role, now};
 
-use ringback_testkit::{Answer, Role, Sink, Stack, StackOptions, now};
-use serde_json::{Value, json};
-
-use crate::sample_jobs::{SOON, TOPIC, between, job, sentinel, time, with};
+use crate::prelude::*;
+use crate::sample_jobs::{between, sentinel, time};
 
 /// The job with other values.
 fn but(job: &Value, changes: Value) -> Value {

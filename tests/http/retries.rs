@@ -1,12 +1,10 @@
 //! Retries and dead letters of jobs whose receiver does not answer 2xx.
 
-use std::time::Duration;
-
-use ringback_testkit::{Answer, Arrival, Script, Sink, Stack, StackOptions, free_port};
-use serde_json::{Value, json};
+use ringback_testkit::{Arrival, Script, free_port};
 use tokio::time::Instant;
 
-use crate::sample_jobs::{SOON, TOPIC, between, job, sentinel, time, with, with_all};
+use crate::prelude::*;
+use crate::sample_jobs::{between, sentinel, time};
 
 /// Three exact tiers.
 fn tiers() -> Value {

@@ -6,11 +6,10 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use jiff::SignedDuration;
-use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
 
+use crate::prelude::*;
 use crate::raw_post::raw_post;
-use crate::sample_jobs::{SOON, now, time};
+use crate::sample_jobs::{now, time};
 
 /// A schedule that fires each second.
 fn each_second(sink: &Sink) -> Value {

@@ -10,11 +10,10 @@ mod sealing;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use ringback_testkit::{Answer, Arrival, Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::Arrival;
 use sha2::Sha256;
 
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 const SECRETS: &str = "/v1/topics/e2e/secrets";
 const NOTICES: [&str; 2] = ["ringback.on-dead", "ringback.on-done"];

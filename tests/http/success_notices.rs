@@ -1,10 +1,9 @@
 //! `on_done`: each success is delivered once as a notice, with the answer of the receiver.
 
-use ringback_testkit::{Answer, Arrival, Script, Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::{Arrival, Script};
 
 use super::dead_letter_notices::{body, outbox_is_empty};
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 const NOTICES: &str = "ringback.on-done";
 

@@ -1,12 +1,9 @@
 //! Tags of jobs: in each answer that shows a job, in events and exports, for consumers and from schedules; never for
 //! receivers.
 
-use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
-
 use super::events::listener::Listener;
 use crate::cli::ringback;
-use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
+use crate::prelude::*;
 
 fn tags() -> Value {
     json!(["customer:42", "order:7"])

@@ -11,14 +11,11 @@ mod revocation;
 mod shares;
 mod topic_keys;
 
-use std::time::Duration;
-
 use http::{HeaderMap, HeaderValue, Method, header};
 use reqwest::Client;
-use ringback_testkit::{Reply, Stack, StackOptions, eventually, http_client};
-use serde_json::{Value, json};
+use ringback_testkit::{Reply, http_client};
 
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 pub(crate) const ROOT: &str = "root-key-of-the-tests-0123456789abcdef";
 const MASTER_KEY: &str = "k1:MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=";

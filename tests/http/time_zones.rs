@@ -1,9 +1,6 @@
 //! Due times in time zones: local times with `time_zone`, and annotations by RFC 9557, wherever a time is taken.
 
-use ringback_testkit::{Stack, StackOptions};
-use serde_json::{Value, json};
-
-use crate::sample_jobs::{TOPIC, with, with_all};
+use crate::prelude::*;
 
 /// Times, and the due times that they mean.
 fn right() -> Vec<(Value, &'static str)> {

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::Duration;
 
 use reqwest::{Certificate, Client, Identity};
-use ringback_testkit::{Role, Stack, StackOptions, eventually};
+use ringback_testkit::Role;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -17,7 +16,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::cli::spec;
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tls").join(name)

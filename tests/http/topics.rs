@@ -1,10 +1,8 @@
 //! Topics over HTTP: counts of one, and all of them page by page.
 
-use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
-use serde_json::json;
-
+use crate::prelude::*;
 use crate::redis_layout::keys;
-use crate::sample_jobs::{SOON, TOPIC, job, time, with};
+use crate::sample_jobs::time;
 
 async fn accept_far(stack: &Stack, topic: &str, count: usize) {
     let far =

@@ -1,11 +1,10 @@
 //! The log of transitions of real processes: one job is followed through all of them. At the level info nothing is
 //! logged, and the store is asked for nothing more.
 
-use ringback_testkit::{Answer, Process, Script, Sink, Stack, StackOptions, eventually};
-use serde_json::json;
+use ringback_testkit::{Process, Script};
 
 use crate::contract::transition_log::transitions_in;
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 const LOG: &str = "RINGBACK_LOG";
 /// Only the log of transitions, beside the lines of level info.

@@ -1,14 +1,10 @@
 //! Answers that a client asks for and does not take: they are bounded, and others are answered meanwhile.
 
-use std::time::Duration;
-
 use reqwest::Client;
-use ringback_testkit::eventually;
-use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::peers::{ask_and_read_nothing, client, served};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// So many dead jobs with a body of 200,000 bytes fill a page, which has about a megabyte.
 const JOBS: usize = 10;

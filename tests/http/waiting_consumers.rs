@@ -1,14 +1,12 @@
 //! Consumers that wait for pull jobs.
 
-use std::time::Duration;
-
-use ringback_testkit::{CallWatch, Stack, StackOptions, eventually, now};
-use serde_json::json;
+use ringback_testkit::{CallWatch, now};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use super::pull_jobs::{jobs, pull, waiting};
-use crate::sample_jobs::{SOON, TOPIC, between, time, with};
+use crate::prelude::*;
+use crate::sample_jobs::{between, time};
 
 #[tokio::test]
 async fn a_submit_wakes_one_of_those_who_wait_and_each_gets_a_job_of_its_own() {

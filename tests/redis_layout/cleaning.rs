@@ -1,15 +1,13 @@
 //! Entries that jobs leave behind in Redis, in ready queues and in slots, while nothing is delivered: however often jobs
 //! come and go, no more entries remain than count.
 
-use std::time::Duration;
-
 use redis::aio::MultiplexedConnection;
 use ringback_core::contract::{MoveResult, SettleResult, SubmitResult};
 use ringback_core::job::{Due, NewJob};
-use ringback_core::outcome::Outcome;
 
 use crate::contract::jobs::{LONG, TOPIC, With, ms, release};
 use crate::contract::workbench::{Workbench, now, until};
+use crate::prelude::*;
 use crate::redis_layout::keys::{self, ask, bench, key_of, lane, memory, queued};
 
 /// Most of them are far from both ends of their queue.

@@ -1,8 +1,6 @@
 //! Times that were stored before the clock of Redis was set back: they are as far ahead as the clock went back, and keep
 //! nobody waiting for that long.
 
-use std::time::Duration;
-
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
 use ringback_core::clock::Timestamp;
@@ -12,12 +10,10 @@ use ringback_core::contract::{
 };
 use ringback_core::job::Job;
 use ringback_core::limits::{MAX_LOCK_TTL, MAX_NOTICE_DELAY};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
-use ringback_testkit::eventually;
 
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms};
 use crate::contract::workbench::{FLOOR, SOON, now, until};
+use crate::prelude::*;
 use crate::redis_layout::keys::{all, ask, bench, key, lane, members, run};
 
 /// How far the clock went back.

@@ -7,17 +7,15 @@ mod missing;
 mod topics;
 mod under_load;
 
-use std::time::Duration;
-
 use redis::aio::MultiplexedConnection;
 use ringback_core::contract::{Check, DamageKind, MAX_FINDINGS, Options, Repair, StoreError};
 use ringback_core::job::{Job, NewJob};
-use ringback_core::state::State;
 use ringback_store::{Store, settings};
 use ringback_testkit::RedisServer;
 
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, retry};
 use crate::contract::workbench::Workbench;
+use crate::prelude::*;
 use crate::redis_layout::keys::{bench, entry, key, key_of, lane, lane_of, plant_due, plant_ready, run};
 
 /// Far off: in a slot.

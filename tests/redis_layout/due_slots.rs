@@ -2,18 +2,14 @@
 //!
 //! No test waits for time: a slot is moved to the present by hand.
 
-use std::time::Duration;
-
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
 use ringback_core::contract::{Cancelled, MoveResult, SettleResult, SubmitResult};
 use ringback_core::job::{Due, Job};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
-use ringback_testkit::eventually;
 
 use crate::contract::jobs::{With, ms, release, retry};
 use crate::contract::workbench::{SOON, Workbench, now, until};
+use crate::prelude::*;
 use crate::redis_layout::keys::{self, bench, entry, key, key_of, lane, run};
 
 /// Of a slot, in ms.

@@ -2,19 +2,17 @@
 //! fit.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use redis::cmd;
 use ringback_core::contract::{
     AckResult, BulkStart, BulkTarget, DeadFilter, Lateness, Limit, OutboxAck, SettleResult, StoreError,
     SubmitResult, WorkerId,
 };
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 use ringback_store::Store;
 
 use crate::contract::jobs::{LONG, With, ms, retry};
 use crate::contract::workbench::now;
+use crate::prelude::*;
 use crate::redis_layout::keys::{self, ask, bench, key, key_of, lane, run};
 
 #[tokio::test]

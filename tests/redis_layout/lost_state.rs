@@ -5,13 +5,12 @@ use redis::cmd;
 use ringback_core::contract::{
     ArchiveSettings, EndedStates, Filter, Options, Renewed, SettleResult, StoreError, TakeEntries, WhenFull,
 };
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 use ringback_store::Store;
-use ringback_testkit::{Persistence, RedisServer, eventually};
+use ringback_testkit::{Persistence, RedisServer};
 
 use crate::contract::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use crate::contract::workbench::{SOON, Server, Workbench};
+use crate::prelude::*;
 use crate::redis_layout::keys::{ask, bench, key, lane, run};
 
 /// Beyond every lease number that a clock gives for the next hundred years.

@@ -1,13 +1,12 @@
 //! Policies in Redis that were changed by hand, or whose change was not published.
 
-use std::time::Duration;
-
 use redis::aio::MultiplexedConnection;
 use ringback_core::contract::StoreError;
 use ringback_store::SharedConfig;
 
 use crate::contract::policies::{SECOND, keeping, knows, put, timeout, topic};
 use crate::contract::workbench::{SOON, Workbench};
+use crate::prelude::*;
 use crate::redis_layout::keys;
 
 /// Writes a policy without publishing the change.

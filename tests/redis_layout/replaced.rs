@@ -1,16 +1,13 @@
 //! Jobs that a submit takes the place of, and moved jobs: what is left of their former entries in Redis, and how much
 //! memory they take.
 
-use std::time::Duration;
-
 use ringback_core::contract::{FoundJob, MoveResult, SettleResult, StoreError, SubmitResult};
 use ringback_core::job::{Due, Job, NewJob};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 use ringback_core::token::Token;
 
 use crate::contract::jobs::{BRIEF, LONG, With, bury, ms, retry};
 use crate::contract::workbench::{Workbench, now};
+use crate::prelude::*;
 use crate::redis_layout::keys::{self, ask, bench, entry, key, key_of, lane, memory, queued, run};
 
 /// So far off that a new job is in a slot.

@@ -6,13 +6,12 @@ use ringback_core::contract::{
     Attempt, AttemptLogEntry, Cancelled, Filter, LogResult, Profile, Renewed, SettleResult, StoreError,
 };
 use ringback_core::job::{History, IfExists, ImportJob, NewJob};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 use ringback_store::Store;
-use ringback_testkit::{Persistence, RedisServer, eventually};
+use ringback_testkit::{Persistence, RedisServer};
 
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
 use crate::contract::workbench::{SOON, Server, Workbench, now};
+use crate::prelude::*;
 
 async fn bench() -> (Workbench, Arc<Server>) {
     let server = Arc::new(Server::Redis(RedisServer::start().await));

@@ -1,10 +1,9 @@
 //! Index entries that name no job, or a job in another state, time or lane: no transition acts on them.
 
 use ringback_core::contract::{BulkStart, BulkStep, BulkTarget, DeadFilter, Filter, SettleResult};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 
 use crate::contract::jobs::{LONG, With};
+use crate::prelude::*;
 use crate::redis_layout::keys::{self, bench, entry, key, lane, plant_due, plant_ready, run};
 
 #[tokio::test]

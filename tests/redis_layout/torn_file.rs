@@ -14,15 +14,14 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use ringback_core::contract::{Filter, FoundJob, Options, Pull, Repair, SubmitResult};
 use ringback_core::job::{DEFAULT_TTR, IfExists, JobKey, NewJob};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 use ringback_store::Store;
-use ringback_testkit::{Persistence, RedisServer, eventually, seed, variable};
+use ringback_testkit::{Persistence, RedisServer, seed, variable};
 
 use self::cuts::{Cut, Files};
 use self::workload::{Recorded, TOPICS};
 use crate::contract::jobs::{BRIEF, LONG, With, ms, retry};
 use crate::contract::workbench::{SOON, Server, Workbench, at_most};
+use crate::prelude::*;
 
 /// The installation, which all servers of these tests share.
 const NAME: &str = "torn-file";

@@ -3,17 +3,16 @@
 //! several times; all where `RINGBACK_TEST_WRONG_TYPES` is set.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use redis::AsyncCommands as _;
 use redis::aio::MultiplexedConnection;
 use ringback_core::contract::{DamageKind, Lateness, Lease, Repair};
 use ringback_core::job::{Due, IfExists, JobKey, NewJob};
-use ringback_core::outcome::Outcome;
 use ringback_testkit::variable;
 
 use crate::contract::jobs::{BRIEF, LONG, With as _, bury, ms, release, retry};
 use crate::contract::workbench::{Workbench, at_most, until};
+use crate::prelude::*;
 use crate::redis_layout::keys;
 
 /// Far off: in a slot.

@@ -1,10 +1,7 @@
 //! Actions on one thing through the page, and their effects by the API: topics, destinations, schedules, jobs.
 
-use ringback_testkit::{Stack, StackOptions, eventually};
-use serde_json::{Value, json};
-
 use super::dashboard::{Dashboard, id, in_row};
-use crate::sample_jobs::{SOON, TOPIC};
+use crate::prelude::*;
 
 fn delayed(id: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "url": "http://127.0.0.1:9/", "delay": "1h"})

@@ -1,10 +1,7 @@
 //! Changes of many jobs through the page: counted, confirmed, followed and stopped; dead letters revived at a rate.
 
-use ringback_testkit::{Stack, StackOptions, eventually};
-use serde_json::{Value, json};
-
 use super::dashboard::{Dashboard, id, in_row};
-use crate::sample_jobs::{SOON, TOPIC};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn jobs_of_a_filter_are_counted_cancelled_followed_and_stopped() {

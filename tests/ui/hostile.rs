@@ -3,11 +3,9 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use ringback_testkit::{Answer, Sink, Stack, StackOptions};
-use serde_json::{Value, json};
 
 use super::dashboard::{Dashboard, id};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// Marks itself in the window if it is ever taken for markup.
 const IMAGE: &str = "<img src=x onerror=window.__pwned=1>";

@@ -1,10 +1,9 @@
 //! The dashboard by the keyboard alone: past the navigation, and through a dialog and back.
 
-use ringback_testkit::{Key, StackOptions};
-use serde_json::json;
+use ringback_testkit::Key;
 
 use super::dashboard::{Dashboard, id};
-use crate::sample_jobs::TOPIC;
+use crate::prelude::*;
 
 #[tokio::test]
 async fn the_keyboard_is_enough() {

@@ -1,12 +1,11 @@
 //! The dashboard of an API that asks for keys: a wrong key, the root key, and a key that may only read.
 
 use reqwest::Method;
-use ringback_testkit::{Browser, StackOptions};
-use serde_json::json;
+use ringback_testkit::Browser;
 
 use super::dashboard::{Dashboard, id, in_row};
 use crate::http::tenants::{Caller, ROOT, stacks};
-use crate::sample_jobs::TOPIC;
+use crate::prelude::*;
 
 #[tokio::test]
 async fn a_key_is_asked_for_and_says_what_its_caller_may_do() {

@@ -1,11 +1,8 @@
 //! What changes while a page is open: events of jobs, and an API that goes away and comes back. The page is never loaded
 //! again.
 
-use ringback_testkit::{Answer, Sink, Stack};
-use serde_json::json;
-
 use super::dashboard::{Dashboard, id, in_row};
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn a_job_that_moves_is_seen_to_move() {

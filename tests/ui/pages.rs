@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use ringback_testkit::{Answer, Script, Sink, Stack, StackOptions};
-use serde_json::{Value, json};
+use ringback_testkit::Script;
 
 use super::dashboard::{Dashboard, id};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// Each page: its fragment, its test id, and texts of the data that it has to show.
 const PAGES: [(&str, &str, &[&str]); 13] = [

@@ -1,12 +1,10 @@
 //! Tenants in the dashboard of the root key: what the overview counts is found by the lists, links and actions go to the
 //! tenant of their row, and one tenant can be chosen.
 
-use ringback_testkit::{Stack, StackOptions};
-use serde_json::json;
-
 use super::dashboard::{Dashboard, id, in_row};
 use super::keys::use_key;
 use crate::http::tenants::{Caller, ROOT, stacks};
+use crate::prelude::*;
 
 /// Under the same topic and id for each tenant, and for none.
 async fn dead_jobs(stack: &Stack) {

@@ -1,10 +1,7 @@
 //! Times on the pages: where the browser is, with the name of the zone; those of a schedule in its own zone.
 
-use ringback_testkit::StackOptions;
-use serde_json::json;
-
 use super::dashboard::{Dashboard, id, in_row};
-use crate::sample_jobs::TOPIC;
+use crate::prelude::*;
 
 #[tokio::test]
 async fn times_are_local_and_those_of_a_schedule_in_its_own_zone() {

@@ -1,9 +1,7 @@
 //! What the overview calls wrong, from counts as the API gives them: by the module of the page itself.
 
-use ringback_testkit::StackOptions;
-use serde_json::{Value, json};
-
 use super::dashboard::Dashboard;
+use crate::prelude::*;
 
 /// What is wrong, as the kind and the text of each sentence.
 const SENTENCES: &str = "

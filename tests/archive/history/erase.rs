@@ -1,11 +1,10 @@
 //! Erasures: what is erased is gone with its bodies, also if it comes later.
 
-use ringback_testkit::{PostgresServer, Role, Sink, Stack};
-use serde_json::json;
+use ringback_testkit::{PostgresServer, Role};
 
 use super::{ends, found, history, some_ends};
 use crate::archive::database::{Database, attached, nothing_waits, readable};
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 /// Rows of so many jobs with a tag, as an archiver writes them.
 async fn insert_many(database: &Database, count: usize) {

@@ -1,15 +1,11 @@
 //! Replays: what the history has is submitted again, each job once, at a rate.
 
-use std::time::Duration;
-
 use http::Method;
-use ringback_testkit::{Answer, Sink, StackOptions, eventually};
-use serde_json::{Value, json};
 
 use super::{attached_for, ends, found, some_ends};
 use crate::archive::database::Database;
 use crate::http::tenants::{Caller, ROOT};
-use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn a_replay_submits_each_job_once_as_it_was_and_says_what_it_cannot_submit() {

@@ -2,17 +2,13 @@
 
 use std::fs;
 use std::process::Stdio;
-use std::time::Duration;
-
-use ringback_testkit::{Answer, Sink, Stack, eventually};
-use serde_json::json;
 
 use super::api_only;
 use super::files::{backup, of_jobs, restore, restored};
 use super::sample::fill;
 use crate::cli::import_export_faults::stream;
 use crate::cli::{reports, ringback, spec};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 #[tokio::test]
 async fn a_damaged_file_is_refused_and_nothing_is_written() {

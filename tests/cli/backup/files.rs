@@ -5,11 +5,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use ringback_testkit::Stack;
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::cli::{Run, ringback};
+use crate::prelude::*;
 
 /// A backup that was read.
 pub(super) struct Backup {

@@ -1,10 +1,7 @@
 //! Backups of an installation under load: what is pending all the time is in each of them, and nothing is twice.
 
-use ringback_testkit::{Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
-
 use super::files::{Backup, backup, restored};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// The jobs that are pending all the time.
 const STEADY: usize = 2_000;

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringback_testkit::{Sink, Stack};
-use serde_json::{Value, json};
-
-use crate::sample_jobs::{SOON, with_all};
+use crate::prelude::*;
 
 /// The number of topics that have a policy or are paused.
 pub(super) const TOPICS: usize = 4;

@@ -1,12 +1,11 @@
 //! Schedules in a backup: they are restored as they are written, whatever JSON the bodies of their jobs are.
 
 use http::Method;
-use ringback_testkit::Stack;
-use serde_json::json;
 
 use super::api_only;
 use super::files::{restore, restored};
 use super::ringback;
+use crate::prelude::*;
 
 async fn put(stack: &Stack, id: &str, body: &str) {
     let schedule =

@@ -5,13 +5,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use ringback_testkit::{Answer, Sink, Stack, StackOptions};
-use serde_json::{Value, json};
-
 use super::api_only;
 use super::files::of_jobs;
 use crate::cli::keys::{ROOT, keyed};
 use crate::cli::{Run, reports, ringback, run_fed, spec};
+use crate::prelude::*;
 
 /// Whom things belong to: no tenant, and two. Each has a topic and jobs of the same names.
 const OWNERS: [Option<&str>; 3] = [None, Some("acme"), Some("bolt")];

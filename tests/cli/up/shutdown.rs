@@ -1,13 +1,12 @@
 //! How `ringback up` stops and starts again: by one signal, by two, and after kill -9.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
-use ringback_testkit::{Answer, Process, Role, Sink, StackOptions, eventually, http_client};
-use serde_json::{Value, json};
+use ringback_testkit::{Process, Role, http_client};
 
 use super::{STORES, options};
-use crate::sample_jobs::{SOON, TOPIC, job, time, with};
+use crate::prelude::*;
+use crate::sample_jobs::time;
 
 #[tokio::test]
 async fn asked_to_end_it_finishes_what_it_is_at_and_keeps_the_rest() {

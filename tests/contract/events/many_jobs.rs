@@ -1,17 +1,14 @@
 //! Events of calls that change many jobs: imports, bulk revives, purges, large batches, exchanges.
 
-use std::time::Duration;
-
 use ringback_core::contract::{AttemptOutcome, BulkStart, BulkStep, BulkTarget, EventKind, SettleResult};
 use ringback_core::job::{Due, History, IfExists, ImportJob, NewJob};
-use ringback_core::outcome::{LastAttempt, Outcome};
-use ringback_core::state::State;
-use ringback_testkit::eventually;
+use ringback_core::outcome::LastAttempt;
 
 use super::super::dead_letters::{all, cursors, of_topic, wanted};
 use super::super::jobs::{LONG, STATES, TOPIC, With, bury, ms, seen};
 use super::super::workbench::{SOON, Workbench};
 use super::{Watching, complete, dead, failed, ready};
+use crate::prelude::*;
 
 pub(crate) async fn imports_have_events_of_submits_and_deaths(bench: &Workbench) {
     let mut watching = Watching::start(bench).await;

@@ -1,15 +1,13 @@
 //! When a postponed job is due, whom a change wakes, what is published of it, and that a paused topic stays so.
 
-use std::time::Duration;
-
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{SubmitResult, Wake};
 use ringback_core::job::{Due, IfExists, Job, NewJob};
-use ringback_core::state::State;
 
 use super::{OTHER, answered};
 use crate::contract::jobs::{LONG, TOPIC, With, ms};
 use crate::contract::workbench::{Workbench, next, now};
+use crate::prelude::*;
 
 fn within(bench: &Workbench, job: NewJob, max_delay: Duration) -> NewJob {
     let if_exists = IfExists::Postpone { token: bench.token(), max_delay: Some(max_delay) };

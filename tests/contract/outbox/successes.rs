@@ -2,13 +2,12 @@
 
 use ringback_core::contract::{Lease, SettleResult, Success};
 use ringback_core::job::{Callback, NewJob};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 use ringback_wire::notice_of;
 
 use super::{dead_letters, last_lease, tell_all, with_on_dead};
 use crate::contract::jobs::{BRIEF, With as _, bury, ms, release, retry};
 use crate::contract::workbench::{Workbench, now, until};
+use crate::prelude::*;
 
 const ON_DONE: &str = "https://up.example/done?x=1";
 

@@ -1,12 +1,11 @@
 //! Pull jobs that are cancelled: while ready, and while a consumer has them.
 
 use ringback_core::contract::{Cancelled, PulledJob, SettleResult};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 
 use super::super::jobs::{LONG, ms};
 use super::super::workbench::Workbench;
 use super::{bury, retry, woken};
+use crate::prelude::*;
 
 pub(crate) async fn a_cancelled_reserved_pull_job_is_done_when_finished_and_else_cancelled(
     bench: &Workbench,

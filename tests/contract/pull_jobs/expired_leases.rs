@@ -4,13 +4,12 @@ use std::collections::HashSet;
 
 use ringback_core::contract::{PulledJob, RetryContext, SettleResult};
 use ringback_core::limits::MAX_RENEWED;
-use ringback_core::outcome::Outcome;
 use ringback_core::retry::RetryPolicy;
-use ringback_core::state::State;
 
 use super::super::jobs::{LONG, ms};
 use super::super::workbench::{Workbench, at_most, now, until};
 use super::{bury, fail, over, release, retry};
+use crate::prelude::*;
 
 pub(crate) async fn an_expired_lease_is_returned_until_it_is_settled_as_failed(bench: &Workbench) {
     let mut wanted = bench.pull_job("a");

@@ -1,17 +1,16 @@
 //! Deliveries, side by side: reserves, exchanges, outcomes and renewals.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, SettleResult, Shard};
 use ringback_core::lane::Lane;
-use ringback_core::outcome::Outcome;
 
 use super::operations::Open;
 use super::outbox::with_success;
 use super::{ORIGINS, Pair, RandomOutcome, TENANTS, TOPICS, Times};
 use crate::contract::jobs::{BRIEFEST, LONG, bury, ms, release, retry};
 use crate::contract::workbench::now;
+use crate::prelude::*;
 
 /// The most reserves that take all jobs that are ready.
 const PARTS: usize = 1000;

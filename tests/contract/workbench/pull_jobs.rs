@@ -2,15 +2,13 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use ringback_core::contract::{ExpiredLease, Pull, Pulled, PulledJob, Receipt, SettleResult};
 use ringback_core::job::{Callback, DEFAULT_TTR, JobKey, NewJob};
-use ringback_core::outcome::Outcome;
-use ringback_testkit::eventually;
 
 use super::super::jobs::{LONG, TOPIC};
 use super::{SOON, Workbench, at_most};
+use crate::prelude::*;
 
 impl Workbench {
     /// Recovers until `count` pull leases have expired. Those of different batches may be returned by

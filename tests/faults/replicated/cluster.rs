@@ -1,13 +1,12 @@
 //! A cluster with `RINGBACK_DURABILITY=replicated`: a replica that lags takes over, and a slot moves.
 
-use ringback_testkit::{Persistence, RedisServer, Role, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::{Persistence, RedisServer, Role};
 
 use super::super::durability::unready;
 use super::super::outage::still_the_same_processes;
 use super::super::runs_all_topologies;
 use super::RECOVERY;
-use crate::sample_jobs::TOPIC;
+use crate::prelude::*;
 
 /// Some in each shard.
 const JOBS: usize = 400;

@@ -1,9 +1,7 @@
 //! A master that sentinels watch, with `RINGBACK_DURABILITY=replicated`: killed or replaced by hand under load, back in
 //! the middle of its replacement, and replaced by a replica that lags.
 
-use std::time::Duration;
-
-use ringback_testkit::{Persistence, Preload, RedisServer, Role, Sink, Stack};
+use ringback_testkit::{Persistence, Preload, RedisServer, Role};
 use tokio::time::sleep;
 
 use super::super::durability::unready;
@@ -11,7 +9,7 @@ use super::super::outage::{accepted_again, nothing_is_lost};
 use super::super::runs_all_topologies;
 use super::super::steady_load::SteadyLoad;
 use super::RECOVERY;
-use crate::sample_jobs::job;
+use crate::prelude::*;
 
 /// How many jobs are accepted before something goes wrong, and afterwards.
 const JOBS: usize = 100;

@@ -1,18 +1,13 @@
 //! A master that is cut off with a carrier and a notifier, and replaced: with `min-replicas-to-write` nothing is
 //! delivered there that was cancelled on its successor.
 
-use std::time::Duration;
-
-use ringback_testkit::{
-    Persistence, Preload, RedisSentinel, RedisServer, Role, Sink, Stack, StackOptions, eventually,
-};
-use serde_json::json;
+use ringback_testkit::{Persistence, Preload, RedisSentinel, RedisServer, Role};
 use tokio::time::sleep;
 
 use super::super::outage::still_the_same_processes;
 use super::super::runs_all_topologies;
 use super::RECOVERY;
-use crate::sample_jobs::{TOPIC, job, with};
+use crate::prelude::*;
 
 const JOBS: usize = 40;
 /// Long enough for a fail-over and the cancels after it.

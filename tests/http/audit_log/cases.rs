@@ -1,9 +1,8 @@
 //! The calls that leave entries, one after the other, and what their entries have.
 
 use http::Method;
-use serde_json::{Value, json};
 
-use crate::sample_jobs::with;
+use crate::prelude::*;
 
 /// Texts that no entry has.
 pub(super) const SECRETS: [&str; 4] = [

@@ -1,12 +1,10 @@
 //! Dead-letter notices while carriers are killed, the store is full, or an entry cannot be read.
 
 use super::{NOTICES, assert_reports, body, doomed, notices, outbox_is_empty, wait_pending};
+use crate::prelude::*;
 use crate::redis_layout::keys;
-use crate::sample_jobs::{SOON, TOPIC, with};
-use ringback_testkit::{Answer, Role, Sink, Stack, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::Role;
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 #[tokio::test]
 async fn carriers_killed_while_they_submit_notices_leave_out_none() {

@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 
 use reqwest::Response;
 use ringback_testkit::http_client;
-use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// An open stream of events.
 pub(crate) struct Listener {

@@ -1,13 +1,12 @@
 //! Whether an answer agrees with the document: a valid body is taken, any other is refused, and what comes back
 //! has the documented form.
 
-use serde_json::Value;
-
 use super::cases::Case;
 use super::exceptions::may_be_refused;
 use super::operation::Operation;
 use super::schema::validate;
 use super::wire::Answer;
+use crate::prelude::*;
 
 /// The statuses of a request that is refused for what it is.
 const REFUSED: [u64; 4] = [400, 413, 415, 422];

@@ -1,10 +1,9 @@
 //! Bad requests made from an operation's own schema: wrong types, missing and unknown fields, huge values, broken JSON,
 //! wrong content types, bad values in paths and queries.
 
-use serde_json::{Value, json};
-
 use super::edges::{edges, least, pairs};
 use super::operation::Operation;
+use crate::prelude::*;
 
 /// How long lists become. What is longer may be refused for its size.
 const LIST_BYTES: usize = 80 * 1024;

@@ -1,9 +1,7 @@
 //! Every example in the OpenAPI document is valid by the schema beside it.
 
-use ringback_testkit::Stack;
-use serde_json::Value;
-
 use super::schema::{matches, validate};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn every_example_is_valid_by_its_schema() {

@@ -7,10 +7,9 @@ use std::fs::write;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
-
 use super::examples::document;
 use super::tools::{installed, output};
+use crate::prelude::*;
 
 /// Media types that openapi-python-client cannot read or write.
 const LINES: &str = "application/x-ndjson";

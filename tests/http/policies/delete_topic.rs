@@ -1,10 +1,7 @@
 //! Deleting a topic: refused while it has jobs; with `force` its jobs are removed first.
 
-use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
-
 use super::PATH;
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn a_topic_with_jobs_is_not_deleted_and_one_without_is() {

@@ -3,10 +3,8 @@
 use bytes::Bytes;
 use http::Method;
 use ringback_core::job::MASK;
-use ringback_testkit::StackOptions;
-use serde_json::{Value, json};
 
-use crate::sample_jobs::TOPIC;
+use crate::prelude::*;
 
 const PATH: &str = "/v1/topics/e2e";
 

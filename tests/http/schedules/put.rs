@@ -2,11 +2,10 @@
 
 use http::Method;
 use jiff::SignedDuration;
-use ringback_testkit::{Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
 
 use super::{act, arrived, get, put, wait_for};
-use crate::sample_jobs::{SOON, now, time};
+use crate::prelude::*;
+use crate::sample_jobs::{now, time};
 
 #[tokio::test]
 async fn a_cron_expression_that_is_wrong_or_never_fires_is_refused_with_what_to_write() {

@@ -1,11 +1,10 @@
 //! Credentials: what callbacks carry to the origins that they name, and that their secrets are shown nowhere.
 
-use ringback_testkit::{Reply, Role, Sink, Stack, StackOptions};
-use serde_json::{Value, json};
+use ringback_testkit::{Reply, Role};
 
 use super::sealing::{KEY_2, delivered_only_with_the_key, restart_all, run};
 use super::{KEY_1, sealed};
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 const BANK: &str = "/v1/credentials/bank";
 const TOKEN: &str = "canary-of-a-token";

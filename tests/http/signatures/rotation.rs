@@ -1,14 +1,11 @@
 //! A rotation under load: whatever a receiver has, the old secret or the new one, each attempt is valid for it.
 
-use std::time::Duration;
-
-use ringback_testkit::{Answer, Arrival, Script, Sink, StackOptions, now};
-use serde_json::json;
+use ringback_testkit::{Arrival, Script, now};
 use tokio::time::{Instant, sleep};
 
 use super::packages::{self, Signed};
 use super::{add, sealed, wait_signed_by};
-use crate::sample_jobs::{SOON, job, with};
+use crate::prelude::*;
 
 /// How many jobs there are of each part of a rotation.
 const JOBS: usize = 150;

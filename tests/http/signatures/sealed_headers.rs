@@ -1,12 +1,11 @@
 //! Secret header values of policies at rest: sealed, of no use without their key, sealed again with a newer one, and in
 //! backups.
 
-use ringback_testkit::{Role, Sink, Stack, StackOptions};
-use serde_json::{Value, json};
+use ringback_testkit::Role;
 
 use super::sealing::{KEY_2, delivered_only_with_the_key, restart_all, run};
 use super::{KEY_1, sealed};
-use crate::sample_jobs::{SOON, TOPIC, job, with};
+use crate::prelude::*;
 
 const VALUE: &str = "Bearer canary-of-a-header";
 const MASK: &str = "[masked by ringback]";

@@ -1,12 +1,11 @@
 //! Secrets at rest: sealed, of no use without their key, sealed again with a newer one, and in backups.
 
-use ringback_testkit::{Arrival, Role, Sink, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::{Arrival, Role};
 
 use super::{INSTALLATION, KEY_1, SECRETS, add, listed, sealed, wait_signed_by};
 use crate::cli::ringback;
+use crate::prelude::*;
 use crate::redis_layout::keys;
-use crate::sample_jobs::{SOON, TOPIC, job};
 
 pub(super) const KEY_2: &str = "k2:MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=";
 

@@ -1,10 +1,9 @@
 //! What the operator sees of all tenants at once, and of one that it chooses.
 
 use http::Method;
-use ringback_testkit::{Stack, StackOptions};
-use serde_json::{Value, json};
 
 use super::{Caller, ROOT, stacks};
+use crate::prelude::*;
 
 /// The tenants and names of the items of a list, page by page. The tenant of what belongs to none is empty.
 async fn listed(stack: &Stack, path: &str, name: &str) -> Vec<(String, String)> {

@@ -1,10 +1,9 @@
 //! Bulk operations of tenants: nobody changes, counts or sees what belongs to another one.
 
 use http::Method;
-use ringback_testkit::Stack;
-use serde_json::{Value, json};
 
 use super::{ALL, Caller, stacks};
+use crate::prelude::*;
 
 fn job(topic: &str, id: &str) -> Value {
     json!({"topic": topic, "id": id, "url": "https://hooks.example.com/", "delay": "1h", "tags": ["a"]})

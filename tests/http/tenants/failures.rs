@@ -1,14 +1,10 @@
 //! A tenant whose receivers fail at once: its attempts are limited while another tenant has callbacks, and its other
 //! receivers and the other tenant get theirs.
 
-use std::time::Duration;
-
-use ringback_testkit::{Answer, Sink, Stack};
-use serde_json::json;
 use tokio::time::Instant;
 
 use super::{Caller, stacks};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// How long attempts are counted.
 const PERIOD: Duration = Duration::from_secs(4);

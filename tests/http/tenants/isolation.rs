@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 
 use http::Method;
-use ringback_testkit::{Answer, Reply, Sink, Stack, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::Reply;
 
 use super::{Caller, stacks};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 

@@ -1,15 +1,12 @@
 //! Keys allow what they say, until they are deleted or expire; without a root key only this machine is served.
 
-use std::time::Duration;
-
 use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};
-use ringback_testkit::{Role, StackOptions, eventually, http_client};
-use serde_json::{Value, json};
+use ringback_testkit::{Role, http_client};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{ALL, Caller, ROOT, stacks};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 const JOB: &str = r#"{"topic":"t","url":"https://hooks.example.com/","delay":"1h"}"#;
 

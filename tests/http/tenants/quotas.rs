@@ -1,15 +1,13 @@
 //! Quotas: a tenant submits no more than it may, at all APIs together, and the others notice nothing.
 
-use std::time::Duration;
-
 use futures_util::future::join_all;
 use http::Method;
-use ringback_testkit::{Role, Stack, StackOptions, eventually};
-use serde_json::{Value, json};
+use ringback_testkit::Role;
 use tokio::time::Instant;
 
 use super::{Caller, ROOT, stacks};
-use crate::sample_jobs::{SOON, now, time};
+use crate::prelude::*;
+use crate::sample_jobs::{now, time};
 
 fn jobs(name: &str, count: usize) -> Value {
     let job = |n| json!({"topic": "t", "id": format!("{name}-{n}"), "delay": "1h"});

@@ -1,19 +1,15 @@
 //! A key that is deleted or expires also ends what it has begun: a consumer that waits is given no job, a call whose
 //! body is still coming changes nothing, and streams end.
 
-use std::time::Duration;
-
 use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};
-use ringback_testkit::{Stack, StackOptions};
-use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use super::{ALL, Caller, ROOT, stacks};
-use crate::sample_jobs::SOON;
+use crate::prelude::*;
 
 /// How soon a deleted key ends everything. The rest is for a slow machine.
 const WITHIN: Duration = Duration::from_secs(3);

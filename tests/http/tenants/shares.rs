@@ -5,10 +5,9 @@ use std::net::IpAddr;
 use futures_util::future::join_all;
 use http::Method;
 use reqwest::Client;
-use ringback_testkit::StackOptions;
-use serde_json::json;
 
 use super::{Caller, ROOT};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn a_tenant_leaves_half_of_the_bulk_operations_to_the_others() {

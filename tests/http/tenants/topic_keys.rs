@@ -1,10 +1,9 @@
 //! Keys that are for some topics of their tenant: what they may not put into use, and that messages name no other topic.
 
 use http::Method;
-use ringback_testkit::StackOptions;
-use serde_json::{Value, json};
 
 use super::{ALL, Caller, ROOT, stacks};
+use crate::prelude::*;
 
 #[tokio::test]
 async fn a_key_for_some_topics_keeps_a_credential_and_puts_none_into_use() {

@@ -1,19 +1,17 @@
 //! Calls that take every transition, and where in the append-only file each submit ends.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
 use ringback_core::contract::{
     Attempt, AttemptLogEntry, BulkStart, BulkTarget, DeadFilter, Lease, Options, SettleResult, TakenBulk,
     WorkerId,
 };
 use ringback_core::job::{Due, History, IfExists, ImportJob, JobKey, NewJob};
-use ringback_core::outcome::Outcome;
-use ringback_core::state::State;
 
 use super::cuts::Files;
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
 use crate::contract::workbench::{Server, Workbench};
+use crate::prelude::*;
 
 /// Far off: in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);

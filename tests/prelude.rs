@@ -1,0 +1,10 @@
+//! What most tests use: a job, a receiver, processes, and times to wait for.
+
+pub(crate) use std::time::Duration;
+
+pub(crate) use ringback_core::outcome::Outcome;
+pub(crate) use ringback_core::state::State;
+pub(crate) use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
+pub(crate) use serde_json::{Value, json};
+
+pub(crate) use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
