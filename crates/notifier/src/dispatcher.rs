@@ -188,7 +188,8 @@ impl Dispatcher {
             };
             let batch = self.settle_queue.take_with_reserve(shard);
             let reserve = self.reserve_call(shard, cause, limits);
-            self.call(StoreCall { shard, reserve: Some(reserve), batch });
+            let call = StoreCall { shard, reserve: Some(reserve), batch };
+            self.calls.spawn(call.make(self.store.clone()));
             self.scarce_until = is_scarce.then(|| Instant::now() + SCARCE_PAUSE);
         }
     }
@@ -198,12 +199,8 @@ impl Dispatcher {
         let now = Instant::now();
         while let Some((shard, _)) = self.next_settle().filter(|(_, at)| *at <= now) {
             let batch = self.settle_queue.take(shard);
-            self.call(StoreCall { shard, reserve: None, batch });
+            self.calls.spawn(StoreCall { shard, reserve: None, batch }.make(self.store.clone()));
         }
-    }
-
-    fn call(&mut self, call: StoreCall) {
-        self.calls.spawn(call.make(self.store.clone()));
     }
 
     /// Returns the shard to settle next, and when, unless its batch shares the call of a reserve

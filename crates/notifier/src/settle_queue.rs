@@ -82,7 +82,9 @@ impl SettleQueue {
 
     /// Returns true if no outcome waits. Those of calls in flight do not count.
     pub(crate) fn is_empty(&self) -> bool {
-        self.shards.values().all(|queue| queue.waiting.is_empty() && queue.failed_batch().is_none())
+        let has_failed_batch =
+            |queue: &ShardQueue| queue.retry.as_ref().is_some_and(|one| one.batch.is_some());
+        self.shards.values().all(|queue| queue.waiting.is_empty() && !has_failed_batch(queue))
     }
 
     /// Returns the shard whose batch may go first, and when: at once if no settle is in flight, else
@@ -116,7 +118,13 @@ impl SettleQueue {
         let queue = self.shards.get_mut(&shard)?;
         let batch = match &mut queue.retry {
             Some(retry) => retry.batch.take()?,
-            None => queue.drain_batch(self.max_batch),
+            None => {
+                let batch = queue.waiting.drain(..queue.waiting.len().min(self.max_batch)).collect();
+                if queue.waiting.is_empty() {
+                    queue.since = None;
+                }
+                batch
+            }
         };
         self.in_flight.insert(shard);
         self.metrics.settle_batch.record(batch.items.len() as u64, &[]);
@@ -202,21 +210,6 @@ impl SettleQueue {
             let job = &lease.key;
             debug!(job.topic = job.topic.as_str(), job.id = %job.id, "not settled before the lease expired");
         }
-    }
-}
-
-impl ShardQueue {
-    fn failed_batch(&self) -> Option<&SettleBatch> {
-        self.retry.as_ref()?.batch.as_ref()
-    }
-
-    /// Takes as many outcomes as one call may carry.
-    fn drain_batch(&mut self, most: usize) -> SettleBatch {
-        let batch = self.waiting.drain(..self.waiting.len().min(most)).collect();
-        if self.waiting.is_empty() {
-            self.since = None;
-        }
-        batch
     }
 }
 

@@ -43,11 +43,17 @@ impl StoreCall {
     /// Makes the call. Attempts are logged before their outcomes are settled.
     pub(crate) async fn make(self, store: Store) -> StoreReply {
         let Self { shard, reserve, mut batch } = self;
-        let meta = match &mut batch {
-            Some(batch) => Some(batch.log_attempts(&store, shard).await),
-            None => None,
-        };
-        if batch.is_some() {
+        let mut meta = None;
+        if let Some(SettleBatch { items, lateness, notes }) = &mut batch {
+            let jobs = items.iter().map(|(lease, _)| lease.key.clone()).collect();
+            let (notes, lateness) = (std::mem::take(notes), lateness.clone());
+            let meta = meta.insert(SettleBatchMeta { jobs, lateness, notes, unlogged: 0 });
+            // The log has them when the outcomes become visible. A failure does not prevent the settle.
+            match store.log_attempts(shard, &meta.notes).await {
+                Some(LogResult::Kept) => meta.notes.clear(),
+                Some(LogResult::Full) => meta.unlogged = std::mem::take(&mut meta.notes).len(),
+                None => {}
+            }
             crash_point!("notifier.before_settle");
         }
         let Some(ReserveCall { cause, mut limits, caller, sequence, bits, margin }) = reserve else {
@@ -142,30 +148,5 @@ impl FromIterator<Settlement> for SettleBatch {
             batch.notes.extend(note.map(|note| *note));
         }
         batch
-    }
-}
-
-impl SettleBatch {
-    /// Logs the attempts, so that the log has them when the outcomes become visible. A failure is
-    /// recorded in the result and does not prevent the settle.
-    pub(crate) async fn log_attempts(&mut self, store: &Store, shard: Shard) -> SettleBatchMeta {
-        let mut meta = SettleBatchMeta {
-            jobs: self.items.iter().map(|(lease, _)| lease.key.clone()).collect(),
-            lateness: self.lateness.clone(),
-            notes: std::mem::take(&mut self.notes),
-            unlogged: 0,
-        };
-        if meta.notes.is_empty() {
-            return meta;
-        }
-        match store.log_attempts_in_time(shard, &meta.notes).await {
-            Some(LogResult::Kept) => meta.notes.clear(),
-            Some(LogResult::Full) => {
-                meta.unlogged = meta.notes.len();
-                meta.notes.clear();
-            }
-            None => {}
-        }
-        meta
     }
 }

@@ -7,6 +7,7 @@ use ringback_core::contract::{
     ArchiveSettings, ArchiveStatus, MAX_ARCHIVE_ENTRIES, OutboxPart, Shard, StoreError, TakeEntries,
 };
 
+use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
@@ -29,7 +30,7 @@ impl Store {
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn attach_archive(&self, settings: Option<ArchiveSettings>) -> Result<(), StoreError> {
         for shard in self.shards() {
-            self.backend.attach_archive(shard, settings).await?;
+            backend!(self.attach_archive(shard, settings).await)?;
         }
         Ok(())
     }
@@ -51,7 +52,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn archive_status_of(&self, shard: Shard) -> Result<ArchiveStatus, StoreError> {
-        self.backend.archive_status(shard).await
+        backend!(self.archive_status(shard).await)
     }
 
     /// The first entries of the archive outbox of a shard, at most `limit` and [`MAX_ARCHIVE_ENTRIES`], of about
@@ -67,7 +68,7 @@ impl Store {
         lasts: Duration,
         limit: usize,
     ) -> Result<TakeEntries, StoreError> {
-        self.backend.take_ended(shard, archiver, lasts, limit.min(MAX_ARCHIVE_ENTRIES)).await
+        backend!(self.take_ended(shard, archiver, lasts, limit.min(MAX_ARCHIVE_ENTRIES)).await)
     }
 
     /// Removes entries, as far as they are still the first ones, because they are archived. Returns how many are left.
@@ -80,7 +81,7 @@ impl Store {
         archiver: &str,
         part: &OutboxPart,
     ) -> Result<u64, StoreError> {
-        self.backend.remove_ended(shard, archiver, part).await
+        backend!(self.remove_ended(shard, archiver, part).await)
     }
 
     /// Drops all entries that wait for an archive, and returns how many there were.
@@ -93,7 +94,7 @@ impl Store {
             let mut left = self.archive_status_of(shard).await?.pending;
             while left > 0 {
                 let n = left.min(MAX_ARCHIVE_ENTRIES as u64);
-                left = self.backend.drop_ended(shard, n).await?;
+                left = backend!(self.drop_ended(shard, n).await)?;
                 dropped += n;
             }
         }

@@ -7,6 +7,7 @@ use ringback_core::job::JobKey;
 use ringback_core::policy::{Logging, Policy};
 use tokio::time::timeout;
 
+use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
@@ -21,34 +22,20 @@ impl Store {
 
     /// Adds attempts to the logs of their jobs, all of one shard, at most
     /// [`MAX_BATCH`](ringback_core::limits::MAX_BATCH). No transition: the jobs do not change. Skipped while
-    /// the store is [nearly full](Store::shortage), so that attempts never take a job's place.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
-    pub async fn log_attempts(
-        &self,
-        shard: Shard,
-        notes: &[AttemptLogEntry],
-    ) -> Result<LogResult, StoreError> {
-        if self.logging.is_none() || notes.is_empty() {
-            return Ok(LogResult::Kept);
+    /// the store is [nearly full](Store::shortage), so that attempts never take a job's place. `None` if it failed or
+    /// took longer than [`Store::log_attempts_timeout`]: then the attempts may be in the log or not.
+    pub async fn log_attempts(&self, shard: Shard, entries: &[AttemptLogEntry]) -> Option<LogResult> {
+        if self.logging.is_none() || entries.is_empty() {
+            return Some(LogResult::Kept);
         }
-        if self.shortage().await.is_some() {
-            return Ok(LogResult::Full);
-        }
-        self.backend.log_attempts(shard, notes).await
-    }
-
-    /// How long logging attempts may delay the settle that follows.
-    pub fn log_attempts_timeout(&self) -> Duration {
-        self.log_attempts_timeout
-    }
-
-    /// [`Store::log_attempts`] within [`Store::log_attempts_timeout`]. `None` if it failed or took too long: then the
-    /// attempts may be in the log or not.
-    pub async fn log_attempts_in_time(&self, shard: Shard, notes: &[AttemptLogEntry]) -> Option<LogResult> {
-        match timeout(self.log_attempts_timeout, self.log_attempts(shard, notes)).await {
-            Ok(Ok(noted)) => return Some(noted),
+        let log = async {
+            match self.shortage().await {
+                Some(_) => Ok(LogResult::Full),
+                None => backend!(self.log_attempts(shard, entries).await),
+            }
+        };
+        match timeout(self.log_attempts_timeout, log).await {
+            Ok(Ok(logged)) => return Some(logged),
             Ok(Err(StoreError::Full)) => return Some(LogResult::Full),
             Ok(Err(error)) => {
                 let error = &error as &dyn std::error::Error;
@@ -59,12 +46,17 @@ impl Store {
         None
     }
 
-    /// [`Store::log_attempts_in_time`] for callers that do not try again. Returns how many attempts may be missing in
+    /// How long logging attempts may delay the settle that follows.
+    pub fn log_attempts_timeout(&self) -> Duration {
+        self.log_attempts_timeout
+    }
+
+    /// [`Store::log_attempts`] for callers that do not try again. Returns how many attempts may be missing in
     /// the log.
-    pub async fn log_attempts_once(&self, shard: Shard, notes: &[AttemptLogEntry]) -> usize {
-        match self.log_attempts_in_time(shard, notes).await {
+    pub async fn log_attempts_once(&self, shard: Shard, entries: &[AttemptLogEntry]) -> usize {
+        match self.log_attempts(shard, entries).await {
             Some(LogResult::Kept) => 0,
-            Some(LogResult::Full) | None => notes.len(),
+            Some(LogResult::Full) | None => entries.len(),
         }
     }
 
@@ -74,6 +66,6 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn attempts(&self, key: &JobKey) -> Result<Option<Vec<Attempt>>, StoreError> {
-        self.backend.attempts(self.shard_of(key), key).await
+        backend!(self.attempts(self.shard_of(key), key).await)
     }
 }

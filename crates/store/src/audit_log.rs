@@ -2,6 +2,7 @@
 
 use ringback_core::contract::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_ROWS, StoreError};
 
+use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
@@ -12,7 +13,7 @@ impl Store {
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn append_audit_log(&self, rows: &[AuditLogRow]) -> Result<(), StoreError> {
         let rows = &rows[..rows.len().min(MAX_AUDIT_LOG_ROWS)];
-        self.backend.append_audit_log(rows).await
+        backend!(self.append_audit_log(rows).await)
     }
 
     /// The newest entries of an owner, or of all, with ids less than `before`. At most `limit` and
@@ -27,6 +28,6 @@ impl Store {
         limit: usize,
     ) -> Result<Vec<AuditLogRow>, StoreError> {
         let limit = limit.min(MAX_AUDIT_LOG_ROWS);
-        self.backend.audit_log(owner, before, limit).await
+        backend!(self.audit_log(owner, before, limit).await)
     }
 }

@@ -8,6 +8,7 @@ use ringback_core::contract::{
 };
 use ringback_core::job::JobKey;
 
+use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
@@ -21,7 +22,7 @@ impl Store {
         target: &BulkTarget,
         rate: u32,
     ) -> Result<BulkStart, StoreError> {
-        let started = self.backend.start_bulk(token.into(), target, rate).await?;
+        let started = backend!(self.start_bulk(token.into(), target, rate).await)?;
         Ok(started.map_or(BulkStart::TooMany, BulkStart::Bulk))
     }
 
@@ -30,7 +31,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn bulks(&self) -> Result<Vec<Bulk>, StoreError> {
-        let mut all = self.backend.bulks(None).await?;
+        let mut all = backend!(self.bulks(None).await)?;
         all.sort_unstable_by_key(|bulk| (std::cmp::Reverse(bulk.started), bulk.id));
         Ok(all)
     }
@@ -40,7 +41,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn bulk(&self, id: BulkId) -> Result<Option<Bulk>, StoreError> {
-        Ok(self.backend.bulks(Some(id)).await?.pop())
+        Ok(backend!(self.bulks(Some(id)).await)?.pop())
     }
 
     /// Stops a bulk operation: it changes no more jobs. One that has ended stays as it is.
@@ -48,7 +49,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn stop_bulk(&self, id: BulkId) -> Result<Option<Bulk>, StoreError> {
-        self.backend.end_bulk(id, None, BulkState::Stopped).await
+        backend!(self.end_bulk(id, None, BulkState::Stopped).await)
     }
 
     /// Takes a bulk operation without a worker, for `ttl`.
@@ -56,7 +57,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]. A bulk operation that was taken without a reply is free again after `ttl`.
     pub async fn take_bulk(&self, worker: WorkerId, ttl: Duration) -> Result<TakenBulk, StoreError> {
-        self.backend.take_bulk(worker, ttl).await
+        backend!(self.take_bulk(worker, ttl).await)
     }
 
     /// Keeps a taken bulk operation for another `ttl`; zero gives it back. Returns false if it has ended or
@@ -65,7 +66,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn keep_bulk(&self, id: BulkId, worker: WorkerId, ttl: Duration) -> Result<bool, StoreError> {
-        self.backend.keep_bulk(id, worker, ttl).await
+        backend!(self.keep_bulk(id, worker, ttl).await)
     }
 
     /// The worker has changed all jobs of its bulk operation.
@@ -73,7 +74,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn finish_bulk(&self, id: BulkId, worker: WorkerId) -> Result<(), StoreError> {
-        self.backend.end_bulk(id, Some(worker), BulkState::Done).await.map(drop)
+        backend!(self.end_bulk(id, Some(worker), BulkState::Done).await).map(drop)
     }
 
     /// revive of many jobs of a shard, at most [`MAX_DEAD`](ringback_core::contract::MAX_DEAD): dead →
@@ -87,7 +88,7 @@ impl Store {
         id: BulkId,
         cursors: &[DeadCursor],
     ) -> Result<BulkStep, StoreError> {
-        self.backend.revive_many(shard, id, cursors).await
+        backend!(self.revive_many(shard, id, cursors).await)
     }
 
     /// cancel, run, revive, reschedule or purge of many jobs of a shard, at most
@@ -105,6 +106,6 @@ impl Store {
         keys: &[JobKey],
     ) -> Result<BulkStep, StoreError> {
         let filter = &action.narrowed(filter.clone());
-        self.backend.change_many(shard, id, filter, action, keys).await
+        backend!(self.change_many(shard, id, filter, action, keys).await)
     }
 }

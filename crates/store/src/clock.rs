@@ -6,7 +6,7 @@ use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::contract::{AcceptClock, ClockGap, Shard, StoreError};
 use ringback_store_redis::RedisStore;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, backend};
 use crate::store::Store;
 
 impl Store {
@@ -14,7 +14,7 @@ impl Store {
     /// last look at the store has shown it; the embedded store follows the clock, and shows how far its time was ahead
     /// until that makes no difference.
     pub fn clock_gap(&self) -> Option<ClockGap> {
-        self.backend.clock_gap()
+        backend!(self.clock_gap())
     }
 
     /// Whether the time of a shard's server and this machine's clock agree within a minute: only then is something
@@ -23,13 +23,13 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn is_time_sure(&self, shard: Shard) -> Result<bool, StoreError> {
-        self.backend.agrees_on_time(shard).await
+        backend!(self.agrees_on_time(shard).await)
     }
 
     /// How many seconds the time of the store is ahead of this machine's clock, for a metric. 0 for an embedded store
     /// that follows the clock.
     pub fn clock_ahead_seconds(&self) -> f64 {
-        self.backend.clock_ahead().ahead_ms as f64 / 1000.0
+        backend!(self.clock_ahead()).ahead_ms as f64 / 1000.0
     }
 
     /// Says that the machine's clock is right, and not the time that an embedded store had before.
@@ -37,7 +37,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn accept_clock(&self) -> Result<AcceptClock, StoreError> {
-        self.backend.accept_clock().await
+        backend!(self.accept_clock().await)
     }
 
     /// The time of day for what anchors, refuses and signs: that of `clock`, or that of the store where the two are more

@@ -13,6 +13,7 @@ use ringback_core::policy::{MAX_POLICIES, Metrics, Policies, Policy};
 use ringback_wire::parse_policy;
 use serde::Serialize;
 
+use crate::backend::backend;
 use crate::config_entries::{
     Credentials, Entries, Quotas, name_of_credential, name_of_key, name_of_quota, sorted,
 };
@@ -68,14 +69,14 @@ impl Store {
     ) -> Result<Result<(T, PolicyPut), E>, StoreError> {
         let mut tries = 0;
         loop {
-            let stored = self.backend.entry(name).await?;
+            let stored = backend!(self.entry(name).await)?;
             let made = match make(stored.as_deref())? {
                 Ok(made) => made,
                 Err(error) => return Ok(Err(error)),
             };
             let (written, metrics) = write(&made);
             let entry = ConfigEntry { name, written: &written, metrics, limit };
-            let put = self.backend.put_entry(entry, stored.as_deref()).await?;
+            let put = backend!(self.put_entry(entry, stored.as_deref()).await)?;
             tries += 1;
             if put != PolicyPut::Outdated || tries == MAX_TRIES {
                 return Ok(Ok((made, put)));
@@ -88,7 +89,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn policy(&self, topic: &Topic) -> Result<Option<Policy>, StoreError> {
-        self.backend.entry(topic.as_str()).await?.as_deref().map(parse_stored).transpose()
+        backend!(self.entry(topic.as_str()).await)?.as_deref().map(parse_stored).transpose()
     }
 
     /// Deletes the policy of a topic; `None` if it had none.
@@ -96,7 +97,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
-        self.backend.delete_entry(topic.as_str()).await
+        backend!(self.delete_entry(topic.as_str()).await)
     }
 
     /// All policies, and a version that they have at least; `None` if the version is still `known`, which
@@ -146,7 +147,7 @@ impl Store {
         let (name, written) = (name_of_key(&key.id), written(key));
         let limit = MAX_POLICIES + MAX_KEYS;
         let entry = ConfigEntry { name: &name, written: &written, metrics: Metrics::Together, limit };
-        self.backend.put_entry(entry, replaced).await
+        backend!(self.put_entry(entry, replaced).await)
     }
 
     /// Deletes a key; `None` if there is none with this id.
@@ -154,7 +155,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn delete_key(&self, id: &KeyId) -> Result<Option<PolicyVersion>, StoreError> {
-        self.backend.delete_entry(&name_of_key(id)).await
+        backend!(self.delete_entry(&name_of_key(id)).await)
     }
 
     /// All keys, in no particular order.
@@ -183,7 +184,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn delete_quota(&self, of: &QuotaOf) -> Result<Option<PolicyVersion>, StoreError> {
-        self.backend.delete_entry(&name_of_quota(of)).await
+        backend!(self.delete_entry(&name_of_quota(of)).await)
     }
 
     /// All quotas.
@@ -218,7 +219,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn credential(&self, key: &CredentialKey) -> Result<Option<Credential>, StoreError> {
-        let stored = self.backend.entry(&name_of_credential(key)).await?;
+        let stored = backend!(self.entry(&name_of_credential(key)).await)?;
         Ok(stored.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
@@ -227,7 +228,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn delete_credential(&self, key: &CredentialKey) -> Result<Option<PolicyVersion>, StoreError> {
-        self.backend.delete_entry(&name_of_credential(key)).await
+        backend!(self.delete_entry(&name_of_credential(key)).await)
     }
 
     /// All credentials.
@@ -244,7 +245,7 @@ impl Store {
         &self,
         known: Option<PolicyVersion>,
     ) -> Result<Option<(PolicyVersion, Entries)>, StoreError> {
-        Ok(self.backend.policies(known).await?.map(|(version, rows)| (version, sorted(rows))))
+        Ok(backend!(self.policies(known).await)?.map(|(version, rows)| (version, sorted(rows))))
     }
 }
 

@@ -6,6 +6,7 @@ use ringback_core::contract::{
     Outbox, OutboxAck, Shard, StoreError,
 };
 
+use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
@@ -23,7 +24,7 @@ impl Store {
     ) -> Result<DeadPage<DeadJob>, StoreError> {
         let limit = limit.clamp(1, MAX_DEAD);
         let share = share(limit, usize::from(self.shards));
-        let pages = self.backend.dead(filter, from, share).await?;
+        let pages = backend!(self.dead(filter, from, share).await)?;
         let page = merged(pages, limit);
         let items = page.items.into_iter().map(|(cursor, job)| DeadJob { job, died: cursor.died(), cursor });
         Ok(DeadPage { items: items.collect(), next: page.next, now: page.now })
@@ -40,7 +41,7 @@ impl Store {
         from: Option<DeadCursor>,
         limit: usize,
     ) -> Result<DeadPage<DeadCursor>, StoreError> {
-        self.backend.dead_cursors(shard, filter, from, limit.clamp(1, MAX_DEAD)).await
+        backend!(self.dead_cursors(shard, filter, from, limit.clamp(1, MAX_DEAD)).await)
     }
 
     /// purge of many jobs of a shard, at most [`MAX_DEAD`]: dead → gone, if they have been dead since.
@@ -49,7 +50,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn purge_many(&self, shard: Shard, cursors: &[DeadCursor]) -> Result<u64, StoreError> {
-        self.backend.purge_many(shard, cursors).await
+        backend!(self.purge_many(shard, cursors).await)
     }
 
     /// The first outbox entries of a shard that are due now, at most `limit` and at most [`MAX_NOTICES`].
@@ -57,7 +58,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn outbox(&self, shard: Shard, limit: usize) -> Result<Outbox, StoreError> {
-        self.backend.outbox(shard, limit.min(MAX_NOTICES)).await
+        backend!(self.outbox(shard, limit.min(MAX_NOTICES)).await)
     }
 
     /// acknowledge: removes entries that are done, and postpones the others. At most [`MAX_NOTICES`]
@@ -71,7 +72,7 @@ impl Store {
         epoch: &Epoch,
         ack: &OutboxAck,
     ) -> Result<AckResult, StoreError> {
-        self.backend.acknowledge(shard, epoch, ack).await
+        backend!(self.acknowledge(shard, epoch, ack).await)
     }
 }
 

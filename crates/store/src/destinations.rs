@@ -11,6 +11,7 @@ use ringback_core::contract::{
 use ringback_core::destination::{DestinationPause, Origin};
 use ringback_core::job::TenantScope;
 
+use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
@@ -25,7 +26,7 @@ impl Store {
         pause: &DestinationPause,
     ) -> Result<Result<(), PauseLimit>, StoreError> {
         for shard in self.shards() {
-            if let Some(limit) = self.backend.pause_destination(shard, pause).await? {
+            if let Some(limit) = backend!(self.pause_destination(shard, pause).await)? {
                 self.resume_destination(pause).await?;
                 return Ok(Err(limit));
             }
@@ -41,7 +42,7 @@ impl Store {
     pub async fn resume_destination(&self, pause: &DestinationPause) -> Result<bool, StoreError> {
         let mut was_paused = false;
         for shard in self.shards() {
-            was_paused |= self.backend.resume_destination(shard, pause).await?;
+            was_paused |= backend!(self.resume_destination(shard, pause).await)?;
         }
         Ok(was_paused)
     }
@@ -51,7 +52,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn paused_destinations(&self) -> Result<BTreeSet<DestinationPause>, StoreError> {
-        let of_shards = self.shards().map(async |shard| self.backend.paused_destinations(shard).await);
+        let of_shards = self.shards().map(async |shard| backend!(self.paused_destinations(shard).await));
         Ok(try_join_all(of_shards).await?.into_iter().flatten().collect())
     }
 
@@ -110,7 +111,7 @@ impl Store {
     async fn add_lanes(&self, shard: Shard, span: &LaneSpan, sums: &mut Sums<'_>) -> Result<(), StoreError> {
         let mut from: Option<Box<[u8]>> = None;
         loop {
-            let (part, next) = self.backend.destinations(shard, span, from.as_deref()).await?;
+            let (part, next) = backend!(self.destinations(shard, span, from.as_deref()).await)?;
             for (origin, counts) in part {
                 if let Some(origin) = Origin::parse(&origin) {
                     sums.without_jobs.retain(|pause| !pause.destination.has(&origin));

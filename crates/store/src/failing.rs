@@ -3,6 +3,7 @@
 use ringback_core::contract::{DestinationReport, FailingDestination, StoreError};
 use ringback_core::job::TenantScope;
 
+use crate::backend::backend;
 use crate::store::Store;
 
 /// How often a call begins again because another process has changed the same destination meanwhile.
@@ -16,9 +17,9 @@ impl Store {
     /// Any [`StoreError`]. Reporting the same again can count its failures twice, and does no other harm.
     pub async fn report_destinations(&self, reports: &[DestinationReport]) -> Result<bool, StoreError> {
         for _ in 0..TRIES {
-            let mut shared = self.backend.failing().await?;
+            let mut shared = backend!(self.failing().await)?;
             let changes = shared.report(reports);
-            if changes.is_empty() || self.backend.change_failing(&changes).await? {
+            if changes.is_empty() || backend!(self.change_failing(&changes).await)? {
                 return Ok(true);
             }
         }
@@ -33,6 +34,6 @@ impl Store {
         &self,
         scope: &TenantScope,
     ) -> Result<Vec<FailingDestination>, StoreError> {
-        Ok(self.backend.failing().await?.destinations(scope))
+        Ok(backend!(self.failing().await)?.destinations(scope))
     }
 }

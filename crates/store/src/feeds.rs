@@ -2,6 +2,7 @@
 
 use ringback_core::contract::{FeedHold, FeedLease, FeedName, FeedPosition, StoreError, StoredFeed};
 
+use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
@@ -10,7 +11,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn hold_feed(&self, name: &FeedName, hold: FeedHold) -> Result<FeedLease, StoreError> {
-        self.backend.hold_feed(name, hold).await
+        backend!(self.hold_feed(name, hold).await)
     }
 
     /// What is stored of a feed; nothing of one that was never used.
@@ -18,7 +19,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn feed(&self, name: &FeedName) -> Result<StoredFeed, StoreError> {
-        self.backend.change_feed(name, None, false).await
+        backend!(self.change_feed(name, None, false).await)
     }
 
     /// Sets the position of a feed, also while a process has it. That one notices when it next moves it.
@@ -26,7 +27,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn set_feed(&self, name: &FeedName, position: FeedPosition) -> Result<(), StoreError> {
-        self.backend.change_feed(name, Some(position), false).await.map(drop)
+        backend!(self.change_feed(name, Some(position), false).await).map(drop)
     }
 
     /// Notes that a process has worked on a feed after its lease had run out.
@@ -34,6 +35,6 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn disturb_feed(&self, name: &FeedName) -> Result<(), StoreError> {
-        self.backend.change_feed(name, None, true).await.map(drop)
+        backend!(self.change_feed(name, None, true).await).map(drop)
     }
 }

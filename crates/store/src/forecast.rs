@@ -7,6 +7,7 @@ use ringback_core::job::{TenantScope, Topic};
 use ringback_core::schedule::{Rule, ScheduleState};
 use tokio::task::yield_now;
 
+use crate::backend::backend;
 use crate::store::Store;
 
 /// How many schedules one call reads, and how many a forecast reads.
@@ -33,7 +34,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn forecast(&self, spans: &[LaneSpan], slots: &ForecastSlots) -> Result<Forecast, StoreError> {
-        let of_shards = self.shards().map(async |shard| self.backend.forecast(shard, spans, slots).await);
+        let of_shards = self.shards().map(async |shard| backend!(self.forecast(shard, spans, slots).await));
         let mut sum = Forecast::new(slots.count);
         for forecast in try_join_all(of_shards).await? {
             sum.merge(&forecast);

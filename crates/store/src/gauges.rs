@@ -3,6 +3,7 @@
 use ringback_core::contract::{Epoch, GaugesByShard, Shard};
 use ringback_core::job::Topic;
 
+use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
@@ -10,7 +11,7 @@ impl Store {
     /// A shard that cannot be read does not affect the others on Redis. Reads counts and the heads of ready
     /// queues, in bounded calls.
     pub async fn gauges(&self, held: Vec<(Shard, Epoch)>, topics: &[Topic]) -> GaugesByShard {
-        match self.backend.gauges(&held, topics).await {
+        match backend!(self.gauges(&held, topics).await) {
             Ok(gauges) => gauges,
             Err(error) => held.into_iter().map(|(shard, _)| (shard, Err(error.clone()))).collect(),
         }

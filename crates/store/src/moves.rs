@@ -3,6 +3,7 @@
 use ringback_core::contract::{Move, MoveResult, StoreError, Token};
 use ringback_core::job::{Due, JobKey};
 
+use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
@@ -40,6 +41,6 @@ impl Store {
     }
 
     async fn move_job(&self, key: &JobKey, what: Move) -> Result<MoveResult, StoreError> {
-        self.backend.move_job(self.shard_of(key), key, what).await
+        backend!(self.move_job(self.shard_of(key), key, what).await)
     }
 }

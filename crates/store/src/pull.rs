@@ -9,6 +9,7 @@ use ringback_core::contract::{
 use ringback_core::job::Topic;
 use ringback_core::outcome::Outcome;
 
+use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
@@ -17,7 +18,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating with the same caller and sequence returns the same jobs.
     pub async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
-        self.backend.pull(shard, ask).await
+        backend!(self.pull(shard, ask).await)
     }
 
     /// The topics of a shard that have ready pull jobs, in pages: of at most `limit` lanes after the first `from`. Then
@@ -31,7 +32,7 @@ impl Store {
         from: usize,
         limit: usize,
     ) -> Result<(Vec<Topic>, usize), StoreError> {
-        self.backend.pull_topics(shard, from, limit).await
+        backend!(self.pull_topics(shard, from, limit).await)
     }
 
     /// Whether a receipt names a shard of this store. It may still be stale.
@@ -44,7 +45,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn lease_info(&self, receipt: &Receipt) -> Result<Option<RetryContext>, StoreError> {
-        self.backend.lease_info(receipt).await
+        backend!(self.lease_info(receipt).await)
     }
 
     /// renew, by receipt: the lease lasts for `by` from now, but no longer than `within` from when it was granted,
@@ -59,7 +60,7 @@ impl Store {
         by: Duration,
         within: Duration,
     ) -> Result<Option<Timestamp>, StoreError> {
-        self.backend.renew(receipt, by, Some(within)).await
+        backend!(self.renew(receipt, by, Some(within)).await)
     }
 
     /// settle, by receipts, all of one shard. Returns a result per receipt, in order; never
@@ -73,7 +74,7 @@ impl Store {
         shard: Shard,
         outcomes: &[(Receipt, Outcome)],
     ) -> Result<Vec<SettleResult>, StoreError> {
-        self.backend.settle_receipts(shard, outcomes, LeaseCheck::Current).await
+        backend!(self.settle_receipts(shard, outcomes, LeaseCheck::Current).await)
     }
 
     /// [`Store::settle_receipts`] for leases that have run out. A lease that was renewed meanwhile is
@@ -86,6 +87,6 @@ impl Store {
         shard: Shard,
         outcomes: &[(Receipt, Outcome)],
     ) -> Result<Vec<SettleResult>, StoreError> {
-        self.backend.settle_receipts(shard, outcomes, LeaseCheck::Expired).await
+        backend!(self.settle_receipts(shard, outcomes, LeaseCheck::Expired).await)
     }
 }

@@ -6,6 +6,7 @@ use ringback_core::contract::{
 };
 use ringback_core::job::{Job, JobKey};
 
+use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
@@ -14,7 +15,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn get(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
-        self.backend.get(self.shard_of(key), key).await
+        backend!(self.get(self.shard_of(key), key).await)
     }
 
     /// [`Store::get`] with everything that is stored of the job.
@@ -22,7 +23,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn get_stored(&self, key: &JobKey) -> Result<Option<FoundJob>, StoreError> {
-        self.backend.get_stored(self.shard_of(key), key).await
+        backend!(self.get_stored(self.shard_of(key), key).await)
     }
 
     /// The pauses that hold a job that has not ended; none if it has, or is not known.
@@ -30,7 +31,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn paused_by(&self, key: &JobKey) -> Result<JobPauses, StoreError> {
-        self.backend.paused_by(self.shard_of(key), key).await
+        backend!(self.paused_by(self.shard_of(key), key).await)
     }
 
     /// A page of jobs that have not ended, from the beginning without a cursor. Reads about `look` jobs, at
@@ -59,7 +60,7 @@ impl Store {
         from: Option<Cursor>,
         look: usize,
     ) -> Result<Page<ListedJob>, StoreError> {
-        self.backend.page_listed(filter, from, look).await
+        backend!(self.page_listed(filter, from, look).await)
     }
 
     /// How many jobs the pages of a filter look at in all if an index serves it; `None` if they scan all jobs. There
@@ -68,7 +69,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
-        self.backend.indexed_jobs(filter).await
+        backend!(self.indexed_jobs(filter).await)
     }
 
     /// [`Store::page`] with everything that is stored of each job. Reads fewer jobs if they are large.
@@ -81,7 +82,7 @@ impl Store {
         from: Option<Cursor>,
         look: usize,
     ) -> Result<Page<StoredJob>, StoreError> {
-        self.backend.page_stored(filter, from, look).await
+        backend!(self.page_stored(filter, from, look).await)
     }
 
     /// Statistics of all shards. They are read one after the other, so the sums can be off by what moved
@@ -92,7 +93,7 @@ impl Store {
     pub async fn stats(&self) -> Result<Stats, StoreError> {
         let mut sum = Stats::default();
         for shard in self.shards() {
-            sum.merge(self.backend.stats(shard).await?);
+            sum.merge(backend!(self.stats(shard).await)?);
             sum.archive.add(&self.archive_status_of(shard).await?);
         }
         Ok(sum)
@@ -108,6 +109,6 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; [`StoreError::Outdated`] if Redis was restarted meanwhile.
     pub async fn check(&self, repair: Repair) -> Result<Check, StoreError> {
-        self.backend.check(repair).await
+        backend!(self.check(repair).await)
     }
 }

@@ -6,6 +6,7 @@ use ringback_core::contract::{
 use ringback_core::job::{TenantScope, Topic};
 use ringback_core::schedule::ScheduleKey;
 
+use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
@@ -14,7 +15,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn schedule(&self, key: &ScheduleKey) -> Result<Option<ScheduleRow>, StoreError> {
-        self.backend.schedule(key).await
+        backend!(self.schedule(key).await)
     }
 
     /// The first schedules of a scope behind one, in the order of their keys, at most `limit`. Fewer, and even none,
@@ -28,7 +29,7 @@ impl Store {
         after: Option<(ScheduleKey, Topic)>,
         limit: usize,
     ) -> Result<(Vec<ScheduleRow>, Option<(ScheduleKey, Topic)>), StoreError> {
-        self.backend.schedules(scope, after, limit).await
+        backend!(self.schedules(scope, after, limit).await)
     }
 
     /// Adds a schedule, unless there is one with its key. `most` is how many its tenant may have, if that is limited.
@@ -40,7 +41,7 @@ impl Store {
         row: &ScheduleRow,
         most: Option<u64>,
     ) -> Result<ScheduleAdded, StoreError> {
-        self.backend.add_schedule(self.shard_of(&row.shard_key()), row, most).await
+        backend!(self.add_schedule(self.shard_of(&row.shard_key()), row, most).await)
     }
 
     /// Removes the place of a schedule that is not there, which a call that ended early has left. Returns whether there
@@ -49,7 +50,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn forget_schedule(&self, key: &ScheduleKey) -> Result<bool, StoreError> {
-        self.backend.forget_schedule(key).await
+        backend!(self.forget_schedule(key).await)
     }
 
     /// Removes a schedule, if it still has this version.
@@ -57,7 +58,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn remove_schedule(&self, row: &ScheduleRow) -> Result<bool, StoreError> {
-        self.backend.remove_schedule(self.shard_of(&row.shard_key()), row).await
+        backend!(self.remove_schedule(self.shard_of(&row.shard_key()), row).await)
     }
 
     /// Changes schedules of a shard that have the expected versions, and submits nothing. Returns a result for each.
@@ -69,7 +70,7 @@ impl Store {
         shard: Shard,
         changes: &[ScheduleChange],
     ) -> Result<Vec<ScheduleChanged>, StoreError> {
-        self.backend.change_schedules(shard, changes).await
+        backend!(self.change_schedules(shard, changes).await)
     }
 
     /// The first schedules of a shard whose time has come.
@@ -77,7 +78,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn due_schedules(&self, shard: Shard, limit: usize) -> Result<DueSchedules, StoreError> {
-        self.backend.due_schedules(shard, limit).await
+        backend!(self.due_schedules(shard, limit).await)
     }
 
     /// Changes schedules of a shard that have the expected versions, and submits the jobs of each, at least one, in the
@@ -90,6 +91,6 @@ impl Store {
         shard: Shard,
         changes: &[ScheduleChange],
     ) -> Result<Vec<ScheduleChanged>, StoreError> {
-        self.backend.fire(shard, changes).await
+        backend!(self.fire(shard, changes).await)
     }
 }

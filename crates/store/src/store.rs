@@ -10,7 +10,7 @@ use ringback_core::policy::Logging;
 use ringback_store_embedded::{EmbeddedStore, Memory, SCHEME};
 use ringback_store_redis::RedisStore;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, backend};
 use crate::pressure::{HIGH, Pressure, Shortage};
 
 /// A store. Cheap to clone; all clones share the backend.
@@ -65,7 +65,7 @@ impl Store {
     /// loss of jobs has to be accepted before it takes new ones; [`StoreError::Weaker`] or [`StoreError::NoReplica`] if
     /// it has become less durable than asked. With the last three every call works but submits, if it was fit before.
     pub async fn prepare(&self) -> Result<(), StoreError> {
-        self.backend.prepare().await
+        backend!(self.prepare().await)
     }
 
     /// [`Store::prepare`]. Returns kind and profile as a text. Takes a clone, for tasks that outlive the
@@ -84,7 +84,7 @@ impl Store {
     /// # Errors
     /// Why it does not.
     pub async fn answers(self) -> Result<String, StoreError> {
-        self.backend.ping().await?;
+        backend!(self.ping().await)?;
         Ok(self.describe().await)
     }
 
@@ -98,7 +98,7 @@ impl Store {
         let mut found = format!("{}, {}", self.kind(), self.profile());
         found.push_str(&refused(
             "while their slots move to other nodes of the cluster",
-            &self.backend.moving(),
+            &backend!(self.moving()),
         ));
         let behind: Vec<_> =
             self.behind.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
@@ -120,7 +120,7 @@ impl Store {
 
     /// Host and port of each of its servers that is known: those of its URL, and the masters that they name.
     pub fn addresses(&self) -> Vec<(String, u16)> {
-        self.backend.addresses()
+        backend!(self.addresses())
     }
 
     /// Accepts a loss of jobs that was noticed, so that submits go on.
@@ -128,19 +128,19 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn accept_loss(&self, run_id: &str) -> Result<AcceptLoss, StoreError> {
-        self.backend.accept_loss(run_id).await
+        backend!(self.accept_loss(run_id).await)
     }
 
     /// How often a loss of jobs was noticed since the start, by this process or another one: whoever can submit them
     /// again does so when this changes.
     pub fn losses_noticed(&self) -> u64 {
-        self.backend.losses_noticed()
+        backend!(self.losses_noticed())
     }
 
     /// The shortest time for which a process of the installation keeps tombstones, as far as the last look at the store
     /// showed: of this one and of those that were seen within half a minute.
     pub fn shortest_keep_done(&self) -> Duration {
-        self.backend.shortest_keep_done()
+        backend!(self.shortest_keep_done())
     }
 
     /// The share of its memory limit that the store uses: from 0 to 1, or beyond. The fullest server
@@ -149,12 +149,12 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn memory_share(&self) -> Result<f64, StoreError> {
-        self.backend.memory_share().await
+        backend!(self.memory_share().await)
     }
 
     /// Whether the store removes jobs when its memory is short, as far as was looked.
     pub fn evicts(&self) -> bool {
-        self.backend.evicts()
+        backend!(self.evicts())
     }
 
     /// What the store has too little of, if it is nearly full: then submits should be refused, and attempts
@@ -169,17 +169,17 @@ impl Store {
 
     /// The name of its kind in the API.
     pub fn kind(&self) -> &'static str {
-        self.backend.kind()
+        backend!(self.kind())
     }
 
     /// The version of the layout in which it keeps jobs. Each kind counts for itself.
     pub fn layout(&self) -> u64 {
-        self.backend.layout()
+        backend!(self.layout())
     }
 
     /// How durable it is; [`Profile::Unknown`] before the first connection.
     pub fn profile(&self) -> Profile {
-        self.backend.profile()
+        backend!(self.profile())
     }
 
     pub fn shards(&self) -> impl Iterator<Item = Shard> + use<> {

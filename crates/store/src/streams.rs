@@ -9,7 +9,7 @@ use ringback_core::contract::{Shard, StoreError, StreamItem, Wake};
 use ringback_store_embedded as embedded;
 use ringback_store_redis as redis;
 
-use crate::backend::Backend;
+use crate::backend::{Backend, backend};
 use crate::store::Store;
 
 /// A stream from either backend.
@@ -74,7 +74,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
-        self.backend.watch(shard, lasts).await
+        backend!(self.watch(shard, lasts).await)
     }
 
     /// A new stream of the events of all watched shards. `rng` spreads its attempts to subscribe again.

@@ -10,6 +10,7 @@ use ringback_core::contract::{
 };
 use ringback_core::job::{Tenant, TenantLimits, TenantScope, Topic};
 
+use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
@@ -20,7 +21,7 @@ impl Store {
     /// Any [`StoreError`].
     pub async fn topic(&self, topic: &Topic) -> Result<Option<TopicCounts>, StoreError> {
         let mut sum: Option<TopicCounts> = None;
-        for (found, _) in self.backend.topics(&TopicSpan::One(topic.clone())).await? {
+        for (found, _) in backend!(self.topics(&TopicSpan::One(topic.clone())).await)? {
             for (_, counts) in found {
                 sum.get_or_insert_default().add(&counts);
             }
@@ -41,7 +42,7 @@ impl Store {
         let limit = limit.clamp(1, MAX_TOPIC_PAGE);
         let (mut sums, mut is_more) = (BTreeMap::<Topic, TopicCounts>::new(), false);
         for (found, more) in
-            self.backend.topics(&TopicSpan::After(scope.clone(), after.cloned(), limit)).await?
+            backend!(self.topics(&TopicSpan::After(scope.clone(), after.cloned(), limit)).await)?
         {
             is_more |= more;
             for (topic, counts) in found {
@@ -70,7 +71,7 @@ impl Store {
         let is_known = self.presence(topic).await?.iter().any(Option::is_some);
         let capacity = if is_known { TopicCapacity::Given } else { TopicCapacity::Needed(limits) };
         for shard in self.shards() {
-            if let Some(limit) = self.backend.pause(shard, topic, capacity).await? {
+            if let Some(limit) = backend!(self.pause(shard, topic, capacity).await)? {
                 self.resume(topic).await?;
                 return Ok(Err(limit));
             }
@@ -86,7 +87,7 @@ impl Store {
     pub async fn resume(&self, topic: &Topic) -> Result<bool, StoreError> {
         let mut is_known = false;
         for shard in self.shards() {
-            is_known |= self.backend.resume(shard, topic).await?;
+            is_known |= backend!(self.resume(shard, topic).await)?;
         }
         Ok(is_known)
     }
@@ -102,7 +103,7 @@ impl Store {
 
     /// Whether each shard knows the topic, and has jobs of it.
     async fn presence(&self, topic: &Topic) -> Result<Vec<Option<TopicPresence>>, StoreError> {
-        try_join_all(self.shards().map(async |shard| self.backend.presence(shard, topic).await)).await
+        try_join_all(self.shards().map(async |shard| backend!(self.presence(shard, topic).await))).await
     }
 
     /// The sum of the counts of all topics of a scope, over all shards. Reads the counts of all their lanes, each once.
@@ -110,7 +111,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn totals(&self, scope: &TenantScope) -> Result<TopicTotals, StoreError> {
-        self.backend.totals(scope).await
+        backend!(self.totals(scope).await)
     }
 
     /// How many jobs a tenant has that are delayed, ready, reserved or dead.
@@ -131,6 +132,6 @@ impl Store {
         draw: QuotaRequest,
         now: Timestamp,
     ) -> Result<QuotaGrant, StoreError> {
-        self.backend.grant_quota(tenant, draw, now).await
+        backend!(self.grant_quota(tenant, draw, now).await)
     }
 }

@@ -11,6 +11,7 @@ use ringback_core::job::{ImportJob, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use tokio::time::Instant;
 
+use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
@@ -23,7 +24,7 @@ impl Store {
     /// Any [`StoreError`]. No job is accepted, unless the error is [`StoreError::Away`], [`StoreError::Slow`] or
     /// [`StoreError::Unreplicated`]: then repeating the call shows whether they were.
     pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
-        self.noting(shard, self.backend.submit(shard, jobs).await)
+        self.noting(shard, backend!(self.submit(shard, jobs).await))
     }
 
     /// import: nothing → delayed, ready or dead, for jobs with a history. Otherwise like
@@ -32,7 +33,7 @@ impl Store {
     /// # Errors
     /// As [`Store::submit`].
     pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
-        self.noting(shard, self.backend.import(shard, jobs).await)
+        self.noting(shard, backend!(self.import(shard, jobs).await))
     }
 
     /// cancel: delayed, ready, dead → cancelled. For a reserved job, it requests the cancel.
@@ -40,7 +41,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating the call shows whether it took effect.
     pub async fn cancel(&self, key: &JobKey) -> Result<Cancelled, StoreError> {
-        self.backend.cancel(self.shard_of(key), key).await
+        backend!(self.cancel(self.shard_of(key), key).await)
     }
 
     /// A carrier's heartbeat: it counts as alive for `ttl`. Zero removes it.
@@ -48,7 +49,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
-        self.backend.heartbeat(carrier, ttl).await
+        backend!(self.heartbeat(carrier, ttl).await)
     }
 
     /// A carrier takes over a shard. The store fences the previous owner.
@@ -56,7 +57,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn take_shard(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
-        self.backend.take_shard(shard, carrier).await
+        backend!(self.take_shard(shard, carrier).await)
     }
 
     /// A carrier gives up a shard, if it still owns it.
@@ -64,7 +65,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`].
     pub async fn release_shard(&self, shard: Shard, epoch: &Epoch) -> Result<(), StoreError> {
-        self.backend.release_shard(shard, epoch).await
+        backend!(self.release_shard(shard, epoch).await)
     }
 
     /// promote: delayed and due → ready, at most `limit` jobs. `floor` is the longest time that the carrier
@@ -73,7 +74,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn promote(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
-        self.backend.promote(shard, epoch, limits).await
+        backend!(self.promote(shard, epoch, limits).await)
     }
 
     /// recover: jobs whose lease has run out, at most `limit` → ready; dead after
@@ -88,7 +89,7 @@ impl Store {
         epoch: &Epoch,
         limits: PassLimits,
     ) -> Result<Recovered, StoreError> {
-        self.backend.recover(shard, epoch, limits).await
+        backend!(self.recover(shard, epoch, limits).await)
     }
 
     /// evict: dead jobs whose retention has ended, at most `limit` → gone.
@@ -96,7 +97,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn evict(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
-        self.backend.evict(shard, epoch, limits).await
+        backend!(self.evict(shard, epoch, limits).await)
     }
 
     /// reserve: ready → reserved.
@@ -104,7 +105,7 @@ impl Store {
     /// # Errors
     /// Any [`StoreError`]; repeating with the same sequence returns the same leases.
     pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
-        self.backend.reserve(shard, ask).await
+        backend!(self.reserve(shard, ask).await)
     }
 
     /// renew: the lease lasts for `by` from now.
@@ -113,7 +114,7 @@ impl Store {
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
         let asked = Instant::now();
-        let Some(_deadline) = self.backend.renew(&lease.grant().receipt, by, None).await? else {
+        let Some(_deadline) = backend!(self.renew(&lease.grant().receipt, by, None).await)? else {
             return Ok(Renewed::Stale);
         };
         lease.renewed(asked, by);
@@ -131,7 +132,7 @@ impl Store {
         items: Vec<(Lease, Outcome)>,
         lateness: &Lateness,
     ) -> Result<Vec<SettleResult>, Unsettled> {
-        let settled = self.backend.settle(shard, &items, lateness).await;
+        let settled = backend!(self.settle(shard, &items, lateness).await);
         settled.map_err(|error| Unsettled { error, items })
     }
 
@@ -148,7 +149,7 @@ impl Store {
         lateness: &Lateness,
         ask: &Reserve<'_>,
     ) -> Result<(Vec<SettleResult>, Reserved), Unsettled> {
-        let exchanged = self.backend.exchange(shard, &items, lateness, ask).await;
+        let exchanged = backend!(self.exchange(shard, &items, lateness, ask).await);
         exchanged.map_err(|error| Unsettled { error, items })
     }
 }
