@@ -313,12 +313,12 @@ async fn leases_and_epochs_grow_though_the_clock_is_set_back_and_the_store_opene
     let store = in_memory(&memory).await;
     assert_ne!(store.take_shard(shard, "carrier").await.expect("claim"), epoch);
     assert_eq!(store.promote(shard, &epoch, at_most(10)).await.expect("promote"), Pass::Fenced);
-    let number = lost.grant().receipt.lease.number;
+    let number = lost.grant.receipt.lease.number;
     submit(&store, job("b")).await.expect("submit");
     let created = store.get(&job("b").key).await.expect("get").expect("it is known").created;
     assert_eq!(created, Timestamp::from_millis(1_000), "the store follows the clock");
     let next = reserve(&store, shard, 3).await;
-    assert!(next.iter().all(|lease| lease.grant().receipt.lease.number > number), "lease numbers grow");
+    assert!(next.iter().all(|lease| lease.grant.receipt.lease.number > number), "lease numbers grow");
     assert_eq!(settle(&store, lost, retry(LONG)).await, SettleResult::Applied);
     check::tables(&store).await;
 }

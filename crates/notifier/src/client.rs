@@ -31,7 +31,6 @@ use ringback_store::Store;
 
 pub(crate) use self::connections::ConnectionChoice;
 pub(crate) use self::error::PostError;
-use self::http_client::Body;
 pub(crate) use self::http_client::HttpClient;
 use crate::config::Outgoing;
 use crate::credentials::Identity;
@@ -55,24 +54,6 @@ pub trait Receiver: Send + Sync + 'static {
 
 /// What a [`Receiver`] returns.
 pub type LocalResponse = Pin<Box<dyn Future<Output = Option<Response<Bytes>>> + Send>>;
-
-impl Client {
-    async fn execute(
-        &self,
-        request: Request<Bytes>,
-        tenant: Option<Tenant>,
-        identity: Option<Arc<Identity>>,
-        wanted: ConnectionChoice,
-    ) -> Result<Response<Body>, PostError> {
-        match self {
-            Self::Http(client) => client.execute(request, tenant, identity, wanted).await,
-            Self::Local(receiver) => {
-                let answer = receiver.receive(request).await.ok_or(PostError::Broken)?;
-                Ok(answer.map(Body::of_receiver))
-            }
-        }
-    }
-}
 
 /// A request to send.
 pub(crate) struct PostRequest {
@@ -118,41 +99,37 @@ pub(crate) fn build(
     Ok(Client::Http(Arc::new(HttpClient::new(outgoing, idle, store, slow_calls, metrics)?)))
 }
 
-/// Sends a request and reads the response. The caller sets the time limit. `is_logged` decides by the status
-/// whether the start of the body is kept.
-pub(crate) async fn post(
-    client: &Client,
-    post: PostRequest,
-    is_logged: impl Fn(StatusCode) -> bool,
-) -> Result<PostResponse, PostError> {
-    let mut request = Request::new(post.body);
-    *request.method_mut() = post.method;
-    *request.uri_mut() = Uri::try_from(post.url).map_err(|_| PostError::Broken)?;
-    *request.headers_mut() = post.headers;
-    let expected = post.policy.as_ref().and_then(|policy| policy.expect_body.as_deref());
-    let (head, mut body) =
-        client.execute(request, post.tenant, post.identity, post.wanted).await?.into_parts();
-    let keep = match expected {
-        Some(_) => MAX_BODY,
-        None if is_logged(head.status) => MAX_LOGGED,
-        None => 0,
-    };
-    // An empty Vec allocates nothing.
-    let (mut read, mut kept) = (0, Vec::new());
-    while read < MAX_BODY {
-        let chunk = match body.chunk().await {
-            Ok(Some(chunk)) => chunk,
-            Ok(None) => break,
-            // Whatever the body would have been, the status says what becomes of the job.
-            Err(PostError::Body) if !head.status.is_success() => break,
-            Err(error) => return Err(error),
+impl Client {
+    /// Sends a request and reads the response. The caller sets the time limit. `is_logged` decides by the status
+    /// whether the start of the body is kept.
+    pub(crate) async fn post(
+        &self,
+        post: PostRequest,
+        is_logged: impl Fn(StatusCode) -> bool,
+    ) -> Result<PostResponse, PostError> {
+        let mut request = Request::new(post.body);
+        *request.method_mut() = post.method;
+        *request.uri_mut() = Uri::try_from(post.url).map_err(|_| PostError::Broken)?;
+        *request.headers_mut() = post.headers;
+        let expected = post.policy.as_ref().and_then(|policy| policy.expect_body.as_deref());
+        let keep = |status| match expected {
+            Some(_) => MAX_BODY,
+            None if is_logged(status) => MAX_LOGGED,
+            None => 0,
         };
-        kept.extend_from_slice(&chunk[..chunk.len().min(keep - kept.len())]);
-        read += chunk.len();
+        let (head, mut kept) = match self {
+            Self::Http(client) => {
+                client.execute(request, post.tenant, post.identity, post.wanted, keep).await?
+            }
+            Self::Local(receiver) => {
+                let (head, body) = receiver.receive(request).await.ok_or(PostError::Broken)?.into_parts();
+                let kept = body[..body.len().min(keep(head.status))].to_vec();
+                (head, kept)
+            }
+        };
+        let is_expected = expected.is_none_or(|expected| kept.trim_ascii() == expected.as_bytes());
+        // A response with an unexpected body is logged as a failure.
+        kept.truncate(if is_expected && !is_logged(head.status) { 0 } else { MAX_LOGGED });
+        Ok(PostResponse { status: head.status, headers: head.headers, body: kept.into(), is_expected })
     }
-    body.finish();
-    let is_expected = expected.is_none_or(|expected| kept.trim_ascii() == expected.as_bytes());
-    // A response with an unexpected body is logged as a failure.
-    kept.truncate(if is_expected && !is_logged(head.status) { 0 } else { MAX_LOGGED });
-    Ok(PostResponse { status: head.status, headers: head.headers, body: kept.into(), is_expected })
 }

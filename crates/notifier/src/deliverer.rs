@@ -17,8 +17,8 @@ use ringback_core::contract::{Attempt, AttemptLogEntry, Failures, Lease, Renewed
 use ringback_core::crash_point;
 use ringback_core::job::{DEFAULT_TIMEOUT, Trace};
 use ringback_core::limits::{MAX_LEASE_STRETCH, lease_stretch};
-use ringback_core::outcome::{Failure, Outcome, Reason};
-use ringback_core::policy::{Logging, Policy};
+use ringback_core::outcome::{Outcome, Reason};
+use ringback_core::policy::Policy;
 use ringback_service::{Shutdown, random};
 use ringback_store::{Retries, Store};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -26,7 +26,7 @@ use tracing::{Instrument as _, debug, info, warn};
 
 use self::attempted::{Attempted, Ending, KeptAnswers};
 use self::repeats::{Repeats, Sending};
-use crate::client::{self, Client, PostError, PostResponse};
+use crate::client::{Client, PostError};
 use crate::credentials::Credentials;
 use crate::destination_reports::DestinationReports;
 use crate::failing::{Failing, FailingDestinations, Report};
@@ -84,7 +84,7 @@ impl Deliverer {
         async {
             let trace = trace::to_send(&lease, &mut rng);
             let started = Instant::now();
-            let policy = self.policy(&lease);
+            let policy = self.retries.policies.get(&lease.key.topic).ok().flatten();
             let timeout = lease.delivery.timeout.or(policy.as_ref().and_then(|policy| policy.timeout));
             let kept = KeptAnswers::new(self.store.logging(policy.as_deref()), &lease, policy.as_deref());
             let lateness = lease.clock().since(lease.due, started);
@@ -102,11 +102,30 @@ impl Deliverer {
                 lease.record_response(status, took);
             }
             if let Some(success) = kept.success(&attempted, outcome.as_ref()) {
-                lease.record_success(self.cut_to_room(success).await);
+                lease.success = Some(Box::new(self.cut_to_room(success).await));
             }
             self.report(&lease, &attempted, outcome.as_ref());
             let settlement = outcome.map(|outcome| {
-                let note = self.note(&lease, &attempted, &outcome, kept.logging);
+                // Attempts that sent nothing or were cut off by the shutdown are not logged.
+                let is_logged = match outcome {
+                    Outcome::Complete => kept.logging.notes_success(lease.attempt),
+                    Outcome::Retry { .. } | Outcome::Bury { .. } => kept.logging.notes_failure(),
+                    Outcome::Release { .. } => false,
+                };
+                let note = is_logged.then(|| {
+                    let attempt = Attempt {
+                        number: lease.attempt,
+                        at: lease.clock().at(started),
+                        duration: took,
+                        status: attempted.status(),
+                        error: attempted.error().map(str::to_owned),
+                        answer: attempted
+                            .response()
+                            .map_or_else(Bytes::new, |response| response.body.clone()),
+                        by: self.name.as_ref().to_owned(),
+                    };
+                    Box::new(AttemptLogEntry::of(&lease, attempt))
+                });
                 Settlement { lease, outcome, lateness, note }
             });
             Delivered { settlement, is_out_of_resources: attempted.is_out_of_resources() }
@@ -138,32 +157,18 @@ impl Deliverer {
                 if !sending.pause.is_zero() {
                     sleep(sending.pause).await;
                 }
-                client::post(&self.client, request, move |status| kept.is_kept(status)).await
+                self.client.post(request, move |status| kept.is_kept(status)).await
             };
-            let ending = self.attempt(lease, post, Limit { timeout, deadline }).await;
+            let ending = tokio::select! {
+                biased;
+                response = post => Ending::Answered(response),
+                ending = self.expire(lease, Limit { timeout, deadline }) => ending,
+                () = self.cut_off() => Ending::CutOff,
+            };
             match repeats.after(&ending) {
                 Some(next) if Instant::now() + next.pause < deadline => sending = next,
                 Some(_) | None => return ending,
             }
-        }
-    }
-
-    /// Returns the policy of the job's topic.
-    fn policy(&self, lease: &Lease) -> Option<Arc<Policy>> {
-        self.retries.policies.get(&lease.key.topic).ok().flatten()
-    }
-
-    async fn attempt(
-        &self,
-        lease: &mut Lease,
-        post: impl Future<Output = Result<PostResponse, PostError>>,
-        limit: Limit,
-    ) -> Ending {
-        tokio::select! {
-            biased;
-            response = post => Ending::Answered(response),
-            ending = self.expire(lease, limit) => ending,
-            () = self.cut_off() => Ending::CutOff,
         }
     }
 
@@ -230,10 +235,9 @@ impl Deliverer {
             }
         };
         let last = || attempted.last(lease);
-        let topic = self.policy(lease);
-        let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
-        let retry = self.retries.installation.policy(lease.delivery.retry.as_ref(), of_topic);
-        let bury_on = topic.as_ref().and_then(|policy| policy.bury_on.as_deref()).unwrap_or_default();
+        // The policy may have changed during the call.
+        let policy = self.retries.policies.get(&lease.key.topic).ok().flatten();
+        let bury_on = policy.as_ref().and_then(|policy| policy.bury_on.as_deref()).unwrap_or_default();
         let class = classify(answer, bury_on, self.clock.now());
         let now = lease.clock().at(Instant::now());
         let outcome = match class {
@@ -241,41 +245,18 @@ impl Deliverer {
             ResponseClass::Bury(reason) => Outcome::Bury { reason, last: last() },
             ResponseClass::Release(after) => Outcome::Release { after },
             ResponseClass::Failed { retry_after } => {
-                let longest_delay = self.retries.installation.longest_delay(lease.first_due, now);
-                let failure = Failure { before: lease.failures, retry_after, longest_delay };
-                Outcome::failed(&retry, &failure, last(), rng)
+                let installation = &self.retries.installation;
+                let of_topic = policy.as_ref().and_then(|policy| policy.retry.as_ref());
+                let retry = installation.policy(lease.delivery.retry.as_ref(), of_topic);
+                let after = retry.delay(lease.failures.saturating_add(1), retry_after, rng);
+                match after.filter(|after| installation.allows(*after, lease.first_due, now)) {
+                    Some(after) => Outcome::Retry { after, last: last() },
+                    None => Outcome::Bury { reason: Reason::Exhausted, last: last() },
+                }
             }
         };
         // A job that would be due only after it expires is dead now.
         Some(outcome.in_time(lease.expires(), now, last))
-    }
-
-    /// Returns the entry for the attempt log. Attempts that sent nothing or were cut off by the
-    /// shutdown are not logged.
-    fn note(
-        &self,
-        lease: &Lease,
-        attempted: &Attempted,
-        outcome: &Outcome,
-        logging: Logging,
-    ) -> Option<Box<AttemptLogEntry>> {
-        let is_logged = match outcome {
-            Outcome::Complete => logging.notes_success(lease.attempt),
-            Outcome::Retry { .. } | Outcome::Bury { .. } => logging.notes_failure(),
-            Outcome::Release { .. } => false,
-        };
-        is_logged.then(|| {
-            let attempt = Attempt {
-                number: lease.attempt,
-                at: lease.clock().at(attempted.started),
-                duration: attempted.took,
-                status: attempted.status(),
-                error: attempted.error().map(str::to_owned),
-                answer: attempted.response().map_or_else(Bytes::new, |response| response.body.clone()),
-                by: self.name.as_ref().to_owned(),
-            };
-            Box::new(AttemptLogEntry::of(lease, attempt))
-        })
     }
 
     /// Counts and logs an attempt.

@@ -132,8 +132,7 @@ impl Dispatcher {
             () = shutdown.stopping() => {}
         }
         while !self.shutdown.is_stopping() {
-            self.reserve_all();
-            self.settle_due();
+            self.call_store();
             self.wait().await?;
         }
         info!(in_flight = self.lanes.permits(), "draining; no more jobs are reserved");
@@ -145,7 +144,7 @@ impl Dispatcher {
         let shutdown = self.shutdown.clone();
         let mut expired = pin!(shutdown.expired());
         loop {
-            self.settle_due();
+            self.call_store();
             if self.calls.is_empty() && self.deliveries.is_empty() && self.settle_queue.is_empty() {
                 return Ok(());
             }
@@ -172,19 +171,21 @@ impl Dispatcher {
         result.unwrap_or(Ok(()))
     }
 
-    /// Reserves from every marked shard, as long as permits are free.
-    fn reserve_all(&mut self) {
+    /// Makes the calls that are due: reserves from every marked shard as long as permits are free, unless the shutdown
+    /// has begun, and settles the batches that do not wait for a reserve.
+    fn call_store(&mut self) {
         let refill = self.refill();
         self.lanes.look_at(&self.slow_calls);
         if self.tenants.found() {
             self.lanes.expect_tenants();
         }
-        while self.held_back_until().is_none() && self.signals.is_any_marked() {
+        let may_reserve = !self.shutdown.is_stopping();
+        while may_reserve && self.held_back_until().is_none() && self.signals.is_any_marked() {
             let is_scarce = self.lanes.is_scarce();
-            let Some(limits) = self.lanes.request(refill) else { return };
+            let Some(limits) = self.lanes.request(refill) else { break };
             let Some((shard, cause)) = self.next_shard() else {
                 self.lanes.answered(&limits);
-                return;
+                break;
             };
             let batch = self.settle_queue.take_with_reserve(shard);
             let reserve = self.reserve_call(shard, cause, limits);
@@ -192,10 +193,6 @@ impl Dispatcher {
             self.calls.spawn(call.make(self.store.clone()));
             self.scarce_until = is_scarce.then(|| Instant::now() + SCARCE_PAUSE);
         }
-    }
-
-    /// Settles the batches that are due without waiting for a reserve.
-    fn settle_due(&mut self) {
         let now = Instant::now();
         while let Some((shard, _)) = self.next_settle().filter(|(_, at)| *at <= now) {
             let batch = self.settle_queue.take(shard);

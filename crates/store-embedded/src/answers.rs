@@ -63,9 +63,18 @@ pub(crate) fn lease(shard: Shard, record: &Record, body: &Body, at: ReservedAt) 
     };
     let delivery =
         payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout(), record.tags.clone())?;
-    let due = [record.due, record.first_due()].map(Timestamp::from_millis);
-    let created = Timestamp::from_millis(record.created);
-    Some(Lease::new(grant, key(record, body)?, delivery, due, created, record.attempts, record.failures))
+    Some(Lease {
+        grant,
+        response: None,
+        success: None,
+        key: key(record, body)?,
+        delivery,
+        due: Timestamp::from_millis(record.due),
+        first_due: Timestamp::from_millis(record.first_due()),
+        created: Timestamp::from_millis(record.created),
+        attempt: record.attempts,
+        failures: record.failures,
+    })
 }
 
 /// A pull job that was reserved; `None` if the job cannot be read.

@@ -93,51 +93,41 @@ impl Call<'_> {
         reply::read(self.answer().await?, name)
     }
 
+    /// Calls a command, or a script as a function. The library is loaded when the server does not have it: at the first
+    /// start, after a flush, and in a new version. A flush may come between the load and the call.
     async fn answer(&self) -> Result<Value, StoreError> {
-        if !self.is_early && self.store.found_profile().is_none() {
+        let Self { store, place, confirmation, .. } = *self;
+        if !self.is_early && store.found_profile().is_none() {
             return Err(StoreError::Unprepared);
         }
-        match self.what {
-            What::Command(_) => self.send(&self.cmd).await,
-            What::Script(script, returns) => {
-                let answer = self.run_script(script, returns).await;
-                self.store.moving.take(&self.store.keys, self.place, &answer);
-                transition_log::answer(answer?, returns)
-            }
-        }
-    }
-
-    /// Calls a script as a function. The library is loaded when the server does not have it: at the first
-    /// start, after a flush, and in a new version. A flush may come between the load and the call.
-    async fn run_script(&self, script: &Script, returns: Returns) -> Result<Value, StoreError> {
+        let What::Script(script, returns) = self.what else {
+            return store.topology.call(&self.cmd, place, confirmation).await;
+        };
         if is_cut!(script.name(), "before") {
             return Err(cut());
         }
-        let mut answer = self.send(&self.cmd).await;
+        let mut answer = store.topology.call(&self.cmd, place, confirmation).await;
         let mut loads = 0;
         while answer.as_ref().is_err_and(is_not_loaded) && loads < MAX_LOADS {
             loads += 1;
             tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
             crash_point!("store.before_load");
-            let loaded = self.store.topology.call(&script::load(), self.place, Confirmation::None).await;
+            let loaded = store.topology.call(&script::load(), place, Confirmation::None).await;
             crash_point!("store.after_load");
             answer = match loaded {
-                Ok(_) => self.send(&self.cmd).await,
+                Ok(_) => store.topology.call(&self.cmd, place, confirmation).await,
                 Err(error) => {
                     // Memory may be full, and scripts that make room must run all the same.
                     tracing::debug!(%error, "the function library cannot be loaded; running the script's text");
-                    self.send(&script.as_text(&self.cmd, returns)).await
+                    store.topology.call(&script.as_text(&self.cmd, returns), place, confirmation).await
                 }
             };
         }
         if is_cut!(script.name(), "after") {
             return Err(cut());
         }
-        answer
-    }
-
-    async fn send(&self, cmd: &Cmd) -> Result<Value, StoreError> {
-        self.store.topology.call(cmd, self.place, self.confirmation).await
+        store.moving.take(&store.keys, place, &answer);
+        transition_log::answer(answer?, returns)
     }
 }
 

@@ -2,14 +2,13 @@
 
 mod tombstone;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{LeaseId, StoreError, payload};
 use ringback_core::job::{ContentHash, Job, JobId, JobKey, Locator, NewJob, Tags, Topic};
-use ringback_core::lane::{GrantedBatch, Lane, LaneId, SettleHint};
+use ringback_core::lane::{Lane, LaneId};
 use ringback_core::limits::{MAX_ERROR, MAX_REASON, truncated};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
@@ -117,10 +116,12 @@ pub(crate) fn tags_of(record: &[u8]) -> Result<Tags, StoreError> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FixedFields {
     pub(crate) state: State,
-    flags: u8,
-    timeout: Option<Duration>,
+    /// Whether the payload has a key of its own.
+    pub(crate) is_external: bool,
+    pub(crate) has_tags: bool,
+    pub(crate) timeout: Option<Duration>,
     pub(crate) content: ContentHash,
-    lane: LaneId,
+    pub(crate) lane: LaneId,
     /// When the job came to this store.
     pub(crate) arrived: Timestamp,
     pub(crate) due: Timestamp,
@@ -187,7 +188,8 @@ impl FixedFields {
         record.copy_to_slice(&mut lane.0);
         let mut head = Self {
             state,
-            flags,
+            is_external: flags & EXTERNAL != 0,
+            has_tags: flags & TAGGED != 0,
             timeout: timeout.map(|ms| Duration::from_millis(ms.into())),
             content,
             lane,
@@ -239,19 +241,6 @@ impl FixedFields {
             duration: Duration::from_millis(u64::from(ms)),
         });
         Ok(())
-    }
-
-    pub(crate) const fn is_external(&self) -> bool {
-        self.flags & EXTERNAL != 0
-    }
-
-    pub(crate) const fn timeout(&self) -> Option<Duration> {
-        self.timeout
-    }
-
-    pub(crate) fn settle_hint(&self, token: Option<Token>, batch: Arc<GrantedBatch>) -> SettleHint {
-        let (is_external, has_tags) = (self.is_external(), self.flags & TAGGED != 0);
-        SettleHint { lane: self.lane, content: self.content, is_external, has_tags, token, batch }
     }
 
     pub(crate) fn into_job(self, key: JobKey, tags: Tags) -> Job {

@@ -200,8 +200,8 @@ impl Topology {
             (None, _) | (_, Confirmation::None) => {}
         }
         match &self.servers {
-            Servers::Single(single) => Box::pin(single.call(cmd)),
-            Servers::Sentinel(sentinel) => Box::pin(sentinel.call(cmd)),
+            Servers::Single(single) => Box::pin(async { Ok(single.connection.send(cmd).await?.0) }),
+            Servers::Sentinel(sentinel) => Box::pin(async { Ok(sentinel.connection.send(cmd).await?.0) }),
             Servers::Cluster(cluster) => Box::pin(cluster.call(cmd, place)),
         }
     }
@@ -257,8 +257,10 @@ impl Topology {
     ) -> BoxFuture<'a, Result<Vec<(Node, Value)>, StoreError>> {
         Box::pin(async move {
             match &self.servers {
-                Servers::Single(single) => Ok(vec![(Node::only(), single.call(cmd).await?)]),
-                Servers::Sentinel(sentinel) => Ok(vec![(Node::only(), sentinel.call(cmd).await?)]),
+                Servers::Single(_) | Servers::Sentinel(_) => {
+                    let answer = self.call(cmd, Place::Installation, Confirmation::None).await?;
+                    Ok(vec![(Node::only(), answer)])
+                }
                 Servers::Cluster(cluster) => {
                     let answers = cluster.call_each(cmd).await?.into_iter();
                     let answers = answers.map(|(address, answer)| Ok((Node::parse(address)?, answer)));
@@ -279,8 +281,9 @@ impl Topology {
     ) -> BoxFuture<'a, Result<Value, StoreError>> {
         match (&self.servers, &node.0) {
             (Servers::Cluster(cluster), Some(address)) => Box::pin(cluster.call_node(cmd, address)),
-            (Servers::Single(single), _) => Box::pin(single.call(cmd)),
-            (Servers::Sentinel(sentinel), _) => Box::pin(sentinel.call(cmd)),
+            (Servers::Single(_) | Servers::Sentinel(_), _) => {
+                self.call(cmd, Place::Installation, Confirmation::None)
+            }
             (Servers::Cluster(_), None) => {
                 Box::pin(async { Err(StoreError::Unreadable("the address of a master")) })
             }

@@ -3,7 +3,7 @@
 use rand::Rng;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::RetryContext;
-use ringback_core::outcome::{Failure, LastAttempt, Outcome};
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::InstallationRetry;
 
 use crate::shared_config::{PoliciesUnknown, SharedConfig};
@@ -32,9 +32,12 @@ impl Retries {
         let topic = tries.topic.as_ref().map_or(Ok(None), |topic| self.policies.get(topic))?;
         let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
         let policy = self.installation.policy(tries.retry.as_ref(), of_topic);
-        let longest_delay = self.installation.longest_delay(tries.first_due, now);
-        let failure = Failure { before: tries.failures, retry_after: None, longest_delay };
-        let outcome = Outcome::failed(&policy, &failure, LastAttempt::by_consumer(error), rng);
+        let after = policy.delay(tries.failures.saturating_add(1), None, rng);
+        let last = LastAttempt::by_consumer(error);
+        let outcome = match after.filter(|after| self.installation.allows(*after, tries.first_due, now)) {
+            Some(after) => Outcome::Retry { after, last },
+            None => Outcome::Bury { reason: Reason::Exhausted, last },
+        };
         Ok(outcome.in_time(tries.expires, now, || LastAttempt::by_consumer(None)))
     }
 }
@@ -45,7 +48,6 @@ mod tests {
 
     use rand::SeedableRng as _;
     use rand::rngs::StdRng;
-    use ringback_core::outcome::Reason;
     use ringback_core::policy::{Policies, Policy};
     use ringback_wire::parse_policy;
 
@@ -102,9 +104,10 @@ mod tests {
         let retries = Retries { policies: SharedConfig::default(), installation };
         let mut rng = StdRng::seed_from_u64(1);
         let tries = RetryContext { first_due: Timestamp::from_millis(50_000), ..RetryContext::default() };
-        let mut is_retried = |now| {
-            let outcome = retries.failed(&tries, None, Timestamp::from_millis(now), &mut rng);
-            matches!(outcome, Ok(Outcome::Retry { .. }))
+        let mut is_retried = |now| match retries.failed(&tries, None, Timestamp::from_millis(now), &mut rng) {
+            Ok(Outcome::Retry { .. }) => true,
+            Ok(Outcome::Bury { reason: Reason::Exhausted, .. }) => false,
+            other => panic!("{other:?}"),
         };
         assert!(is_retried(49_000) && is_retried(57_000) && !is_retried(57_001));
     }

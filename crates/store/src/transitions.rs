@@ -114,7 +114,7 @@ impl Store {
     /// Any [`StoreError`]; repeating does no harm.
     pub async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
         let asked = Instant::now();
-        let Some(_deadline) = backend!(self.renew(&lease.grant().receipt, by, None).await)? else {
+        let Some(_deadline) = backend!(self.renew(&lease.grant.receipt, by, None).await)? else {
             return Ok(Renewed::Stale);
         };
         lease.renewed(asked, by);

@@ -11,7 +11,7 @@ use crate::contract::workbench::{now, until};
 /// What a settle is given of the answer to a success, if the name of the job asks for it.
 pub(crate) fn with_success(mut lease: Lease) -> Lease {
     if lease.key.id.as_str().contains('4') {
-        lease.record_success(Success { status: 201, answer: "thank you".into() });
+        lease.success = Some(Box::new(Success { status: 201, answer: "thank you".into() }));
     }
     lease
 }

@@ -60,9 +60,12 @@ pub struct LeaseGrant {
 /// One reserved push job.
 #[derive(Debug)]
 pub struct Lease {
-    grant: LeaseGrant,
-    response: Option<(u16, u32)>,
-    success: Option<Box<Success>>,
+    /// What the backend knows of the lease.
+    pub grant: LeaseGrant,
+    /// The status of the response, and how long it took in ms, if that was recorded.
+    pub response: Option<(u16, u32)>,
+    /// The answer of a receiver that has accepted the job, if somebody wants to know of its success.
+    pub success: Option<Box<Success>>,
     pub key: JobKey,
     /// What to deliver, and how.
     pub delivery: Delivery,
@@ -79,44 +82,9 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// A lease that a backend has just granted. `due` and `first_due` are when this attempt and the job were due,
-    /// `attempt` is the number of this attempt, `failures` the number of failed ones before it.
-    pub const fn new(
-        grant: LeaseGrant,
-        key: JobKey,
-        delivery: Delivery,
-        [due, first_due]: [Timestamp; 2],
-        created: Timestamp,
-        attempt: u32,
-        failures: u32,
-    ) -> Self {
-        Self {
-            grant,
-            response: None,
-            success: None,
-            key,
-            delivery,
-            due,
-            first_due,
-            created,
-            attempt,
-            failures,
-        }
-    }
-
     /// When the job expires, if it does.
     pub fn expires(&self) -> Option<Timestamp> {
         self.delivery.expires?.of(self.due, self.first_due)
-    }
-
-    /// What the backend knows of the lease.
-    pub const fn grant(&self) -> &LeaseGrant {
-        &self.grant
-    }
-
-    /// What the backend knows of the lease, to complete it after a reserve.
-    pub const fn grant_mut(&mut self) -> &mut LeaseGrant {
-        &mut self.grant
     }
 
     /// The job's shard.
@@ -145,21 +113,6 @@ impl Lease {
         if self.grant.is_watched {
             self.response = Some((status, u32::try_from(took.as_millis()).unwrap_or(u32::MAX)));
         }
-    }
-
-    /// The recorded response: its status, and how long it took in ms.
-    pub const fn response(&self) -> Option<(u16, u32)> {
-        self.response
-    }
-
-    /// Records the answer of a receiver that has accepted the job, because somebody wants to know of its success.
-    pub fn record_success(&mut self, success: Success) {
-        self.success = Some(Box::new(success));
-    }
-
-    /// The recorded answer of a receiver that has accepted the job.
-    pub fn success(&self) -> Option<&Success> {
-        self.success.as_deref()
     }
 
     /// Records a renewal for `by` that was requested at `asked`. Never shortens the lease.

@@ -84,10 +84,9 @@ impl InstallationRetry {
         }
     }
 
-    /// The longest delay at `now` before the retry of a job that was first due at `first_due`; `None` without a
-    /// limit.
-    pub fn longest_delay(&self, first_due: Timestamp, now: Timestamp) -> Option<Duration> {
-        Some(self.max_age?.saturating_sub(now.since(first_due)))
+    /// Whether a job that was first due at `first_due` may be retried `after` so long from `now`.
+    pub fn allows(&self, after: Duration, first_due: Timestamp, now: Timestamp) -> bool {
+        self.max_age.is_none_or(|age| after <= age.saturating_sub(now.since(first_due)))
     }
 
     /// The policy of a job, within the limits: its own, else that of its topic, else the default.
@@ -203,14 +202,26 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_delay_is_what_is_left_of_the_age() {
+    fn a_retry_comes_no_later_than_the_age_allows() {
         let at = |seconds: u64| Timestamp::from_millis(seconds * 1000);
         let limited = InstallationRetry { max_age: Some(secs(10)), ..limited(1, None) };
-        assert_eq!(limited.longest_delay(at(50), at(53)), Some(secs(7)));
-        assert_eq!(limited.longest_delay(at(50), at(60)), Some(Duration::ZERO));
-        assert_eq!(limited.longest_delay(at(50), at(99)), Some(Duration::ZERO));
-        assert_eq!(limited.longest_delay(at(50), at(40)), Some(secs(10)), "a clock that is behind");
-        assert_eq!(InstallationRetry::none().longest_delay(at(50), at(99)), None);
+        for (now, longest) in [(53, 7), (60, 0), (99, 0), (40, 10)] {
+            let allows = |after| limited.allows(after, at(50), at(now));
+            assert!(allows(secs(longest)) && !allows(secs(longest) + Duration::from_millis(1)), "{now}");
+        }
+        assert!(InstallationRetry::none().allows(secs(u64::from(u32::MAX)), at(50), at(99)));
+    }
+
+    #[test]
+    fn a_retry_after_counts_against_the_age_also_for_a_policy_without_end() {
+        let mut rng = StdRng::seed_from_u64(1);
+        let retry = InstallationRetry { max_age: Some(secs(60)), ..limited(1, None) };
+        let own = policy(&[9], Max::Unlimited);
+        for (retry_after, is_retried) in [(None, true), (Some(60), true), (Some(61), false)] {
+            let after = retry.policy(Some(&own), None).delay(70_000, retry_after.map(secs), &mut rng);
+            let after = after.expect("a policy without end");
+            assert_eq!(retry.allows(after, Timestamp::default(), Timestamp::default()), is_retried);
+        }
     }
 
     #[test]

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, Response};
+use http::response::Parts;
+use http::{HeaderMap, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
 use hyper::ext::on_informational;
 use ringback_core::job::Tenant;
 use ringback_service::{ReadAgain, Shutdown};
 use ringback_store::Store;
 use tokio::sync::Notify;
 
+use super::MAX_BODY;
 use super::causes;
 use super::connection::{MAX_HEAD, MAX_HEADERS};
-use super::connections::{ConnectionChoice, Connections};
+use super::connections::ConnectionChoice;
 use super::connector::{Connector, origin};
 use super::error::PostError;
 use super::gate::Gate;
-use super::lent::Lent;
 use super::metered::Metered;
 use super::pools::Pools;
 use super::resolver::Resolver;
@@ -28,7 +28,7 @@ use super::tls::Tls;
 use crate::config::Outgoing;
 use crate::credentials::Identity;
 use crate::metrics::Metrics;
-use crate::slow_calls::{SlowCalls, Watch};
+use crate::slow_calls::SlowCalls;
 
 /// How many interim responses (RFC 9110, section 15.2) there may be before the final one.
 const MAX_INTERIM: usize = 20;
@@ -74,13 +74,16 @@ impl HttpClient {
         }
     }
 
+    /// Sends a request, and reads the response: its head, and the first bytes of its body, as many as `keep` says by the
+    /// status.
     pub(super) async fn execute(
         &self,
         request: Request<Bytes>,
         tenant: Option<Tenant>,
         identity: Option<Arc<Identity>>,
         wanted: ConnectionChoice,
-    ) -> Result<Response<Body>, PostError> {
+        keep: impl FnOnce(StatusCode) -> usize,
+    ) -> Result<(Parts, Vec<u8>), PostError> {
         let pool = self.pools.of(tenant, identity.as_ref())?;
         let mut request = request.map(Full::new);
         let interim = Arc::new(Interim::default());
@@ -96,13 +99,36 @@ impl HttpClient {
             answered = lent.send(request) => answered,
             () = watch.becomes_slow() => Err(PostError::Timeout),
         };
-        let response = answered.map_err(|error| error.or_too_much(&metered))?;
+        let (head, mut body) = answered.map_err(|error| error.or_too_much(&metered))?.into_parts();
         // What is over the limit may have been in the buffer already.
-        let headers = response.headers();
-        if size(headers) > MAX_HEAD as usize || headers.len() > MAX_HEADERS {
+        if size(&head.headers) > MAX_HEAD as usize || head.headers.len() > MAX_HEADERS {
             return Err(PostError::HeadTooLarge);
         }
-        Ok(response.map(|body| Body::Http(Box::new(HttpBody { body, lent, pool, metered, watch }))))
+        // An empty Vec allocates nothing.
+        let (keep, mut read, mut kept) = (keep(head.status), 0, Vec::new());
+        while read < MAX_BODY {
+            let frame = tokio::select! {
+                biased;
+                frame = body.frame() => frame,
+                () = watch.becomes_slow() => None,
+            };
+            let Some(frame) = frame else { break };
+            match frame.map_err(|error| causes::of_body(&error).or_too_much(&metered)) {
+                Ok(frame) => {
+                    // Trailers are of no interest.
+                    let Ok(chunk) = frame.into_data() else { continue };
+                    kept.extend_from_slice(&chunk[..chunk.len().min(keep - kept.len())]);
+                    read += chunk.len();
+                }
+                // Whatever the body would have been, the status says what becomes of the job.
+                Err(PostError::Body) if !head.status.is_success() => break,
+                Err(error) => return Err(error),
+            }
+        }
+        drop(body);
+        pool.give_back(lent);
+        watch.answered();
+        Ok((head, kept))
     }
 }
 
@@ -134,60 +160,6 @@ impl Interim {
     fn one(&self) {
         if self.count.fetch_add(1, Ordering::Relaxed) == MAX_INTERIM {
             self.too_many.notify_one();
-        }
-    }
-}
-
-/// The body of a response.
-pub(super) enum Body {
-    Http(Box<HttpBody>),
-    /// Of a [`Receiver`](super::Receiver).
-    Whole(Option<Bytes>),
-}
-
-/// A body that is still being received.
-pub(super) struct HttpBody {
-    body: Incoming,
-    lent: Lent,
-    pool: Connections,
-    /// Counts on while it is read.
-    metered: Metered,
-    watch: Watch,
-}
-
-impl Body {
-    pub(super) const fn of_receiver(bytes: Bytes) -> Self {
-        Self::Whole(Some(bytes))
-    }
-
-    /// As much was read as is wanted.
-    pub(super) fn finish(self) {
-        if let Self::Http(http) = self {
-            let HttpBody { body, lent, pool, metered: _, watch } = *http;
-            drop(body);
-            pool.give_back(lent);
-            watch.answered();
-        }
-    }
-
-    /// The next part; `None` at the end.
-    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, PostError> {
-        let HttpBody { body, metered, watch, .. } = match self {
-            Self::Http(http) => &mut **http,
-            Self::Whole(bytes) => return Ok(bytes.take()),
-        };
-        loop {
-            let frame = tokio::select! {
-                biased;
-                frame = body.frame() => frame,
-                () = watch.becomes_slow() => None,
-            };
-            let Some(frame) = frame else { return Ok(None) };
-            // Trailers are of no interest.
-            if let Ok(data) = frame.map_err(|error| causes::of_body(&error).or_too_much(metered))?.into_data()
-            {
-                return Ok(Some(data));
-            }
         }
     }
 }

@@ -112,7 +112,7 @@ async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
         replace(store, n).await;
     }
     let renewed = leases.next().unwrap();
-    store.renew(&renewed.grant().receipt, 10 * MINUTE, None).await.unwrap();
+    store.renew(&renewed.grant.receipt, 10 * MINUTE, None).await.unwrap();
     clock.advance(MINUTE);
     assert!(
         moved(&store.recover(SHARD, &epoch, PassLimits { jobs: 100, floor: MINUTE }).await.unwrap().pass) > 0

@@ -72,9 +72,9 @@ enum Source {
 
 impl Settlement {
     pub(crate) fn push((lease, outcome): &(Lease, Outcome)) -> Self {
-        let source = Source::Push { response: lease.response() };
-        let success = lease.success().filter(|_| *outcome == Outcome::Complete).cloned();
-        Self { receipt: lease.grant().receipt, outcome: outcome.clone(), source, success }
+        let source = Source::Push { response: lease.response };
+        let success = lease.success.as_deref().filter(|_| *outcome == Outcome::Complete).cloned();
+        Self { receipt: lease.grant.receipt, outcome: outcome.clone(), source, success }
     }
 
     fn pull((receipt, outcome): &(Receipt, Outcome), check: LeaseCheck) -> Self {

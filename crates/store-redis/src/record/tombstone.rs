@@ -31,13 +31,13 @@ pub(crate) fn tombstone(lease: &Lease) -> Tombstone {
     let mut packed = [0; TOMBSTONE + 8];
     let mut rest = packed.as_mut_slice();
     rest.put_u8(DONE);
-    rest.put_u64(lease.grant().receipt.lease.number);
+    rest.put_u64(lease.grant.receipt.lease.number);
     rest.put_slice(&six(lease.due.as_millis()));
     rest.put_slice(&six(lease.created.as_millis()));
-    rest.put_slice(&lease.grant().hint.content.0);
+    rest.put_slice(&lease.grant.hint.content.0);
     rest.put_u32(lease.attempt);
     rest.put_u32(lease.failures);
-    let Some(Token(token)) = lease.grant().hint.token else { return Tombstone { packed, length: TOMBSTONE } };
+    let Some(Token(token)) = lease.grant.hint.token else { return Tombstone { packed, length: TOMBSTONE } };
     rest.put_slice(&token);
     Tombstone { packed, length: TOMBSTONE + 8 }
 }

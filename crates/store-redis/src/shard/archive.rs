@@ -112,13 +112,13 @@ impl RedisStore {
             }
         };
         let (mut packed, mut is_kept) = (Some(tail.payload.clone()), has_body);
-        if has_body && head.is_external() {
+        if has_body && head.is_external {
             let get = self.command("GET", shard, "an archived payload").arg(self.keys.archived(shard, &name));
             let stored: Option<Bytes> = get.run().await?;
             packed = stored.and_then(|stored| tail.external(stored));
             is_kept = packed.is_some();
         }
-        let timeout = head.timeout();
+        let timeout = head.timeout;
         let delivery: Option<Delivery> =
             packed.and_then(|packed| payload::unpack(&packed, tail.origin, timeout, tail.tags.clone()));
         let (first_due, former_attempts) = (head.first_due, head.former_attempts);

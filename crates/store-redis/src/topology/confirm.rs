@@ -106,8 +106,8 @@ impl Confirmed {
 
     async fn call_over(&self, cmd: &Cmd) -> Result<(Value, MultiplexedConnection, u64), StoreError> {
         match &self.server {
-            Server::Single(single) | Server::Node(single) => single.call_over(cmd).await,
-            Server::Sentinel(sentinel) => sentinel.call_over(cmd).await,
+            Server::Single(single) | Server::Node(single) => single.connection.send(cmd).await,
+            Server::Sentinel(sentinel) => sentinel.connection.send(cmd).await,
         }
     }
 
@@ -160,7 +160,7 @@ impl Confirmed {
                 sentinel.look().await;
                 Candidates::Named(sentinel.candidates(number).ok_or(StoreError::Unreplicated)?)
             }
-            Server::Node(node) => match node.call(redis::cmd("CLUSTER").arg("NODES")).await {
+            Server::Node(node) => match node.ask(redis::cmd("CLUSTER").arg("NODES")).await {
                 Err(error) if error.is_refusal() => Candidates::Counted(0),
                 nodes => {
                     let nodes: String = redis::from_redis_value(nodes?).map_err(|_| unreadable)?;
@@ -336,7 +336,7 @@ struct ConfirmRequest {
 
 /// How long a node of a cluster may be silent until others take it for failed.
 async fn node_timeout(node: &Single) -> Duration {
-    let answer = node.call(redis::cmd("CONFIG").arg("GET").arg("cluster-node-timeout")).await;
+    let answer = node.ask(redis::cmd("CONFIG").arg("GET").arg("cluster-node-timeout")).await;
     let settings =
         answer.ok().and_then(|answer| redis::from_redis_value::<HashMap<String, u64>>(answer).ok());
     let millis = settings.and_then(|settings| settings.into_values().next());

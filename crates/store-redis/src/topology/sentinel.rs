@@ -13,7 +13,7 @@ use futures_util::future::{join_all, join3};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use redis::aio::MultiplexedConnection;
-use redis::{Client, Cmd, ConnectionAddr, ConnectionInfo, Value};
+use redis::{Client, ConnectionAddr, ConnectionInfo, Value};
 use ringback_core::backoff::Backoff;
 use ringback_core::contract::StoreError;
 use tokio::time::timeout;
@@ -31,14 +31,20 @@ const ASK: Duration = Duration::from_millis(500);
 
 pub(super) struct Sentinel {
     sentinels: Arc<Sentinels>,
-    connection: SharedConnection<Connected>,
+    pub(super) connection: SharedConnection<Connected>,
 }
 
 /// A connection to a master, and its address.
 #[derive(Clone)]
-struct Connected {
+pub(super) struct Connected {
     connection: MultiplexedConnection,
     address: (String, u16),
+}
+
+impl From<Connected> for MultiplexedConnection {
+    fn from(connected: Connected) -> Self {
+        connected.connection
+    }
 }
 
 /// The sentinels, and what they say.
@@ -79,20 +85,6 @@ impl Sentinel {
         let of = Arc::clone(&sentinels);
         let make = move |_silent: Option<usize>| connect(Arc::clone(&of)).boxed();
         Self { sentinels, connection: SharedConnection::new(PLACES, call_timeout, backoff, make) }
-    }
-
-    /// Sends one command to the master.
-    pub(super) async fn call(&self, cmd: &Cmd) -> Result<Value, StoreError> {
-        Ok(self.call_over(cmd).await?.0)
-    }
-
-    /// Sends one command to the master. Returns the connection that it was sent over too, and the number of that
-    /// connection.
-    pub(super) async fn call_over(
-        &self,
-        cmd: &Cmd,
-    ) -> Result<(Value, MultiplexedConnection, u64), StoreError> {
-        single::call_over(&self.connection, cmd, |master| master.connection).await
     }
 
     /// The master now, for a connection of its own.
@@ -154,13 +146,13 @@ impl Sentinels {
         // Only the second names the new master as soon as it is promoted, and only the first has the epoch.
         let (master, address, replicas) = (ask("MASTER"), ask("GET-MASTER-ADDR-BY-NAME"), ask("REPLICAS"));
         let replicas = async |sentinel: &Single| match self.count_replicas {
-            true => sentinel.call(&replicas).await,
+            true => sentinel.ask(&replicas).await,
             false => Ok(Value::Array(Vec::new())),
         };
         let asked = self
             .all
             .iter()
-            .map(|sentinel| join3(sentinel.call(&master), sentinel.call(&address), replicas(sentinel)));
+            .map(|sentinel| join3(sentinel.ask(&master), sentinel.ask(&address), replicas(sentinel)));
         let (mut heard, mut unknown, mut failed) = (Vec::new(), 0, None);
         for (master, address, replicas) in join_all(asked).await {
             // Without the right to them, those that answer the master are known.

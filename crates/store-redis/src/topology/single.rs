@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use rand::rngs::StdRng;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, RedisResult, Value};
+use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, Value};
 use ringback_core::backoff::Backoff;
 use ringback_core::contract::StoreError;
 
@@ -25,7 +25,7 @@ const PLACE: usize = 0;
 
 pub(super) struct Single {
     client: Client,
-    connection: SharedConnection<MultiplexedConnection>,
+    pub(super) connection: SharedConnection<MultiplexedConnection>,
 }
 
 impl Single {
@@ -45,57 +45,40 @@ impl Single {
         &self.client
     }
 
-    /// Sends one command.
-    pub(super) async fn call(&self, cmd: &Cmd) -> Result<Value, StoreError> {
-        Ok(self.call_over(cmd).await?.0)
-    }
-
-    /// Sends one command. Returns the connection that it was sent over too, and the number of that connection.
-    pub(super) async fn call_over(
-        &self,
-        cmd: &Cmd,
-    ) -> Result<(Value, MultiplexedConnection, u64), StoreError> {
-        call_over(&self.connection, cmd, |connection| connection).await
+    /// Asks the server something. Calls on jobs go through [`SharedConnection::send`] alone.
+    pub(super) async fn ask(&self, cmd: &Cmd) -> Result<Value, StoreError> {
+        Ok(self.connection.send(cmd).await?.0)
     }
 }
 
-/// Sends one command over a shared connection, of which `multiplexed` is what it is sent over. Returns that too, and its
-/// number.
-pub(super) async fn call_over<C: Clone + Send + Sync + 'static>(
-    shared: &SharedConnection<C>,
-    cmd: &Cmd,
-    multiplexed: impl FnOnce(C) -> MultiplexedConnection,
-) -> Result<(Value, MultiplexedConnection, u64), StoreError> {
-    let send = async |connection: C| {
-        let mut connection = multiplexed(connection);
-        let answer = connection.send_packed_command(cmd).await?;
-        Ok((answer, connection))
-    };
-    let (answer, number) = shared.call(PLACE, send).await?;
-    judge(shared, answer, number)
-}
-
-/// Reads the end of a call on the connection of this number, which may be given up for it.
-fn judge<C: Clone + Send + Sync + 'static>(
-    connection: &SharedConnection<C>,
-    answer: RedisResult<(Value, MultiplexedConnection)>,
-    number: u64,
-) -> Result<(Value, MultiplexedConnection, u64), StoreError> {
-    let error = match answer {
-        Ok((Value::ServerError(error), _)) => classify(error.into()),
-        Ok((value, over)) => return Ok((value, over, number)),
-        Err(error) => {
-            // The client fails by itself only when the connection is gone.
-            let error = classify(error);
-            connection.lost(number, &error);
-            return Err(error);
+impl<C: Into<MultiplexedConnection> + Clone + Send + Sync + 'static> SharedConnection<C> {
+    /// Sends one command. Returns the connection that it was sent over too, and its number. The shared connection may be
+    /// given up for the answer.
+    pub(super) async fn send(&self, cmd: &Cmd) -> Result<(Value, MultiplexedConnection, u64), StoreError> {
+        let send = async |connection: C| {
+            let mut connection = connection.into();
+            let answer = connection.send_packed_command(cmd).await?;
+            Ok((answer, connection))
+        };
+        let (answer, number) = self.call(PLACE, send).await?;
+        match answer {
+            Ok((Value::ServerError(error), _)) => {
+                let error = classify(error.into());
+                // The name may lead to another server now, and only a new connection logs in.
+                if matches!(error, StoreError::Replica | StoreError::Unauthorized(_)) {
+                    self.refused(number, &error);
+                }
+                Err(error)
+            }
+            Ok((value, over)) => Ok((value, over, number)),
+            Err(error) => {
+                // The client fails by itself only when the connection is gone.
+                let error = classify(error);
+                self.lost(number, &error);
+                Err(error)
+            }
         }
-    };
-    // The name may lead to another server now, and only a new connection logs in.
-    if matches!(error, StoreError::Replica | StoreError::Unauthorized(_)) {
-        connection.refused(number, &error);
     }
-    Err(error)
 }
 
 /// Makes a connection. The name of the server is looked up each time.

@@ -129,7 +129,7 @@ impl RedisStore {
         head: &FixedFields,
         record: Bytes,
     ) -> Result<RetryContext, StoreError> {
-        let packed = if head.is_external() {
+        let packed = if head.is_external {
             let key = self.keys.external(shard, locator);
             let get = self.command("GETRANGE", shard, "a job's payload").arg((key, 0, MAX_META));
             get.run::<Option<Bytes>>().await?.unwrap_or_default()

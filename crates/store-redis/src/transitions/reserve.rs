@@ -13,7 +13,7 @@ use ringback_core::contract::{
     Lease, LeaseGrant, Receipt, Reserve, Reserved, Shard, StoreClock, StoreError, payload,
 };
 use ringback_core::job::{DEFAULT_TIMEOUT, Delivery, JobKey, Locator};
-use ringback_core::lane::{GrantedBatch, Lane, LaneId};
+use ringback_core::lane::{GrantedBatch, Lane, SettleHint};
 use ringback_core::limits::MAX_LEASE_STRETCH;
 use ringback_core::state::State;
 use tokio::time::Instant;
@@ -35,38 +35,22 @@ const LATER: i64 = 8;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("the answer of a reserve");
 
-/// The arguments of reserve.lua.
-pub(crate) struct Order<'a> {
-    ask: &'a Reserve<'a>,
-    lane_limits: Vec<(LaneId, usize)>,
-}
-
-impl<'a> Order<'a> {
-    /// A lane whose id is another one, because that was taken, has the limit of all lanes.
-    pub(crate) fn of(ask: &'a Reserve<'a>, key: LaneKey) -> Self {
-        let limits = ask.lane_limits.iter();
-        let limits = limits.filter_map(|(name, limit)| Some((key.id(Lane::parse(name)?, 0), *limit)));
-        Self { ask, lane_limits: limits.collect() }
+/// Adds the arguments of reserve.lua, and returns their number. A lane whose id is another one, because that was taken,
+/// has the limit of all lanes.
+pub(crate) fn push_reserve(cmd: &mut Cmd, ask: &Reserve<'_>, key: LaneKey) -> usize {
+    let lanes = ask.lane_limits.iter();
+    let lanes = lanes.filter_map(|(name, limit)| Some((key.id(Lane::parse(name)?, 0), limit)));
+    let lanes: Vec<_> = lanes.collect();
+    cmd.arg(ask.caller).arg(&ask.sequence.to_be_bytes()).arg(ask.limit).arg(ask.lane_limit).arg(&ask.bits);
+    cmd.arg(millis_up(ask.margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(MAX_LEASE_STRETCH));
+    cmd.arg(RESERVE_BYTES).arg(ask.origin_limit).arg(ask.tenant_limit).arg(lanes.len());
+    for (lane, limit) in &lanes {
+        cmd.arg(&lane.0).arg(limit);
     }
-
-    pub(crate) fn push(&self, cmd: &mut Cmd) {
-        let Reserve { caller, sequence, limit, lane_limit, bits, margin, .. } = self.ask;
-        cmd.arg(caller).arg(&sequence.to_be_bytes()).arg(limit).arg(lane_limit).arg(bits);
-        cmd.arg(millis_up(*margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(MAX_LEASE_STRETCH));
-        cmd.arg(RESERVE_BYTES).arg(self.ask.origin_limit).arg(self.ask.tenant_limit);
-        cmd.arg(self.lane_limits.len());
-        for (lane, limit) in &self.lane_limits {
-            cmd.arg(&lane.0).arg(limit);
-        }
-        for (group, limit) in &self.ask.group_limits {
-            cmd.arg(group).arg(limit);
-        }
+    for (group, limit) in &ask.group_limits {
+        cmd.arg(group).arg(limit);
     }
-
-    /// The number of arguments.
-    pub(crate) fn len(&self) -> usize {
-        12 + 2 * (self.lane_limits.len() + self.ask.group_limits.len())
-    }
+    12 + 2 * (lanes.len() + ask.group_limits.len())
 }
 
 /// A granted job as the scripts answer it.
@@ -123,12 +107,15 @@ impl Grant {
 
 impl RedisStore {
     pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
-        let (asked, order) = (Instant::now(), Order::of(ask, self.lane_key()?));
-        let answer = self.call(&script::RESERVE, shard).with(|cmd| order.push(cmd)).run();
-        self.reserved(shard, answer.await?, asked).await
+        let (asked, key) = (Instant::now(), self.lane_key()?);
+        let call = self.call(&script::RESERVE, shard).with(|cmd| {
+            push_reserve(cmd, ask, key);
+        });
+        self.reserved(shard, call.run().await?, asked).await
     }
 
-    /// Makes leases of a script's answer.
+    /// Makes leases of a script's answer. A job whose large payload is gone has none: a late success has ended it, or
+    /// its lease has run out and another submit has taken its place.
     pub(crate) async fn reserved(
         &self,
         shard: Shard,
@@ -145,42 +132,45 @@ impl RedisStore {
             *sizes.entry(number).or_default() += 1;
         }
         let batch = |(number, size)| (number, Arc::new(GrantedBatch { size, unsettled: size.into() }));
-        let mut batches: HashMap<_, _> = sizes.into_iter().map(batch).collect();
-        let mut leases = all_read(shard, jobs.into_iter().map(|job| self.lease(shard, job, clock))).await;
-        for lease in &mut leases {
-            lease.grant_mut().is_watched = is_watched;
-            lease.grant_mut().hint.batch =
-                Arc::clone(batches.entry(lease.grant().receipt.lease.number).or_default());
-        }
+        let batches: HashMap<_, _> = sizes.into_iter().map(batch).collect();
+        let lease = async |Granted { locator, lane, job_state, record }| {
+            let head = FixedFields::parse(State::Reserved, job_state, &record)?;
+            let tail = OptionalFields::parse(&lane, record)?;
+            let hint = SettleHint {
+                lane: head.lane,
+                content: head.content,
+                is_external: head.is_external,
+                has_tags: head.has_tags,
+                token: tail.token,
+                batch: batches.get(&head.lease.number).map(Arc::clone).unwrap_or_default(),
+            };
+            let found = self.delivery(shard, locator, &head, tail).await?;
+            let Some((key, delivery)) = found else { return Ok(None) };
+            let left = head.deadline.as_millis().saturating_mul(1000).saturating_sub(now_us);
+            let grant = LeaseGrant {
+                receipt: Receipt { shard, locator, lease: head.lease },
+                deadline: asked + Duration::from_micros(left),
+                clock,
+                hint,
+                is_watched,
+            };
+            Ok::<_, StoreError>(Some(Lease {
+                grant,
+                response: None,
+                success: None,
+                key,
+                delivery,
+                due: head.due,
+                first_due: head.first_due,
+                created: head.created,
+                attempt: head.attempts,
+                failures: head.failures,
+            }))
+        };
+        let leases = all_read(shard, jobs.into_iter().map(lease)).await;
         // Only the name of a lane has a space.
         let (skipped, skipped_groups) = skipped.into_iter().partition(|name| name.contains(' '));
         Ok(Reserved { leases, more: has_more, is_more_later, has_put_off, skipped, skipped_groups })
-    }
-
-    /// Makes a lease. `None` when its large payload is gone: then a late success has ended the job, or the lease
-    /// has run out and another submit has taken the job's place.
-    async fn lease(
-        &self,
-        shard: Shard,
-        job: Granted,
-        clock: StoreClock,
-    ) -> Result<Option<Lease>, StoreError> {
-        let Granted { locator, lane, job_state, record } = job;
-        let head = FixedFields::parse(State::Reserved, job_state, &record)?;
-        let tail = OptionalFields::parse(&lane, record)?;
-        let hint = head.settle_hint(tail.token, Arc::default());
-        let found = self.delivery(shard, locator, &head, tail).await?;
-        let Some((key, delivery)) = found else { return Ok(None) };
-        let left = head.deadline.as_millis().saturating_mul(1000).saturating_sub(clock.shown_us);
-        let grant = LeaseGrant {
-            receipt: Receipt { shard, locator, lease: head.lease },
-            deadline: clock.asked + Duration::from_micros(left),
-            clock,
-            hint,
-            is_watched: false,
-        };
-        let due = [head.due, head.first_due];
-        Ok(Some(Lease::new(grant, key, delivery, due, head.created, head.attempts, head.failures)))
     }
 
     /// Reads a job's key and delivery. `None` when its large payload is gone, and the job with it, or is another
@@ -192,7 +182,7 @@ impl RedisStore {
         head: &FixedFields,
         tail: OptionalFields,
     ) -> Result<Option<(JobKey, Delivery)>, StoreError> {
-        let packed = if head.is_external() {
+        let packed = if head.is_external {
             let get = self.command("GET", shard, "a job's payload").arg(self.keys.external(shard, locator));
             let stored: Option<Bytes> = get.run().await?;
             match stored.and_then(|stored| tail.external(stored)) {
@@ -203,7 +193,7 @@ impl RedisStore {
             tail.payload
         };
         let OptionalFields { key, origin, tags, .. } = tail;
-        let delivery = payload::unpack(&packed, origin, head.timeout(), tags);
+        let delivery = payload::unpack(&packed, origin, head.timeout, tags);
         let delivery = delivery.ok_or(StoreError::Unreadable("a job's payload"))?;
         Ok(Some((key, delivery)))
     }

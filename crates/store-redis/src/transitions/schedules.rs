@@ -12,7 +12,7 @@ use ringback_core::contract::{
 use ringback_core::job::{Locator, NewJob, Topic};
 use ringback_core::schedule::ScheduleKey;
 
-use super::submit::{Arrival, Arriving, limit_in, pack_due};
+use super::submit::{Arrival, limit_in, pack_due};
 use crate::record::{self, six};
 use crate::redis_store::RedisStore;
 use crate::reply::take;
@@ -109,8 +109,6 @@ impl RedisStore {
     ) -> Result<Vec<ScheduleChanged>, StoreError> {
         // All jobs of a schedule are in one lane, so the first stands for them.
         let jobs: Vec<&NewJob> = changes.iter().map(|change| &change.jobs[0]).collect();
-        let mut answers = vec![None; jobs.len()];
-        let mut arriving = Arriving { shard, jobs: &jobs, answers: &mut answers, read: fired };
         let push = |cmd: &mut Cmd, arrivals: &[Arrival<'_>]| {
             for Arrival { number, lane, .. } in arrivals {
                 let ScheduleChange { expected, row, jobs } = &changes[*number];
@@ -123,9 +121,7 @@ impl RedisStore {
                 }
             }
         };
-        let all = (0..jobs.len()).collect();
-        self.arrive(&script::FIRE, &mut arriving, all, push).await?;
-        answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
+        self.arrive(shard, &jobs, |_| &script::FIRE, push, fired).await
     }
 }
 

@@ -9,11 +9,11 @@ use std::time::Duration;
 use redis::{Cmd, Value};
 use ringback_core::clock::millis_up;
 use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, SettleResult, Shard, StoreError, Success};
-use ringback_core::lane::{GrantedBatch, LaneId, SettleHint};
+use ringback_core::lane::{GrantedBatch, SettleHint};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use tokio::time::Instant;
 
-use super::reserve::Order;
+use super::reserve::push_reserve;
 use crate::record::{self, six};
 use crate::redis_store::RedisStore;
 use crate::reply::{self, take};
@@ -35,6 +35,9 @@ enum Kind {
     Other,
 }
 
+/// What one call settles: jobs by their numbers. No job comes twice.
+type Groups = BTreeMap<Group, Vec<usize>>;
+
 impl RedisStore {
     pub async fn settle(
         &self,
@@ -43,13 +46,16 @@ impl RedisStore {
         lateness: &Lateness,
     ) -> Result<Vec<SettleResult>, StoreError> {
         let mut rounds = Rounds::new(items, lateness);
-        while let Some(settling) = rounds.next() {
-            self.settle_once(shard, settling, &mut rounds).await?;
+        while !rounds.left.is_empty() {
+            let mut groups = Groups::new();
+            let call =
+                self.call(&script::SETTLE, shard).with(|cmd| groups = rounds.push_next(cmd, self.keep()));
+            rounds.answered(groups, call.run().await?)?;
         }
         Ok(rounds.answers)
     }
 
-    /// Settles, and reserves with the last call.
+    /// Settles, and reserves with the same call, unless there are two leases of one job.
     pub async fn exchange(
         &self,
         shard: Shard,
@@ -57,76 +63,20 @@ impl RedisStore {
         lateness: &Lateness,
         ask: &Reserve<'_>,
     ) -> Result<(Vec<SettleResult>, Reserved), StoreError> {
-        let mut rounds = Rounds::new(items, lateness);
-        while let Some(settling) = rounds.next() {
-            if rounds.left.is_empty() {
-                let reserved = self.exchange_once(shard, settling, &mut rounds, ask).await?;
-                return Ok((rounds.answers, reserved));
-            }
-            self.settle_once(shard, settling, &mut rounds).await?;
-        }
-        Ok((rounds.answers, self.reserve(shard, ask).await?))
-    }
-
-    async fn settle_once(
-        &self,
-        shard: Shard,
-        settling: Settling,
-        rounds: &mut Rounds<'_>,
-    ) -> Result<(), StoreError> {
-        let answer = self
-            .call(&script::SETTLE, shard)
-            .with(|cmd| self.push_settling(cmd, &settling, rounds))
-            .run()
-            .await?;
-        rounds.answered(settling, answer)
-    }
-
-    async fn exchange_once(
-        &self,
-        shard: Shard,
-        settling: Settling,
-        rounds: &mut Rounds<'_>,
-        ask: &Reserve<'_>,
-    ) -> Result<Reserved, StoreError> {
-        let (asked, order) = (Instant::now(), Order::of(ask, self.lane_key()?));
-        let answer = self
-            .call(&script::EXCHANGE, shard)
-            .with(|cmd| {
-                order.push(cmd);
-                self.push_settling(cmd, &settling, rounds);
-                cmd.arg(order.len());
-            })
-            .run();
-        let (settled, reserved): (Value, Value) = answer.await?;
-        rounds.answered(settling, settled)?;
-        self.reserved(shard, reserved, asked).await
-    }
-
-    /// Adds the arguments of settle.lua.
-    fn push_settling(&self, cmd: &mut Cmd, settling: &Settling, rounds: &Rounds<'_>) {
-        cmd.arg(self.keep()).arg(&rounds.lateness).arg(settling.lanes.len());
-        settling.lanes.iter().for_each(|lane| {
-            cmd.arg(&lane.0);
+        let (asked, key) = (Instant::now(), self.lane_key()?);
+        let (mut rounds, mut groups) = (Rounds::new(items, lateness), Groups::new());
+        let call = self.call(&script::EXCHANGE, shard).with(|cmd| {
+            let count = push_reserve(cmd, ask, key);
+            groups = rounds.push_next(cmd, self.keep());
+            cmd.arg(count);
         });
-        for numbers in [&settling.whole, &settling.over] {
-            cmd.arg(numbers.len());
-            numbers.iter().for_each(|number| {
-                cmd.arg(&number.to_be_bytes());
-            });
+        if !rounds.left.is_empty() {
+            return Ok((self.settle(shard, items, lateness).await?, self.reserve(shard, ask).await?));
         }
-        settling.groups.iter().for_each(|(group, numbers)| push(cmd, group, numbers, rounds.items));
+        let (settled, reserved): (Value, Value) = call.run().await?;
+        rounds.answered(groups, settled)?;
+        Ok((rounds.answers, self.reserved(shard, reserved, asked).await?))
     }
-}
-
-/// What one call settles. No job comes twice.
-struct Settling {
-    /// Jobs by their numbers.
-    groups: BTreeMap<Group, Vec<usize>>,
-    lanes: HashSet<LaneId>,
-    whole: Vec<u64>,
-    /// Batches of which the others were settled before.
-    over: Vec<u64>,
 }
 
 /// The calls that a settle takes. A call settles a job once, so two leases of one job take two calls.
@@ -145,31 +95,64 @@ impl<'a> Rounds<'a> {
         Self { items, left: (0..items.len()).collect(), lateness: lateness.encode(), answers }
     }
 
-    /// The jobs of the next call.
-    fn next(&mut self) -> Option<Settling> {
-        if self.left.is_empty() {
-            return None;
-        }
+    /// Adds the arguments of settle.lua for the next call, and returns its jobs.
+    fn push_next(&mut self, cmd: &mut Cmd, keep: (u64, u64)) -> Groups {
         let (mut met, items) = (HashSet::new(), self.items);
         let (now, later): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.left).into_iter().partition(|n| met.insert(items[*n].0.locator()));
         self.left = later;
-        let lanes = now.iter().map(|n| items[*n].0.grant().hint.lane).collect();
-        let (whole, over) = batches_over(items, &now);
-        let mut groups: BTreeMap<Group, Vec<usize>> = BTreeMap::new();
-        for n in now {
-            groups.entry(group_of(&items[n])).or_default().push(n);
+        let lanes: HashSet<_> = now.iter().map(|n| items[*n].0.grant.hint.lane).collect();
+        cmd.arg(keep).arg(&self.lateness).arg(lanes.len());
+        for lane in &lanes {
+            cmd.arg(&lane.0);
         }
-        Some(Settling { groups, lanes, whole, over })
+        let (whole, over) = batches_over(items, &now);
+        for numbers in [whole, over] {
+            cmd.arg(numbers.len());
+            for number in numbers {
+                cmd.arg(&number.to_be_bytes());
+            }
+        }
+        let mut groups = Groups::new();
+        for n in now {
+            let (lease, outcome) = &items[n];
+            let is_plain = matches!(outcome, Outcome::Complete)
+                && !lease.grant.hint.is_external
+                && !lease.grant.hint.has_tags
+                && lease.response.is_none()
+                && lease.success.is_none();
+            let kind = if is_plain { Kind::Complete } else { Kind::Other };
+            let (receipt, lane) = (record::pack_lease(lease.grant.receipt.lease), lease.grant.hint.lane.0);
+            groups.entry(Group { kind, receipt, lane }).or_default().push(n);
+        }
+        for (group, numbers) in &groups {
+            let kind = match group.kind {
+                Kind::Complete => "complete",
+                Kind::Other => "other",
+            };
+            cmd.arg(kind).arg(&group.lane).arg(&group.receipt).arg(numbers.len());
+            for n in numbers {
+                let (lease, outcome) = &items[*n];
+                cmd.arg(&lease.locator().0).arg(record::tombstone(lease).bytes());
+                if group.kind == Kind::Other {
+                    let mut packed = pack_outcome(outcome, &lease.grant.hint, lease.response);
+                    if let (Outcome::Complete, Some(success)) = (outcome, &lease.success) {
+                        packed.extend(Success::pack(Some(success)));
+                    }
+                    cmd.arg(packed);
+                }
+            }
+        }
+        groups
     }
 
-    fn answered(&mut self, settling: Settling, answer: Value) -> Result<(), StoreError> {
+    fn answered(&mut self, groups: Groups, answer: Value) -> Result<(), StoreError> {
         let answers = take::list(answer)?;
-        let count: usize = settling.groups.values().map(Vec::len).sum();
+        let count: usize = groups.values().map(Vec::len).sum();
         if !answers.is_empty() && answers.len() != count {
             return Err(StoreError::Unreadable("the answers of a settle"));
         }
-        for (index, n) in settling.groups.into_values().flatten().enumerate() {
+        for (index, n) in groups.into_values().flatten().enumerate() {
             let settled = match answers.get(index) {
                 Some(answer) => reply::settled(take::int(answer)?)?,
                 None => SettleResult::Applied,
@@ -177,7 +160,7 @@ impl<'a> Rounds<'a> {
             self.answers[n] = settled;
             // A replay was counted before.
             if settled == SettleResult::Applied {
-                self.items[n].0.grant().hint.batch.unsettled.fetch_sub(1, Ordering::Relaxed);
+                self.items[n].0.grant.hint.batch.unsettled.fetch_sub(1, Ordering::Relaxed);
             }
             if matches!(settled, SettleResult::Applied | SettleResult::Late) {
                 self.lateness.clear();
@@ -193,7 +176,7 @@ impl<'a> Rounds<'a> {
 fn batches_over(items: &[(Lease, Outcome)], numbers: &[usize]) -> (Vec<u64>, Vec<u64>) {
     let mut counts: BTreeMap<u64, (&GrantedBatch, usize)> = BTreeMap::new();
     for n in numbers {
-        let grant = items[*n].0.grant();
+        let grant = &items[*n].0.grant;
         counts.entry(grant.receipt.lease.number).or_insert((&grant.hint.batch, 0)).1 += 1;
     }
     let over = |(number, (batch, here)): (u64, (&GrantedBatch, usize))| {
@@ -203,36 +186,6 @@ fn batches_over(items: &[(Lease, Outcome)], numbers: &[usize]) -> (Vec<u64>, Vec
         counts.into_iter().filter_map(over).partition(|(_, is_whole)| *is_whole);
     let numbers = |batches: Vec<(u64, bool)>| batches.into_iter().map(|(number, _)| number).collect();
     (numbers(whole), numbers(rest))
-}
-
-fn group_of((lease, outcome): &(Lease, Outcome)) -> Group {
-    let plain = matches!(outcome, Outcome::Complete)
-        && !lease.grant().hint.is_external
-        && !lease.grant().hint.has_tags
-        && lease.response().is_none()
-        && lease.success().is_none();
-    let kind = if plain { Kind::Complete } else { Kind::Other };
-    Group { kind, receipt: record::pack_lease(lease.grant().receipt.lease), lane: lease.grant().hint.lane.0 }
-}
-
-/// Adds a group as settle.lua takes it.
-fn push(cmd: &mut Cmd, group: &Group, numbers: &[usize], items: &[(Lease, Outcome)]) {
-    let kind = match group.kind {
-        Kind::Complete => "complete",
-        Kind::Other => "other",
-    };
-    cmd.arg(kind).arg(&group.lane).arg(&group.receipt).arg(numbers.len());
-    for n in numbers {
-        let (lease, outcome) = &items[*n];
-        cmd.arg(&lease.locator().0).arg(record::tombstone(lease).bytes());
-        if group.kind == Kind::Other {
-            let mut packed = pack_outcome(outcome, &lease.grant().hint, lease.response());
-            if let (Outcome::Complete, Some(success)) = (outcome, lease.success()) {
-                packed.extend(Success::pack(Some(success)));
-            }
-            cmd.arg(packed);
-        }
-    }
 }
 
 /// Packs an outcome as `prelude/outcomes.lua` says. `response` is the status of a successful attempt, and how

@@ -21,8 +21,6 @@ use crate::script::{self, Script};
 /// The largest number in six bytes.
 const MAX_SIX: u64 = (1 << 48) - 1;
 
-/// How often a call is made if the shard has lost jobs and that is taken note of.
-const ATTEMPTS: usize = 2;
 /// How many ids of a lane are tried. That one is taken has a chance of one in 10¹⁴ among a hundred thousand lanes.
 const MAX_TAKEN: u8 = 4;
 
@@ -34,26 +32,39 @@ pub(super) struct Arrival<'a> {
     pub(super) number: usize,
     job: &'a NewJob,
     pub(super) lane: LaneId,
+    /// How many ids of its lane are those of other lanes.
+    taken: u8,
     packed: Packed,
 }
 
 impl RedisStore {
     pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
         let jobs: Vec<&NewJob> = jobs.iter().collect();
-        let mut answers = vec![None; jobs.len()];
         let replaces = |job: &NewJob| job.if_exists != IfExists::Refuse;
-        let is_mixed = jobs.iter().any(|job| replaces(job));
-        for round in rounds(&jobs) {
-            let (replacing, plain) = if is_mixed {
-                round.into_iter().partition(|n| replaces(jobs[*n]))
-            } else {
-                (Vec::new(), round)
-            };
-            let mut arrive = Arriving { shard, jobs: &jobs, answers: &mut answers, read: submitted };
-            self.arrive(&script::SUBMIT, &mut arrive, plain, push_groups).await?;
-            self.arrive(&script::REPLACE, &mut arrive, replacing, push_replacing).await?;
-        }
-        answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
+        let script = |job: &NewJob| if replaces(job) { &script::REPLACE } else { &script::SUBMIT };
+        let push = |cmd: &mut Cmd, arrivals: &[Arrival<'_>]| {
+            if replaces(arrivals[0].job) {
+                for Arrival { job, lane, packed, .. } in arrivals {
+                    let limit = match job.if_exists {
+                        IfExists::Postpone { max_delay: Some(limit), .. } => millis_up(limit).to_string(),
+                        IfExists::Postpone { max_delay: None, .. } => "any".to_owned(),
+                        IfExists::Update { .. } => "update".to_owned(),
+                        IfExists::Refuse | IfExists::Replace { .. } => String::new(),
+                    };
+                    cmd.arg(&job.key.locator().0).arg(pack_due(job.due)).arg(limit);
+                    cmd.arg(&lane.0).arg(&packed.rest).arg(&packed.external);
+                }
+                return;
+            }
+            // Neighbours share lane and due time.
+            for group in arrivals.chunk_by(|a, b| a.lane == b.lane && a.job.due == b.job.due) {
+                cmd.arg(&group[0].lane.0).arg(pack_due(group[0].job.due)).arg(group.len());
+                for Arrival { job, packed, .. } in group {
+                    cmd.arg(&job.key.locator().0).arg(&packed.rest).arg(&packed.external);
+                }
+            }
+        };
+        self.arrive(shard, &jobs, script, push, submitted).await
     }
 
     pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
@@ -61,132 +72,108 @@ impl RedisStore {
             jobs.iter().map(|job| job.history.as_ref().map(pack_history).unwrap_or_default()).collect();
         let jobs: Vec<&NewJob> = jobs.iter().map(|job| &job.job).collect();
         let push = |cmd: &mut Cmd, arrivals: &[Arrival<'_>]| {
-            for Arrival { number, job, lane, packed } in arrivals {
+            for Arrival { number, job, lane, packed, .. } in arrivals {
                 cmd.arg(&job.key.locator().0).arg(pack_due(job.due)).arg(&lane.0);
                 cmd.arg(&packed.rest).arg(&packed.external).arg(&histories[*number]);
             }
         };
-        let mut answers = vec![None; jobs.len()];
-        for round in rounds(&jobs) {
-            let mut arrive = Arriving { shard, jobs: &jobs, answers: &mut answers, read: submitted };
-            self.arrive(&script::IMPORT, &mut arrive, round, push).await?;
+        self.arrive(shard, &jobs, |_| &script::IMPORT, push, submitted).await
+    }
+
+    /// Makes the calls by which jobs arrive, nearly always one. `push` adds the arguments after the lanes. For the next
+    /// call waits what has another script, or the key of a job before it; and, to be sent with the next id of its lane,
+    /// a job whose lane would have the id of another one.
+    pub(super) async fn arrive<T>(
+        &self,
+        shard: Shard,
+        jobs: &[&NewJob],
+        script: impl Fn(&NewJob) -> &'static Script,
+        push: impl Fn(&mut Cmd, &[Arrival<'_>]),
+        read: impl Fn(Value, &NewJob) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let (key, mut has_lost) = (self.lane_key()?, false);
+        let mut answers: Vec<_> = jobs.iter().map(|_| None).collect();
+        let mut left: Vec<(usize, u8)> = (0..jobs.len()).map(|number| (number, 0)).collect();
+        while let Some((first, _)) = left.first() {
+            let script_now = script(jobs[*first]);
+            let (mut met, mut lanes) = (HashSet::new(), Vec::new());
+            let (mut arrivals, mut later) = (Vec::with_capacity(left.len()), Vec::new());
+            for &(number, taken) in &left {
+                let job = jobs[number];
+                if !met.insert(job.key.locator()) || !std::ptr::eq(script(job), script_now) {
+                    later.push((number, taken));
+                } else if let Some(lane) = lane_of(&mut lanes, key, taken, job) {
+                    arrivals.push(Arrival { number, job, lane, taken, packed: record::pack(job, lane) });
+                } else {
+                    later.push((number, taken + 1));
+                }
+            }
+            self.check_takes_jobs(shard)?;
+            let known = self.accepted_counts.known(shard);
+            let call = self.call(script_now, shard).confirmed().with(|cmd| {
+                cmd.arg(known.accepted).arg(lanes.len());
+                for ArrivingLane { id, lane, limits } in &lanes {
+                    cmd.arg(&id.0).arg(lane.name()).arg(pack_limits(*limits));
+                }
+                push(cmd, &arrivals);
+            });
+            let mut answered = take::list(call.run().await?)?;
+            let accepted = answered.pop().ok_or(UNREADABLE)?;
+            let accepted = u64::try_from(take::int(&accepted)?).map_err(|_| UNREADABLE)?;
+            match answered.as_slice() {
+                [Value::BulkString(word)] if word == b"archive" => return Err(StoreError::ArchiveBehind),
+                [Value::BulkString(word)] if word == b"lost" => {
+                    self.take_note_of_loss(shard, known).await.map_err(nothing_was_added)?;
+                    if std::mem::replace(&mut has_lost, true) {
+                        return Err(UNREADABLE);
+                    }
+                    continue;
+                }
+                _ => has_lost = false,
+            }
+            self.accepted_counts.saw(shard, known, accepted);
+            if answered.len() != arrivals.len() {
+                return Err(UNREADABLE);
+            }
+            for (Arrival { number, job, taken, .. }, answer) in arrivals.iter().zip(answered) {
+                if is_of_another_lane(&answer) {
+                    later.push((*number, taken + 1));
+                } else {
+                    answers[*number] = Some(read(answer, job)?);
+                }
+            }
+            // Jobs of one key arrive in their order.
+            later.sort_unstable();
+            left = later;
+            if left.iter().any(|(_, taken)| *taken == MAX_TAKEN) {
+                return Err(StoreError::Unreadable("the ids of lanes"));
+            }
         }
         answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
     }
-
-    /// Makes a call by which jobs arrive, given by their numbers, and notes the answers. `push` adds the arguments
-    /// after the lanes. Jobs whose lane would have the id of another lane are sent again with its next id.
-    pub(super) async fn arrive<T>(
-        &self,
-        script: &Script,
-        arriving: &mut Arriving<'_, T>,
-        mut numbers: Vec<usize>,
-        push: impl Fn(&mut Cmd, &[Arrival<'_>]),
-    ) -> Result<(), StoreError> {
-        for taken in 0..MAX_TAKEN {
-            if numbers.is_empty() {
-                return Ok(());
-            }
-            let ids = Ids { key: self.lane_key()?, taken };
-            numbers = self.arrive_with(script, arriving, numbers, ids, &push).await?;
-        }
-        if numbers.is_empty() { Ok(()) } else { Err(StoreError::Unreadable("the ids of lanes")) }
-    }
-
-    /// Makes a call by which jobs arrive. Returns the numbers of those whose lane has the id of another one.
-    async fn arrive_with<T>(
-        &self,
-        script: &Script,
-        Arriving { shard, jobs, answers, read }: &mut Arriving<'_, T>,
-        numbers: Vec<usize>,
-        ids: Ids,
-        push: &impl Fn(&mut Cmd, &[Arrival<'_>]),
-    ) -> Result<Vec<usize>, StoreError> {
-        let shard = *shard;
-        let (mut lanes, mut arrivals, mut left) = (Vec::new(), Vec::with_capacity(numbers.len()), Vec::new());
-        for number in numbers {
-            let job = jobs[number];
-            match ids.lane_of(&mut lanes, job) {
-                Some(lane) => arrivals.push(Arrival { number, job, lane, packed: record::pack(job, lane) }),
-                None => left.push(number),
-            }
-        }
-        let mut answered = Vec::new();
-        for _ in 0..ATTEMPTS {
-            self.check_takes_jobs(shard)?;
-            let known = self.accepted_counts.known(shard);
-            let answer = self
-                .call(script, shard)
-                .confirmed()
-                .with(|cmd| {
-                    cmd.arg(known.accepted).arg(lanes.len());
-                    for ArrivingLane { id, lane, limits } in &lanes {
-                        cmd.arg(&id.0).arg(lane.name()).arg(pack_limits(*limits));
-                    }
-                    push(cmd, &arrivals);
-                })
-                .run();
-            answered = take::list(answer.await?)?;
-            let accepted = answered.pop().ok_or(UNREADABLE)?;
-            let accepted = u64::try_from(take::int(&accepted)?).map_err(|_| UNREADABLE)?;
-            if is_behind(&answered) {
-                return Err(StoreError::ArchiveBehind);
-            }
-            if !has_lost(&answered) {
-                self.accepted_counts.saw(shard, known, accepted);
-                break;
-            }
-            self.take_note_of_loss(shard, known).await.map_err(nothing_was_added)?;
-        }
-        if answered.len() != arrivals.len() || has_lost(&answered) {
-            return Err(UNREADABLE);
-        }
-        for (Arrival { number, job, .. }, answer) in arrivals.iter().zip(answered) {
-            if is_of_another_lane(&answer) {
-                left.push(*number);
-            } else {
-                answers[*number] = Some(read(answer, job)?);
-            }
-        }
-        Ok(left)
-    }
 }
 
-/// The jobs that arrive in a shard, and the answers to them so far.
-pub(super) struct Arriving<'a, T> {
-    pub(super) shard: Shard,
-    pub(super) jobs: &'a [&'a NewJob],
-    pub(super) answers: &'a mut [Option<T>],
-    /// Reads the answer to a job.
-    pub(super) read: fn(Value, &NewJob) -> Result<T, StoreError>,
-}
-
-/// How the ids of the lanes of a call are made.
-#[derive(Clone, Copy)]
-struct Ids {
+/// The lane of a job, which is added to `lanes`, with an id behind those that are `taken`. `None` if another lane among
+/// them has its id. A batch has few lanes, so a search through them is fast.
+fn lane_of<'a>(
+    lanes: &mut Vec<ArrivingLane<'a>>,
     key: LaneKey,
-    /// How many ids of each lane are those of other lanes.
     taken: u8,
-}
-
-impl Ids {
-    /// The lane of a job, which is added to `lanes`. `None` if another lane among them has its id. A batch has few
-    /// lanes, so a search through them is fast.
-    fn lane_of<'a>(self, lanes: &mut Vec<ArrivingLane<'a>>, job: &'a NewJob) -> Option<LaneId> {
-        let (lane, limits) = (Lane::new(&job.key.topic, job.delivery.callback.origin()), job.limits);
-        if let Some(known) = lanes.iter_mut().find(|known| known.lane == lane) {
-            if limits.is_none() {
-                known.limits = None;
-            }
-            return Some(known.id);
+    job: &'a NewJob,
+) -> Option<LaneId> {
+    let (lane, limits) = (Lane::new(&job.key.topic, job.delivery.callback.origin()), job.limits);
+    if let Some(known) = lanes.iter_mut().find(|known| known.lane == lane) {
+        if limits.is_none() {
+            known.limits = None;
         }
-        let id = self.key.id(lane, self.taken);
-        if lanes.iter().any(|known| known.id == id) {
-            return None;
-        }
-        lanes.push(ArrivingLane { id, lane, limits });
-        Some(id)
+        return Some(known.id);
     }
+    let id = key.id(lane, taken);
+    if lanes.iter().any(|known| known.id == id) {
+        return None;
+    }
+    lanes.push(ArrivingLane { id, lane, limits });
+    Some(id)
 }
 
 /// A lane that jobs arrive in.
@@ -210,58 +197,12 @@ fn is_of_another_lane(answer: &Value) -> bool {
     matches!(answer, Value::Array(parts) if matches!(parts.as_slice(), [Value::Int(421)]))
 }
 
-/// Whether the shard has lost accepted jobs: it has added nothing.
-fn has_lost(answered: &[Value]) -> bool {
-    matches!(answered, [Value::BulkString(word)] if word == b"lost")
-}
-
-/// Whether nothing was added because the archive outbox is full.
-fn is_behind(answered: &[Value]) -> bool {
-    matches!(answered, [Value::BulkString(word)] if word == b"archive")
-}
-
 /// The error of a look at the store after a call that added nothing.
 fn nothing_was_added(error: StoreError) -> StoreError {
     match error {
         StoreError::Away(_) | StoreError::Slow(_) | StoreError::Unreadable(_) => StoreError::Unprepared,
         error => error,
     }
-}
-
-/// Adds jobs as submit.lua takes them. Neighbours share lane and due time.
-fn push_groups(cmd: &mut Cmd, arrivals: &[Arrival<'_>]) {
-    for group in arrivals.chunk_by(|a, b| a.lane == b.lane && a.job.due == b.job.due) {
-        cmd.arg(&group[0].lane.0).arg(pack_due(group[0].job.due)).arg(group.len());
-        for Arrival { job, packed, .. } in group {
-            cmd.arg(&job.key.locator().0).arg(&packed.rest).arg(&packed.external);
-        }
-    }
-}
-
-/// Adds jobs as replace.lua takes them.
-fn push_replacing(cmd: &mut Cmd, arrivals: &[Arrival<'_>]) {
-    for Arrival { job, lane, packed, .. } in arrivals {
-        let limit = match job.if_exists {
-            IfExists::Postpone { max_delay: Some(limit), .. } => millis_up(limit).to_string(),
-            IfExists::Postpone { max_delay: None, .. } => "any".to_owned(),
-            IfExists::Update { .. } => "update".to_owned(),
-            IfExists::Refuse | IfExists::Replace { .. } => String::new(),
-        };
-        cmd.arg(&job.key.locator().0).arg(pack_due(job.due)).arg(limit);
-        cmd.arg(&lane.0).arg(&packed.rest).arg(&packed.external);
-    }
-}
-
-/// Splits jobs, by their numbers, into calls in which no key occurs twice. Nearly always this is one call.
-fn rounds(jobs: &[&NewJob]) -> Vec<Vec<usize>> {
-    let (mut rounds, mut left) = (Vec::new(), (0..jobs.len()).collect::<Vec<_>>());
-    while !left.is_empty() {
-        let mut met = HashSet::new();
-        let (now, later) = left.into_iter().partition(|n| met.insert(jobs[*n].key.locator()));
-        rounds.push(now);
-        left = later;
-    }
-    rounds
 }
 
 /// A due time as the scripts take it.
@@ -288,8 +229,22 @@ fn pack_history(history: &History) -> Vec<u8> {
 
 fn submitted(answer: Value, new: &NewJob) -> Result<Submitted, StoreError> {
     let key = &new.key;
+    // The times of due and creation of a new job.
     if let Value::BulkString(times) = answer {
-        return Ok(Submitted { answer: SubmitResult::Created, job: created(&times, new)? });
+        let [due @ .., _, _, _, _, _, _] = &times[..] else { return Err(UNREADABLE) };
+        let (due, created) = (number(due), number(&times[due.len()..]));
+        let job = Job {
+            key: key.clone(),
+            state: if due <= created { State::Ready } else { State::Delayed },
+            due: Timestamp::from_millis(due),
+            created: Timestamp::from_millis(created),
+            attempts: 0,
+            failures: 0,
+            last: None,
+            reason: None,
+            tags: new.delivery.tags.clone(),
+        };
+        return Ok(Submitted { answer: SubmitResult::Created, job });
     }
     let mut parts = take::list(answer)?;
     if let Some(limit) = limit_in(&parts)? {
@@ -335,21 +290,4 @@ pub(super) fn limit_in(parts: &[Value]) -> Result<Option<Limit>, StoreError> {
         (429, b"lanes") => Ok(Some(Limit::TenantLanes)),
         _ => Err(UNREADABLE),
     }
-}
-
-/// A new job, from its times of due and creation.
-fn created(times: &[u8], new: &NewJob) -> Result<Job, StoreError> {
-    let [due @ .., _, _, _, _, _, _] = times else { return Err(UNREADABLE) };
-    let (due, created) = (number(due), number(&times[due.len()..]));
-    Ok(Job {
-        key: new.key.clone(),
-        state: if due <= created { State::Ready } else { State::Delayed },
-        due: Timestamp::from_millis(due),
-        created: Timestamp::from_millis(created),
-        attempts: 0,
-        failures: 0,
-        last: None,
-        reason: None,
-        tags: new.delivery.tags.clone(),
-    })
 }
