@@ -8,15 +8,14 @@ mod shard_queue;
 
 use std::sync::Arc;
 
-use ringback_core::contract::Submitted;
 use ringback_service::{Shutdown, Tasks};
 use ringback_store::Store;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::batch::{ItemFailure, ItemResult};
 pub(crate) use self::paced_batch::{Pace, PacedBatch};
 pub(crate) use self::queued_job::QueuedJob;
-use self::shard_queue::{RequestChunk, ShardQueue};
+use self::shard_queue::{Results, Waiting};
 use crate::error::Unavailable;
 use crate::limits::{Deadline, MemoryPermit};
 use crate::metrics::Metrics;
@@ -24,7 +23,7 @@ use crate::metrics::Metrics;
 /// The queues of submits, or those of imports.
 pub(crate) struct SubmitQueues<J> {
     store: Store,
-    shards: Vec<ShardQueue<J>>,
+    shards: Vec<mpsc::Sender<Waiting<J>>>,
 }
 
 impl<J: QueuedJob> SubmitQueues<J> {
@@ -34,19 +33,24 @@ impl<J: QueuedJob> SubmitQueues<J> {
         tasks: &mut Tasks,
         shutdown: &Shutdown,
     ) -> Self {
-        let shards = store.shards().map(|shard| ShardQueue::start(store, shard, metrics, tasks, shutdown));
+        let shards = store.shards().map(|shard| shard_queue::start(store, shard, metrics, tasks, shutdown));
         Self { shards: shards.collect(), store: store.clone() }
     }
 
-    pub(crate) async fn submit(
-        &self,
-        job: J,
-        permit: MemoryPermit,
-        deadline: Deadline,
-    ) -> Result<Submitted, Unavailable> {
-        let queue = &self.shards[usize::from(self.store.shard_of(&job.job().key).number())];
-        let mut results = queue.submit(RequestChunk { jobs: vec![job], permit }, deadline).await?;
-        results.pop().ok_or(Unavailable::GivenUp)
+    /// Submits jobs of one shard, at most [`MAX_BATCH_BYTES`](ringback_core::limits::MAX_BATCH_BYTES) by weight, and
+    /// waits for their results. Once they are in the queue they are stored even if this future is dropped, unless the
+    /// grace period of the shutdown ends first.
+    pub(crate) async fn submit(&self, jobs: Vec<J>, permit: MemoryPermit, deadline: Deadline) -> Results {
+        let queue = &self.shards[usize::from(self.store.shard_of(&jobs[0].job().key).number())];
+        let results = async {
+            let (reply, results) = oneshot::channel();
+            queue.send(Waiting { jobs, permit, reply }).await.ok()?;
+            results.await.ok()
+        };
+        match deadline.bound(results).await {
+            Ok(results) => results.unwrap_or(Err(Unavailable::GivenUp)),
+            Err(_elapsed) => Err(Unavailable::TooLate),
+        }
     }
 
     /// Submits the jobs that are sent to the returned [`PacedBatch`]. Those of a shard are submitted in order, and not
@@ -58,7 +62,7 @@ impl<J: QueuedJob> SubmitQueues<J> {
         pace: Option<Pace>,
     ) -> (PacedBatch<'_, J>, impl Future<Output = Vec<ItemResult>>) {
         let (senders, unsent) = self.shards.iter().map(|_| mpsc::unbounded_channel()).unzip();
-        let results = batch::submit(&self.shards, unsent, permit, deadline);
+        let results = batch::submit(self, unsent, permit, deadline);
         (PacedBatch::new(&self.store, senders, pace), results)
     }
 }

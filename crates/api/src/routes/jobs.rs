@@ -23,7 +23,7 @@ use serde_json::json;
 
 use crate::access::Authenticated;
 use crate::audit_log::Change;
-use crate::error::{ApiError, JsonResult};
+use crate::error::{ApiError, JsonResult, Unavailable};
 use crate::extract::{
     IdempotencyKey, Include, JobPath, JsonBody, PageQuery, Query, RequestTrace, Upload, key_and_id,
     outdated_cursor,
@@ -76,7 +76,8 @@ pub(crate) async fn submit(
         return Err(allowed.refusal().into());
     }
     let key = job.key.clone();
-    let submitted = api.submits.submit(job, permit, deadline).await;
+    let submitted = api.submits.submit(vec![job], permit, deadline).await;
+    let submitted = submitted.and_then(|mut all| all.pop().ok_or(Unavailable::GivenUp));
     let submitted = submitted.inspect_err(|_| api.metrics.submitted(SubmitOutcome::Unavailable, 1));
     let submitted = submitted.map_err(|error| ApiError::of_submit(&error, &key))?;
     api.metrics.submitted(submitted.answer.into(), 1);

@@ -9,8 +9,8 @@ use ringback_core::job::JobKey;
 use ringback_core::limits::MAX_BATCH_BYTES;
 use tokio::sync::mpsc;
 
+use super::SubmitQueues;
 use super::queued_job::QueuedJob;
-use super::shard_queue::{RequestChunk, ShardQueue};
 use crate::error::Unavailable;
 use crate::limits::{Deadline, MemoryPermit};
 
@@ -40,21 +40,20 @@ impl ItemFailure {
 /// Submits the jobs that `unsent` brings to the queue of each shard. The results are complete once nothing more can
 /// come.
 pub(super) async fn submit<J: QueuedJob>(
-    queues: &[ShardQueue<J>],
+    queues: &SubmitQueues<J>,
     unsent: Vec<mpsc::UnboundedReceiver<NumberedJob<J>>>,
     permit: &MemoryPermit,
     deadline: Deadline,
 ) -> Vec<ItemResult> {
     let deadlines = CallDeadlines { first: deadline, was_answered: AtomicBool::new(false) };
     let unsent = unsent.into_iter().map(|jobs| UnsentJobs { jobs, left: None });
-    let shards = queues.iter().zip(unsent);
-    let shards = shards.map(|(queue, unsent)| submit_in_turn(queue, unsent, permit, &deadlines));
+    let shards = unsent.map(|unsent| submit_in_turn(queues, unsent, permit, &deadlines));
     join_all(shards).await.into_iter().flatten().collect()
 }
 
 /// Submits the jobs of one shard, call after call.
 async fn submit_in_turn<J: QueuedJob>(
-    queue: &ShardQueue<J>,
+    queues: &SubmitQueues<J>,
     mut unsent: UnsentJobs<J>,
     permit: &MemoryPermit,
     deadlines: &CallDeadlines,
@@ -62,7 +61,7 @@ async fn submit_in_turn<J: QueuedJob>(
     let mut results = Vec::new();
     while let Some((numbers, jobs)) = unsent.next_call().await {
         let keys: Vec<_> = jobs.iter().map(|job| job.job().key.clone()).collect();
-        match queue.submit(RequestChunk { jobs, permit: permit.clone() }, deadlines.next()).await {
+        match queues.submit(jobs, permit.clone(), deadlines.next()).await {
             Ok(submitted) => {
                 deadlines.was_answered.store(true, Ordering::Relaxed);
                 results.extend(numbers.into_iter().zip(submitted.into_iter().map(Ok)));

@@ -1,4 +1,4 @@
-//! Tests of `ShardQueue` with jobs whose store call takes a second and records what it has got.
+//! Tests of the queue of a shard with jobs whose store call takes a second and records what it has got.
 
 use std::sync::Mutex;
 
@@ -7,13 +7,15 @@ use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::metrics::noop::NoopMeterProvider;
 use ringback_admission::Principal;
 use ringback_core::clock::SystemClock;
-use ringback_core::contract::{Limit, StoreError};
+use ringback_core::contract::{Limit, Options, StoreError};
 use ringback_core::job::{NewJob, TenantScope};
 use ringback_store::{Memory, settings};
 use tokio::time::{Instant, timeout};
 
 use super::*;
+use crate::limits::Deadline;
 use crate::state::tests::unprepared;
+use crate::submit::SubmitQueues;
 
 type Calls = Arc<Mutex<Vec<Vec<u32>>>>;
 
@@ -52,7 +54,7 @@ impl QueuedJob for TestJob {
 }
 
 struct Test {
-    queue: ShardQueue<TestJob>,
+    queues: SubmitQueues<TestJob>,
     tasks: Tasks,
     shutdown: Shutdown,
     calls: Calls,
@@ -60,14 +62,15 @@ struct Test {
 }
 
 fn start() -> Test {
-    let store = Store::in_memory(&Memory::new(SystemClock), settings::defaults(Duration::from_secs(1)));
+    let options = Options { shards: 1, ..settings::defaults(Duration::from_secs(1)) };
+    let store = Store::in_memory(&Memory::new(SystemClock), options);
     let (mut tasks, shutdown) = (Tasks::new(), Shutdown::new(Duration::from_secs(30)));
     let metrics = Arc::new(Metrics::new(&NoopMeterProvider::new().meter("test")));
-    let queue = ShardQueue::start(&store, Shard(0), &metrics, &mut tasks, &shutdown);
+    let queues = SubmitQueues::start(&store, &metrics, &mut tasks, &shutdown);
     let caller = Principal::operator(TenantScope::All);
     let json = br#"{"topic":"t","id":"0","url":"http://h/"}"#;
     let job = unprepared().admission.parse_job(json, None, &mut None, &caller).unwrap();
-    Test { queue, tasks, shutdown, calls: Calls::default(), job }
+    Test { queues, tasks, shutdown, calls: Calls::default(), job }
 }
 
 impl Test {
@@ -77,8 +80,8 @@ impl Test {
         job.key.id = number.to_string().parse().unwrap();
         job.delivery.body.bytes = vec![0; kib * 1024].into();
         let jobs = vec![TestJob { number, job, calls: Arc::clone(&self.calls) }; jobs];
-        let chunk = RequestChunk { jobs, permit: MemoryPermit::default() };
-        match self.queue.submit(chunk, Deadline::from_now().later(Duration::from_secs(60))).await {
+        let deadline = Deadline::from_now().later(Duration::from_secs(60));
+        match self.queues.submit(jobs, MemoryPermit::default(), deadline).await {
             Ok(results) => Some(results[0].job.key.id.to_string()),
             Err(Unavailable::GivenUp) => None,
             Err(error) => panic!("{error:?}"),
@@ -159,7 +162,7 @@ async fn with_a_wrong_number_of_results_nobody_gets_one() {
 async fn a_job_is_stored_though_its_client_has_gone() {
     let mut test = start();
     assert!(timeout(Duration::from_millis(1), test.submit(5)).await.is_err());
-    drop(test.queue);
+    drop(test.queues);
     test.shutdown.begin();
     test.tasks.join_all(&test.shutdown).await.unwrap();
     assert_eq!(*test.calls.lock().unwrap(), [vec![5]]);
@@ -171,7 +174,7 @@ async fn the_queue_ends_when_its_handle_is_dropped_and_not_before() {
     test.shutdown.begin();
     let early = timeout(Duration::from_secs(20), test.tasks.join_all(&test.shutdown)).await;
     assert!(early.is_err(), "it waits for more");
-    drop(test.queue);
+    drop(test.queues);
     timeout(Duration::from_secs(1), test.tasks.join_all(&test.shutdown)).await.unwrap().unwrap();
 }
 
