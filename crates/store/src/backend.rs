@@ -1,6 +1,8 @@
-//! The two backends, Redis and embedded, and the call of one. Both have the methods that the files of
-//! [`Store`](crate::Store) call by the same names, with the same arguments and answers: that is the contract, which the
-//! compiler checks at each call.
+//! The two backends, Redis and embedded, and the call of one. Both have the methods of the contract, by the same names,
+//! with the same arguments and answers.
+
+#[cfg(test)]
+mod contract;
 
 use std::sync::Arc;
 
