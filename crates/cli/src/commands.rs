@@ -339,15 +339,15 @@ fn online(
     let access = Access::of_environment(&remote.server, remote.tenant_header())?;
     let client = Client::new(remote.server, Trust::of_environment(), access)?;
     let mut session = Session { client, out, tenant };
-    let verdict = runtime.block_on(async {
-        let verdict = command(&mut session).await;
+    let outcome = runtime.block_on(async {
+        let outcome = command(&mut session).await;
         // Results that came before an error are printed too, and the error decides the exit code.
         let flushed = session.out.flush();
-        verdict.and_then(|verdict| flushed.map(|()| verdict))
+        outcome.and_then(|outcome| flushed.map(|()| outcome))
     });
     // A thread may still read standard input: it is not waited for.
     runtime.shutdown_background();
-    verdict.map(ExitCode::from)
+    outcome.map(ExitCode::from)
 }
 
 #[cfg(test)]

@@ -27,8 +27,8 @@ pub(crate) enum CommandOutcome {
 }
 
 impl From<CommandOutcome> for ExitCode {
-    fn from(verdict: CommandOutcome) -> Self {
-        match verdict {
+    fn from(outcome: CommandOutcome) -> Self {
+        match outcome {
             CommandOutcome::Done => Self::SUCCESS,
             CommandOutcome::No => Self::from(REFUSED),
         }

@@ -118,11 +118,11 @@ async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<CommandOutc
     ]);
     let call = Call::new(Method::PUT, &["v1", "quotas", &of]).json(&quota);
     let body = session.client.ask(call, SHORT).await.map_err(|error| error.for_route("quotas"))?.body;
-    let verdict = session.print(&body, |quota, view| Table::new(COLUMNS, view.colour).page(&[row(quota)]))?;
+    let outcome = session.print(&body, |quota, view| Table::new(COLUMNS, view.colour).page(&[row(quota)]))?;
     if let QuotaResponse { note: Some(note), .. } = parse(&body)? {
         session.out.note(&note)?;
     }
-    Ok(verdict)
+    Ok(outcome)
 }
 
 /// Prints all quotas, or the one that holds for the chosen tenant.

@@ -113,7 +113,7 @@ pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Resu
     let mut call = Call { body: Some(("application/json", job)), ..Call::new(Method::POST, &["v1", "jobs"]) };
     call.headers.extend(key.clone().map(|key| (IDEMPOTENCY_KEY, key)));
     let Reply { status, body } = session.client.ask(call, SHORT).await?;
-    let verdict = session.print(&body, job_details)?;
+    let outcome = session.print(&body, job_details)?;
     if session.out.format == Format::Table {
         if status == StatusCode::OK {
             session.out.note(&effect(given.if_exists, key.as_ref()))?;
@@ -124,7 +124,7 @@ pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Resu
             session.out.note(&destination)?;
         }
     }
-    Ok(verdict)
+    Ok(outcome)
 }
 
 /// What a submit did to the job that had its topic and id. The response to a repetition by its key looks the same.

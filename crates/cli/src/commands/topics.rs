@@ -85,11 +85,11 @@ pub(crate) async fn resume(session: &mut Session, args: &PauseArgs) -> anyhow::R
 async fn change(session: &mut Session, args: &PauseArgs, verb: &str) -> anyhow::Result<CommandOutcome> {
     if let Some(topic) = &args.topic {
         let body = session.client.ask(Call::topic(Method::POST, topic, &[verb]), SHORT).await?.body;
-        let verdict = session.print(&body, details)?;
+        let outcome = session.print(&body, details)?;
         if let TopicResponse { note: Some(note), .. } = parse(&body)? {
             session.out.note(&note)?;
         }
-        return Ok(verdict);
+        return Ok(outcome);
     }
     let host = args.host.as_deref().expect("one of the two is required");
     destinations::change(session, host, verb).await

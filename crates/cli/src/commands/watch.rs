@@ -115,8 +115,8 @@ impl Watch<'_> {
     async fn follow(mut self, mut stream: Stream) -> anyhow::Result<CommandOutcome> {
         let mut ended = self.look().await?;
         loop {
-            if let Some(verdict) = ended {
-                return Ok(verdict);
+            if let Some(outcome) = ended {
+                return Ok(outcome);
             }
             if stream.is_drained() {
                 self.session.out.flush()?;
@@ -138,16 +138,16 @@ impl Watch<'_> {
         }
     }
 
-    /// Prints an event. Returns the verdict when the watched job has ended.
+    /// Prints an event. Returns the outcome when the watched job has ended.
     async fn on_event(&mut self, name: &str, event: &JobEvent) -> anyhow::Result<Option<CommandOutcome>> {
         self.printer.event(&mut self.session.out, name, event)?;
-        let (Some(key), Some(verdict)) = (&self.job, end(name)) else { return Ok(None) };
+        let (Some(key), Some(outcome)) = (&self.job, end(name)) else { return Ok(None) };
         self.session.out.flush()?;
         // The job may have been revived or submitted again since.
         match ask(self.session, key).await {
             Ok(job) => Ok(end(&job.state)),
-            Err(ClientError::Problem { problem, .. }) if problem.status == 404 => Ok(Some(verdict)),
-            Err(error) if error.is_transient() => Ok(Some(verdict)),
+            Err(ClientError::Problem { problem, .. }) if problem.status == 404 => Ok(Some(outcome)),
+            Err(error) if error.is_transient() => Ok(Some(outcome)),
             Err(error) => Err(error.into()),
         }
     }
@@ -171,7 +171,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Prints the state of the watched job, if there is one. Returns the verdict when it has ended.
+    /// Prints the state of the watched job, if there is one. Returns the outcome when it has ended.
     async fn look(&mut self) -> anyhow::Result<Option<CommandOutcome>> {
         let Some(key) = &self.job else { return Ok(None) };
         let job = ask(self.session, key).await?;
@@ -203,7 +203,7 @@ async fn ask(session: &Session, key: &JobKey) -> Result<JobResponse, ClientError
     parse(&session.client.ask(Call::job(Method::GET, key, &[]), SHORT).await?.body)
 }
 
-/// The verdict of an event or a state that ends a job.
+/// The outcome of an event or a state that ends a job.
 fn end(name: &str) -> Option<CommandOutcome> {
     match name {
         "done" => Some(CommandOutcome::Done),
