@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 use ringback_core::contract::{PolicyPut, StoreError};
 use ringback_core::job::Topic;
 use ringback_core::policy::{MAX_POLICIES, MAX_POLICY, MAX_TOPICS_WITH_METRICS, Policy};
-use ringback_store::{PoliciesUnknown, SharedConfig, Store};
+use ringback_store::{ConfigUnknown, SharedConfig, Store};
 use ringback_wire::parse_policy;
 use tokio::task::JoinSet;
 
@@ -54,7 +54,7 @@ pub(crate) async fn keeping(shared: SharedConfig, store: Store, work: impl Futur
 }
 
 /// The timeout that the shared configuration has for a topic, in seconds.
-pub(crate) fn timeout(shared: &SharedConfig, name: &str) -> Result<Option<u64>, PoliciesUnknown> {
+pub(crate) fn timeout(shared: &SharedConfig, name: &str) -> Result<Option<u64>, ConfigUnknown> {
     Ok(shared.get(&topic(name))?.and_then(|policy| policy.timeout).map(|timeout| timeout.as_secs()))
 }
 

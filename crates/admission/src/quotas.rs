@@ -14,7 +14,7 @@ use ringback_core::access::Quota;
 use ringback_core::clock::Clock;
 use ringback_core::contract::{MAX_COUNT_AGE, QuotaLimit, QuotaRequest, StoreError};
 use ringback_core::job::{NewJob, Tenant, TenantLimits};
-use ringback_store::{PoliciesUnknown, SharedConfig, Store};
+use ringback_store::{ConfigUnknown, SharedConfig, Store};
 use ringback_wire::Problem;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -54,7 +54,7 @@ pub struct Allowed {
 pub enum QuotaError {
     /// The quotas have not been read yet.
     #[error(transparent)]
-    Policies(#[from] PoliciesUnknown),
+    Policies(#[from] ConfigUnknown),
     /// The store has not granted or refused any.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -138,7 +138,7 @@ impl Quotas {
     ///
     /// # Errors
     /// Before the quotas were read, if the caller can have one.
-    pub fn apply_to(&self, caller: &Principal) -> Result<bool, PoliciesUnknown> {
+    pub fn apply_to(&self, caller: &Principal) -> Result<bool, ConfigUnknown> {
         Ok(self.of(caller)?.is_some())
     }
 
@@ -164,7 +164,7 @@ impl Quotas {
         }
     }
 
-    fn of<'a>(&self, caller: &'a Principal) -> Result<Option<(&'a Tenant, Quota)>, PoliciesUnknown> {
+    fn of<'a>(&self, caller: &'a Principal) -> Result<Option<(&'a Tenant, Quota)>, ConfigUnknown> {
         let Some(tenant) = caller.limited_tenant() else { return Ok(None) };
         Ok(self.config.quota(tenant)?.map(|quota| (tenant, quota)))
     }

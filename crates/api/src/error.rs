@@ -12,7 +12,7 @@ use http::{HeaderValue, StatusCode, header};
 use ringback_admission::QuotaError;
 use ringback_core::contract::StoreError;
 use ringback_core::job::JobKey;
-use ringback_store::PoliciesUnknown;
+use ringback_store::ConfigUnknown;
 use ringback_wire::{JobReference, Problem};
 use tokio::time::error::Elapsed;
 
@@ -154,8 +154,8 @@ impl ApiError {
 }
 
 /// Only shortly after the start, until the topic policies have been read.
-impl From<PoliciesUnknown> for ApiError {
-    fn from(error: PoliciesUnknown) -> Self {
+impl From<ConfigUnknown> for ApiError {
+    fn from(error: ConfigUnknown) -> Self {
         Self::unavailable(error, RETRY_LATER)
     }
 }

@@ -17,7 +17,7 @@ use ringback_core::retry::InstallationRetry;
 use ringback_secrets::{CallerKey, MasterKeys, RootKey, SigningSecret};
 use ringback_service::http_server::FairLimiter;
 use ringback_service::{Context, Tasks};
-use ringback_store::{PoliciesUnknown, Retries, SharedConfig, Store};
+use ringback_store::{ConfigUnknown, Retries, SharedConfig, Store};
 use ringback_wire::{Problem, parse_reschedule};
 use tokio::sync::Semaphore;
 
@@ -229,7 +229,7 @@ impl Api {
         &self,
         context: &RetryContext,
         error: Option<String>,
-    ) -> Result<Outcome, PoliciesUnknown> {
+    ) -> Result<Outcome, ConfigUnknown> {
         self.retries.failed(context, error, self.clock.now(), &mut *self.random())
     }
 

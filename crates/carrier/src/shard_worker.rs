@@ -11,7 +11,7 @@ use ringback_core::contract::{
 use ringback_core::crash_point;
 use ringback_service::random;
 use ringback_service::telemetry::with_causes;
-use ringback_store::{PoliciesUnknown, Retries, Store};
+use ringback_store::{ConfigUnknown, Retries, Store};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
 
@@ -163,7 +163,7 @@ impl ShardWorker {
             Ok((*receipt, self.retries.failed(tries, error(), now, &mut rng)?))
         });
         // The delay of a retry is not known before the policies are.
-        let Ok(outcomes) = outcomes.collect::<Result<Vec<_>, PoliciesUnknown>>() else { return Ok(pass) };
+        let Ok(outcomes) = outcomes.collect::<Result<Vec<_>, ConfigUnknown>>() else { return Ok(pass) };
         crash_point!("carrier.after_recover");
         self.log_attempts(&expired).await;
         crash_point!("carrier.after_log_expired");

@@ -9,7 +9,7 @@ use ringback_core::contract::{Cancelled, Shard, StoreError, SubmitResult};
 use ringback_core::crash_point;
 use ringback_core::job::{IfExists, JobId, JobKey, NewJob, Topic};
 use ringback_core::limits::{MAX_BATCH, MAX_BATCH_BYTES};
-use ringback_store::{PoliciesUnknown, Shortage, Store};
+use ringback_store::{ConfigUnknown, Shortage, Store};
 use ringback_wire::Problem;
 
 use crate::config::Changed;
@@ -58,7 +58,7 @@ pub(crate) enum LoadError {
     #[error("{0}")]
     NearlyFull(Shortage),
     #[error(transparent)]
-    Policies(#[from] PoliciesUnknown),
+    Policies(#[from] ConfigUnknown),
     #[error("{0}")]
     Quota(String),
 }
@@ -94,7 +94,7 @@ impl Loader<'_> {
             match self.parse(row) {
                 Ok(job) => jobs.push((number, job)),
                 Err(problem) if problem.status == http::StatusCode::SERVICE_UNAVAILABLE => {
-                    return Loading { results, error: Some(PoliciesUnknown.into()) };
+                    return Loading { results, error: Some(ConfigUnknown.into()) };
                 }
                 Err(problem) => results[number] = Some(SubmittedRow::Refused(in_one_line(&problem))),
             }

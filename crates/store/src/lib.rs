@@ -41,6 +41,6 @@ pub use self::config_entries::{AccessKeys, Credentials, Quotas};
 pub use self::forecast::ForecastFirings;
 pub use self::pressure::Shortage;
 pub use self::retries::Retries;
-pub use self::shared_config::{ConfigReadings, PoliciesUnknown, SharedConfig};
+pub use self::shared_config::{ConfigReadings, ConfigUnknown, SharedConfig};
 pub use self::store::Store;
 pub use self::streams::{Events, PolicyChanges, Stream, Wakes};

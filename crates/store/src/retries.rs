@@ -6,7 +6,7 @@ use ringback_core::contract::RetryContext;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::InstallationRetry;
 
-use crate::shared_config::{PoliciesUnknown, SharedConfig};
+use crate::shared_config::{ConfigUnknown, SharedConfig};
 
 /// The retry policies of pull jobs.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl Retries {
         error: Option<String>,
         now: Timestamp,
         rng: &mut impl Rng,
-    ) -> Result<Outcome, PoliciesUnknown> {
+    ) -> Result<Outcome, ConfigUnknown> {
         let topic = tries.topic.as_ref().map_or(Ok(None), |topic| self.policies.get(topic))?;
         let of_topic = topic.as_ref().and_then(|policy| policy.retry.as_ref());
         let policy = self.installation.policy(tries.retry.as_ref(), of_topic);
@@ -71,7 +71,7 @@ mod tests {
                 Err(error) => Err(error),
             }
         };
-        assert_eq!(after(&retries, None, Some("t")), Err(PoliciesUnknown));
+        assert_eq!(after(&retries, None, Some("t")), Err(ConfigUnknown));
         let policies = Policies::from([
             ("t".parse().unwrap(), policy(2).into()),
             ("u".parse().unwrap(), Arc::default()),

@@ -83,7 +83,7 @@ impl ConfigReadings {
 /// The policies are not loaded yet, so the policy of a topic is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the policies of the topics are not known yet")]
-pub struct PoliciesUnknown;
+pub struct ConfigUnknown;
 
 impl SharedConfig {
     #[cfg(test)]
@@ -96,20 +96,20 @@ impl SharedConfig {
     ///
     /// # Errors
     /// Before they were loaded.
-    pub fn all(&self) -> Result<Arc<Policies>, PoliciesUnknown> {
-        self.0.borrow().as_ref().map(|known| Arc::clone(&known.policies)).ok_or(PoliciesUnknown)
+    pub fn all(&self) -> Result<Arc<Policies>, ConfigUnknown> {
+        self.0.borrow().as_ref().map(|known| Arc::clone(&known.policies)).ok_or(ConfigUnknown)
     }
 
     /// The policy of a topic.
     ///
     /// # Errors
     /// Before the policies were loaded.
-    pub fn get(&self, topic: &Topic) -> Result<Option<Arc<Policy>>, PoliciesUnknown> {
+    pub fn get(&self, topic: &Topic) -> Result<Option<Arc<Policy>>, ConfigUnknown> {
         match &*self.0.borrow() {
             // Most installations have none.
             Some(known) if known.policies.is_empty() => Ok(None),
             Some(known) => Ok(known.policies.get(topic).cloned()),
-            None => Err(PoliciesUnknown),
+            None => Err(ConfigUnknown),
         }
     }
 
@@ -117,24 +117,24 @@ impl SharedConfig {
     ///
     /// # Errors
     /// Before they were loaded, with the policies.
-    pub fn keys(&self) -> Result<Arc<AccessKeys>, PoliciesUnknown> {
-        self.0.borrow().as_ref().map(|known| Arc::clone(&known.keys)).ok_or(PoliciesUnknown)
+    pub fn keys(&self) -> Result<Arc<AccessKeys>, ConfigUnknown> {
+        self.0.borrow().as_ref().map(|known| Arc::clone(&known.keys)).ok_or(ConfigUnknown)
     }
 
     /// The quotas of tenants.
     ///
     /// # Errors
     /// Before they were loaded, with the policies.
-    pub fn quotas(&self) -> Result<Arc<Quotas>, PoliciesUnknown> {
-        self.0.borrow().as_ref().map(|known| Arc::clone(&known.quotas)).ok_or(PoliciesUnknown)
+    pub fn quotas(&self) -> Result<Arc<Quotas>, ConfigUnknown> {
+        self.0.borrow().as_ref().map(|known| Arc::clone(&known.quotas)).ok_or(ConfigUnknown)
     }
 
     /// The credentials that policies refer to.
     ///
     /// # Errors
     /// Before they were loaded, with the policies.
-    pub fn credentials(&self) -> Result<Arc<Credentials>, PoliciesUnknown> {
-        self.0.borrow().as_ref().map(|known| Arc::clone(&known.credentials)).ok_or(PoliciesUnknown)
+    pub fn credentials(&self) -> Result<Arc<Credentials>, ConfigUnknown> {
+        self.0.borrow().as_ref().map(|known| Arc::clone(&known.credentials)).ok_or(ConfigUnknown)
     }
 
     /// A credential; `None` without it, or before they were loaded.
@@ -146,9 +146,9 @@ impl SharedConfig {
     ///
     /// # Errors
     /// Before they were loaded, with the policies.
-    pub fn quota(&self, tenant: &Tenant) -> Result<Option<Quota>, PoliciesUnknown> {
+    pub fn quota(&self, tenant: &Tenant) -> Result<Option<Quota>, ConfigUnknown> {
         let known = self.0.borrow();
-        let quotas = &known.as_ref().ok_or(PoliciesUnknown)?.quotas;
+        let quotas = &known.as_ref().ok_or(ConfigUnknown)?.quotas;
         if quotas.is_empty() {
             return Ok(None);
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ringback_core::contract::StoreError;
-use ringback_store::{PoliciesUnknown, Shortage};
+use ringback_store::{ConfigUnknown, Shortage};
 
 /// Why a call has no answer from the store.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -22,7 +22,7 @@ pub(crate) enum Unavailable {
     GivenUp,
     /// The topic policies have not been read yet.
     #[error(transparent)]
-    Policies(#[from] PoliciesUnknown),
+    Policies(#[from] ConfigUnknown),
     /// An earlier call of the same request failed.
     #[error("an earlier call of the same request failed")]
     NotTried,

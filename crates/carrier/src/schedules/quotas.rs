@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use ringback_core::access::Quota;
 use ringback_core::contract::{MAX_COUNT_AGE, QuotaRequest, StoreError};
 use ringback_core::job::{Tenant, TenantLimits};
-use ringback_store::PoliciesUnknown;
+use ringback_store::ConfigUnknown;
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -98,7 +98,7 @@ impl ScheduleRunner<'_> {
     }
 
     /// How many topics and lanes a tenant may use.
-    pub(super) fn limits(&self, tenant: Option<&Tenant>) -> Result<Option<TenantLimits>, PoliciesUnknown> {
+    pub(super) fn limits(&self, tenant: Option<&Tenant>) -> Result<Option<TenantLimits>, ConfigUnknown> {
         let Some(tenant) = tenant else { return Ok(None) };
         Ok(Some(self.policies.quota(tenant)?.map_or_else(TenantLimits::default, Quota::limits)))
     }
