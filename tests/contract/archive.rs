@@ -19,7 +19,7 @@ const LASTS: Duration = Duration::from_secs(5);
 
 fn settings() -> ArchiveSettings {
     ArchiveSettings {
-        ends: EndedStates::all(),
+        states: EndedStates::all(),
         with_bodies: true,
         bound: 1 << 30,
         when_full: WhenFull::Stall,
@@ -39,7 +39,7 @@ impl Workbench {
     }
 
     async fn ends(&self) -> Vec<ArchivedJob> {
-        self.taken().await.ends.into_iter().map(|end| end.expect("it can be read")).collect()
+        self.taken().await.jobs.into_iter().map(|end| end.expect("it can be read")).collect()
     }
 
     /// The names of the first entries.
@@ -173,7 +173,7 @@ pub(crate) async fn without_an_archive_and_for_ends_that_are_not_wanted_there_ar
 ) {
     bench.job_in(State::Done, bench.job("a")).await;
     let wanted = EndedStates::of([EndedState::Dead]);
-    bench.attach(ArchiveSettings { ends: wanted, with_bodies: false, ..settings() }).await;
+    bench.attach(ArchiveSettings { states: wanted, with_bodies: false, ..settings() }).await;
     bench.job_in(State::Done, bench.job("b")).await;
     let dead = bench.job_in(State::Dead, whole(bench.job("c").body(vec![3; 9_000]))).await;
     bench.store().attach_archive(None).await.expect("detach");
@@ -204,7 +204,7 @@ pub(crate) async fn entries_are_removed_once_and_only_the_first_ones(bench: &Wor
     assert_eq!(bench.remove(&behind).await, 3, "they are not the first");
     assert_eq!(bench.remove(&one).await, 2);
     let taken = bench.taken().await;
-    assert_eq!((taken.part.first, taken.ends.len()), (two.first + 3, 2));
+    assert_eq!((taken.part.first, taken.jobs.len()), (two.first + 3, 2));
     assert_eq!(bench.remove(&all).await, 0, "the first of them was removed before");
     let status = bench.store().archive_status().await.expect("status");
     assert_eq!((status.pending, status.bytes, status.dropped), (0, 0, 0));
@@ -298,7 +298,7 @@ pub(crate) async fn an_outbox_that_drops_loses_the_oldest_entries_and_counts_the
         bench.job_in(State::Done, bench.job(&format!("{n}")).body(vec![9; 12_000])).await;
     }
     let taken = bench.taken().await;
-    assert_eq!((taken.part.first, taken.ends.len()), (3, 2));
+    assert_eq!((taken.part.first, taken.jobs.len()), (3, 2));
     let status = bench.store().archive_status().await.expect("status");
     assert_eq!((status.dropped, status.pending, status.stalled), (3, 2, 0));
     // What was taken before others were dropped is removed as far as it is there.

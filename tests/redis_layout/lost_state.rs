@@ -177,8 +177,8 @@ async fn a_receipt_of_the_same_number_and_other_bits_is_stale() {
 #[tokio::test]
 async fn ends_that_have_the_numbers_of_others_after_a_loss_are_not_removed_from_the_archive_outbox() {
     let (bench, mut redis) = bench().await;
-    let (ends, when_full) = (EndedStates::all(), WhenFull::Stall);
-    let settings = ArchiveSettings { ends, with_bodies: true, bound: 1 << 20, when_full };
+    let (states, when_full) = (EndedStates::all(), WhenFull::Stall);
+    let settings = ArchiveSettings { states, with_bodies: true, bound: 1 << 20, when_full };
     bench.store().attach_archive(Some(settings)).await.expect("attach");
     let mut leases = Vec::new();
     for name in ["a", "b", "c"] {

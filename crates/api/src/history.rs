@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::StatusCode;
 use ringback_admission::Principal;
 use ringback_archive::erasure::Erasure;
-use ringback_archive::history::{HistoryFilter, HistoryPage, PageAsk, QueryError};
+use ringback_archive::history::{HistoryFilter, HistoryPage, HistoryRequest, QueryError};
 use ringback_archive::pipe::{ChildHistory, ChildProgram};
 use ringback_core::clock::Timestamp;
 use ringback_core::job::Topic;
@@ -44,7 +44,7 @@ impl History {
     ///
     /// # Errors
     /// 409 without an archive, 503 if it cannot be read.
-    pub(crate) async fn page(&self, ask: PageAsk) -> Result<HistoryPage, ApiError> {
+    pub(crate) async fn page(&self, ask: HistoryRequest) -> Result<HistoryPage, ApiError> {
         self.answered(self.child()?.page(ask).await)
     }
 

@@ -37,7 +37,7 @@ pub(crate) async fn keep_attached(store: Store, policies: SharedConfig, config: 
                 Ok(()) => {
                     outage.ends();
                     attached = Some(wanted);
-                    info!(states = ?names(wanted.ends), bodies = wanted.with_bodies, "the archive is attached");
+                    info!(states = ?names(wanted.states), bodies = wanted.with_bodies, "the archive is attached");
                 }
                 Err(error) => {
                     if outage.begins() {
@@ -65,14 +65,14 @@ async fn is_attached(store: &Store, settings: Option<ArchiveSettings>) -> Result
 /// What a shard keeps: the ended jobs that any topic wants. The relay drops what a topic does not want.
 fn settings(config: &Config, policies: &Policies, shards: usize) -> ArchiveSettings {
     let all = policies.values().map(|policy| policy.archive);
-    let ends = all.clone().filter_map(|archive| archive.states).fold(config.ends, EndedStates::union);
+    let states = all.clone().filter_map(|archive| archive.states).fold(config.states, EndedStates::union);
     let with_bodies = config.with_bodies || all.into_iter().any(|archive| archive.bodies == Some(true));
     let bound = u64::from(config.outbox_mib) * 1024 * 1024 / (shards as u64).max(1);
-    ArchiveSettings { ends, with_bodies, bound, when_full: config.when_full }
+    ArchiveSettings { states, with_bodies, bound, when_full: config.when_full }
 }
 
-fn names(ends: EndedStates) -> Vec<&'static str> {
-    EndedState::VARIANTS.iter().copied().filter(|kind| ends.has(*kind)).map(<&str>::from).collect()
+fn names(states: EndedStates) -> Vec<&'static str> {
+    EndedState::VARIANTS.iter().copied().filter(|kind| states.has(*kind)).map(<&str>::from).collect()
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
     fn the_store_keeps_what_the_settings_or_any_policy_want() {
         let config = Config {
             url: "sqlite:a".parse().unwrap(),
-            ends: EndedStates::of([EndedState::Dead]),
+            states: EndedStates::of([EndedState::Dead]),
             with_bodies: false,
             keep: None,
             outbox_mib: 1,
@@ -96,13 +96,13 @@ mod tests {
             Policies::from([("t".parse().unwrap(), parse_policy(json.as_bytes()).unwrap().into())])
         };
         let none = settings(&config, &Policies::new(), 16);
-        assert_eq!((none.ends, none.with_bodies, none.bound), (config.ends, false, 65_536));
+        assert_eq!((none.states, none.with_bodies, none.bound), (config.states, false, 65_536));
         let more = settings(&config, &policies(r#"{"archive":{"states":["done"],"bodies":true}}"#), 16);
         assert_eq!(
-            (more.ends, more.with_bodies),
+            (more.states, more.with_bodies),
             (EndedStates::of([EndedState::Dead, EndedState::Done]), true)
         );
         let fewer = settings(&config, &policies(r#"{"archive":{"states":[],"bodies":false}}"#), 16);
-        assert_eq!((fewer.ends, fewer.with_bodies), (config.ends, false));
+        assert_eq!((fewer.states, fewer.with_bodies), (config.states, false));
     }
 }

@@ -53,10 +53,10 @@ pub const SETTINGS: &[Setting] = &Setting::table([
 pub struct Config {
     pub url: ArchiveUrl,
     /// Which ended jobs it keeps of topics whose policy does not say (`ARCHIVE_STATES`).
-    pub ends: EndedStates,
+    pub states: EndedStates,
     /// Whether it keeps the bodies of jobs of topics whose policy does not say (`ARCHIVE_BODIES`).
     pub with_bodies: bool,
-    /// How long it keeps ends and the audit log; `None` for ever (`ARCHIVE_KEEP`).
+    /// How long it keeps ended jobs and the audit log; `None` for ever (`ARCHIVE_KEEP`).
     pub keep: Option<Duration>,
     /// How many MiB of ended jobs may wait in the store (`ARCHIVE_OUTBOX_MIB`).
     pub outbox_mib: u32,
@@ -68,7 +68,7 @@ impl Config {
     /// Reads the settings and collects mistakes in `lookup`. `None` without an archive.
     pub fn load(lookup: &mut Lookup) -> Option<Self> {
         let url = ArchiveUrl::load(lookup);
-        let ends = ends(&lookup.text("ARCHIVE_STATES")).unwrap_or_else(|why| {
+        let states = states(&lookup.text("ARCHIVE_STATES")).unwrap_or_else(|why| {
             lookup.reject("ARCHIVE_STATES", why);
             EndedStates::all()
         });
@@ -79,14 +79,14 @@ impl Config {
         });
         let outbox_mib = lookup.number_in("ARCHIVE_OUTBOX_MIB", 1..=MAX_OUTBOX_MIB);
         let when_full = lookup.parse("ARCHIVE_WHEN_FULL");
-        Some(Self { url: url?, ends, with_bodies, keep, outbox_mib, when_full })
+        Some(Self { url: url?, states, with_bodies, keep, outbox_mib, when_full })
     }
 
     /// In place of wrong settings, so that other mistakes are found too.
     pub fn nowhere() -> Self {
         Self {
             url: ArchiveUrl::Sqlite(PathBuf::new()),
-            ends: EndedStates::default(),
+            states: EndedStates::default(),
             with_bodies: false,
             keep: None,
             outbox_mib: 1,
@@ -95,7 +95,7 @@ impl Config {
     }
 }
 
-fn ends(text: &str) -> Result<EndedStates, String> {
+fn states(text: &str) -> Result<EndedStates, String> {
     if text == "off" {
         return Ok(EndedStates::default());
     }
@@ -185,7 +185,7 @@ mod tests {
         let config = config.unwrap();
         assert_eq!(mistakes, [""; 0]);
         assert_eq!(config.url, ArchiveUrl::Sqlite("./a.db".into()));
-        assert_eq!((config.ends, config.with_bodies, config.keep), (EndedStates::all(), true, None));
+        assert_eq!((config.states, config.with_bodies, config.keep), (EndedStates::all(), true, None));
         assert_eq!((config.outbox_mib, config.when_full), (256, WhenFull::Stall));
     }
 
@@ -214,8 +214,8 @@ mod tests {
 
     #[test]
     fn ends_are_named_or_off() {
-        assert_eq!(ends("dead, purged").unwrap(), EndedStates::of([EndedState::Dead, EndedState::Purged]));
-        assert_eq!(ends("off").unwrap(), EndedStates::default());
-        assert!(ends("").is_err() && ends("dead off").is_err());
+        assert_eq!(states("dead, purged").unwrap(), EndedStates::of([EndedState::Dead, EndedState::Purged]));
+        assert_eq!(states("off").unwrap(), EndedStates::default());
+        assert!(states("").is_err() && states("dead off").is_err());
     }
 }

@@ -16,7 +16,7 @@ use crate::erasure::Erasure;
 use crate::row::EndedJobRow;
 use crate::sink::SinkError;
 
-/// The most ends of a page.
+/// The most ended jobs of a page.
 pub const MAX_PAGE: usize = 1000;
 /// About how many bytes a page has that shows attempts or requests, before it ends.
 pub const MAX_PAGE_BYTES: usize = 1024 * 1024;
@@ -112,15 +112,15 @@ impl From<&EndedJobRow> for Cursor {
 
 /// Which page of ended jobs to find, and what of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PageAsk {
+pub struct HistoryRequest {
     /// Which ended jobs.
     pub filter: HistoryFilter,
     pub order: Order,
-    /// Of the matching ends, only the last one of each.
+    /// Of the matching jobs, only the last one of each.
     pub last_of: Option<LastOf>,
     /// The page begins after this place.
     pub after: Option<Cursor>,
-    /// The most ends.
+    /// The most ended jobs.
     pub limit: usize,
     /// Whether to read the logs of attempts. Without, they are empty.
     pub with_attempts: bool,
@@ -128,7 +128,7 @@ pub struct PageAsk {
     pub with_requests: bool,
 }
 
-impl PageAsk {
+impl HistoryRequest {
     /// How many ended jobs to read at a time, so that they take a bounded amount of memory.
     const fn chunk(&self) -> usize {
         match (self.with_requests, self.with_attempts) {
@@ -166,11 +166,14 @@ impl From<SinkError> for QueryError {
 
 /// A database that has kept ended jobs.
 pub trait History: Send {
-    /// The first ends after a place.
+    /// The first ended jobs after a place.
     ///
     /// # Errors
     /// If they cannot be read.
-    fn rows(&mut self, ask: &PageAsk) -> impl Future<Output = Result<Vec<EndedJobRow>, QueryError>> + Send;
+    fn rows(
+        &mut self,
+        ask: &HistoryRequest,
+    ) -> impl Future<Output = Result<Vec<EndedJobRow>, QueryError>> + Send;
 
     /// Erases some ended jobs, or all of them, of which none is archived any more either. Returns how many; 0 if none
     /// is left.
@@ -184,7 +187,7 @@ pub trait History: Send {
 ///
 /// # Errors
 /// If it cannot be read.
-pub async fn page(history: &mut impl History, ask: &PageAsk) -> Result<HistoryPage, QueryError> {
+pub async fn page(history: &mut impl History, ask: &HistoryRequest) -> Result<HistoryPage, QueryError> {
     let (mut page, mut bytes) = (HistoryPage::default(), 0);
     let (limit, mut part, begun) = (ask.limit.min(MAX_PAGE), ask.clone(), Instant::now());
     loop {
@@ -234,7 +237,7 @@ mod tests {
     struct Many(usize);
 
     impl History for Many {
-        async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndedJobRow>, QueryError> {
+        async fn rows(&mut self, ask: &HistoryRequest) -> Result<Vec<EndedJobRow>, QueryError> {
             let begin = ask.after.as_ref().map_or(0, |place| place.attempts as usize);
             let numbers = (begin + 1..=self.0).take(ask.limit);
             Ok(numbers
@@ -257,7 +260,7 @@ mod tests {
             (50, 40, true, (11, true)),
             (5, 40, true, (5, false)),
         ] {
-            let ask = PageAsk { limit, with_requests, ..PageAsk::default() };
+            let ask = HistoryRequest { limit, with_requests, ..HistoryRequest::default() };
             let page = page(&mut Many(all), &ask).await.unwrap();
             assert_eq!((page.rows.len(), page.has_more), expected, "{all}, {limit}, {with_requests}");
             let numbers: Vec<_> = page.rows.iter().map(|row| row.attempts as usize).collect();

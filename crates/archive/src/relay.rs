@@ -23,7 +23,7 @@ use crate::metrics::Metrics;
 use crate::row::EndedJobRow;
 use crate::sink::{Sink, SinkError};
 
-/// For how long the taken ends of a shard are those of this archiver; those of one that was killed wait for as long. If
+/// For how long the taken jobs of a shard are held by this archiver; jobs of one that was killed wait for as long. If
 /// a write takes longer, another archiver may make it too, which does no harm.
 const LASTS: Duration = Duration::from_secs(5);
 /// Fewer rows than this are waited for a moment to become more.
@@ -48,7 +48,7 @@ pub(crate) struct Relay<S> {
     /// Which ended jobs are archived.
     pub(crate) config: Config,
     pub(crate) sink: S,
-    /// The shards whose ends this relay archives.
+    /// The shards whose ended jobs this relay archives.
     pub(crate) shards: Vec<Shard>,
     pub(crate) name: String,
     pub(crate) metrics: Metrics,
@@ -184,16 +184,16 @@ impl<S: Sink> Relay<S> {
             taken.into_iter().zip(shards).filter_map(|(taken, shard)| self.of_store(*shard, taken)).collect();
         crash_point!("archiver.after_take");
         let (mut rows, mut parts, mut oldest) = (Vec::new(), Vec::new(), None);
-        for (shard, ArchiveEntries { part, ends }) in taken.into_iter().flatten() {
+        for (shard, ArchiveEntries { part, jobs }) in taken.into_iter().flatten() {
             parts.push((shard, part));
-            for end in ends {
+            for end in jobs {
                 let Some(end) = end else {
                     self.metrics.unreadable.add(1, &[]);
                     continue;
                 };
                 let policy = self.policies.get(&end.job.key.topic).ok().flatten();
                 let archive = policy.map(|policy| policy.archive).unwrap_or_default();
-                if !archive.wants(end.kind, self.config.ends) {
+                if !archive.wants(end.kind, self.config.states) {
                     self.metrics.unwanted.add(1, &[]);
                     continue;
                 }
@@ -295,10 +295,10 @@ impl<S: Sink> Relay<S> {
         }
     }
 
-    /// The first ends of a shard; `None` if there are none, or if another archiver has them.
+    /// The first ended jobs of a shard; `None` if there are none, or if another archiver has them.
     async fn take(&self, shard: Shard) -> Result<Option<(Shard, ArchiveEntries)>, StoreError> {
         match self.store.take_ended(shard, &self.name, LASTS, self.limit).await? {
-            TakeEntries::Taken(taken) if !taken.ends.is_empty() => Ok(Some((shard, taken))),
+            TakeEntries::Taken(taken) if !taken.jobs.is_empty() => Ok(Some((shard, taken))),
             TakeEntries::Taken(_) | TakeEntries::Busy(_) => Ok(None),
         }
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::audit_entry::AuditEntryRow;
 use crate::row::EndedJobRow;
 
-/// A database that keeps ends, and the audit log.
+/// A database that keeps ended jobs, and the audit log.
 pub trait Sink: Send {
     /// Connects, and makes the schema if there is none. Returns what was found, for the readiness check.
     ///
@@ -20,7 +20,7 @@ pub trait Sink: Send {
     /// If the database cannot be used now. Then none of the rows counts as stored; writing them again does no harm.
     fn write(&mut self, rows: &[EndedJobRow]) -> impl Future<Output = Result<WriteResult, SinkError>> + Send;
 
-    /// Stores entries of the audit log, each once, as [`write`](Self::write) does with ends.
+    /// Stores entries of the audit log, each once, as [`write`](Self::write) does with ended jobs.
     ///
     /// # Errors
     /// If the database cannot be used now. Then none of them counts as stored; writing them again does no harm.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ringback_archive::erasure::Erasure;
-use ringback_archive::history::{History, PageAsk, QueryError};
+use ringback_archive::history::{History, HistoryRequest, QueryError};
 use ringback_archive::{ArchiveUrl, AuditEntryRow, EndedJobRow, Sink, SinkError, WriteResult};
 use ringback_core::clock::Clock;
 
@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::postgres::{Postgres, PostgresHistory};
 use crate::sqlite::{Sqlite, SqliteHistory};
 
-/// A database that keeps ends, and the audit log.
+/// A database that keeps ended jobs, and the audit log.
 pub(crate) enum Database {
     Postgres(Box<Postgres>),
     Sqlite(Sqlite),
@@ -85,7 +85,7 @@ impl HistoryDatabase {
 }
 
 impl History for HistoryDatabase {
-    async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndedJobRow>, QueryError> {
+    async fn rows(&mut self, ask: &HistoryRequest) -> Result<Vec<EndedJobRow>, QueryError> {
         match self {
             Self::Postgres(database) => database.rows(ask).await,
             Self::Sqlite(database) => database.rows(ask).await,

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use ringback_archive::history::{Cursor, HistoryFilter, LastOf, Order, PageAsk};
+use ringback_archive::history::{Cursor, HistoryFilter, HistoryRequest, LastOf, Order};
 
 /// The columns of the key of an ended job, but for the tenant, in the order of a page.
 const RANK: [&str; 6] = ["finished_at", "topic", "id", "generation", "attempts", "state"];
@@ -38,7 +38,7 @@ pub(crate) struct Statement {
 
 /// The statement for a part of a page. Its columns are those of an [`EndedJobRow`](ringback_archive::EndedJobRow), in
 /// the order in which both databases read them.
-pub(crate) fn select(dialect: &Dialect, ask: &PageAsk) -> Statement {
+pub(crate) fn select(dialect: &Dialect, ask: &HistoryRequest) -> Statement {
     let mut building = Building { dialect, arguments: vec![Argument::Text(ask.filter.tenant.clone())] };
     let mut condition = building.filter(&ask.filter);
     if let Some(last_of) = ask.last_of {
@@ -216,7 +216,7 @@ mod tests {
             before: Some(7),
             ..HistoryFilter::default()
         };
-        let ask = PageAsk { filter, limit: 3, last_of: Some(LastOf::Id), ..PageAsk::default() };
+        let ask = HistoryRequest { filter, limit: 3, last_of: Some(LastOf::Id), ..HistoryRequest::default() };
         let Statement { text, arguments } = select(&DIALECT, &ask);
         let conditions = "+m.tenant = $1 and +m.topic in ($2, $3) and m.topic not in ($4) and has(m, $1, $5) \
             and m.finished_at < time(cast($6 as bigint))";
@@ -243,7 +243,8 @@ mod tests {
             state: "done".to_owned(),
         };
         for (order, than, direction) in [(Order::Newest, '<', " desc"), (Order::Oldest, '>', "")] {
-            let ask = PageAsk { order, after: Some(place.clone()), limit: 1, ..PageAsk::default() };
+            let ask =
+                HistoryRequest { order, after: Some(place.clone()), limit: 1, ..HistoryRequest::default() };
             let Statement { text, .. } = select(&DIALECT, &ask);
             assert!(text.contains(&format!("m.finished_at {than}= time(")), "{text}");
             assert!(text.contains(&format!("m.attempts, m.state) {than} (")), "{text}");

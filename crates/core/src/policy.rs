@@ -65,7 +65,7 @@ pub struct Policy {
     pub on_done: Option<Callback>,
     /// Whether metrics show the jobs of this topic by itself.
     pub metrics: Metrics,
-    /// Which ends of its jobs go to the archive.
+    /// Which of its ended jobs go to the archive.
     pub archive: ArchivePolicy,
     /// The secrets that sign its callbacks, the newest one first.
     pub secrets: Vec<StoredSecret>,
@@ -150,18 +150,18 @@ impl fmt::Debug for Policy {
     }
 }
 
-/// Which ends of the jobs of a topic go to the archive, if there is one. `None` is what the archive does for all topics.
+/// Which ended jobs of a topic go to the archive, if there is one. `None` is what the archive does for all topics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArchivePolicy {
-    /// The kinds of ends.
+    /// Their states.
     pub states: Option<EndedStates>,
     pub bodies: Option<bool>,
 }
 
 impl ArchivePolicy {
-    /// Whether an end goes to the archive. `ends` are those of topics that do not say.
-    pub fn wants(&self, kind: EndedState, ends: EndedStates) -> bool {
-        self.states.unwrap_or(ends).has(kind)
+    /// Whether an ended job goes to the archive. `states` are kept of topics that do not say.
+    pub fn wants(&self, kind: EndedState, states: EndedStates) -> bool {
+        self.states.unwrap_or(states).has(kind)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::config::{Config, Feed, Outbox, Rows, Window};
 use crate::load::{Loader, in_one_line};
 use crate::pass::{Pages, first_change, first_due};
 use crate::row::{Columns, shown};
-use crate::source::{Page, PageAsk, Postgres, Source};
+use crate::source::{Page, PageRequest, Postgres, Source};
 
 /// How many rows are shown of each query.
 const SHOWN: usize = 10;
@@ -110,7 +110,7 @@ impl Check<'_> {
             Ok(source) => source,
             Err(error) => return report.wrong(format!("{error:#}")),
         };
-        let ask = PageAsk { from, to, after: None, limit: SHOWN };
+        let ask = PageRequest { from, to, after: None, limit: SHOWN };
         match source.page(&window.query, &ask).await {
             Ok(page) => match Columns::of_jobs(&page) {
                 Ok(columns) => {
@@ -129,7 +129,7 @@ impl Check<'_> {
             },
             Err(error) => report.wrong(error),
         }
-        let ask = PageAsk { from: first_change(position, now), ..ask };
+        let ask = PageRequest { from: first_change(position, now), ..ask };
         let Some(gone) = &window.gone else { return };
         report.lines.push("  rows that went:".to_owned());
         match source.page(gone, &ask).await {

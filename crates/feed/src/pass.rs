@@ -19,7 +19,7 @@ use crate::metrics::{Metrics, RowResult};
 use crate::query::Query;
 use crate::row::{BadRow, Candidate, Columns, content_hash, id_hash};
 use crate::seen::SeenRows;
-use crate::source::{PAGE_BYTES, Page, PageAsk, Source, SourceError, Value};
+use crate::source::{PAGE_BYTES, Page, PageRequest, Source, SourceError, Value};
 
 /// The most rows of a page.
 const MAX_PAGE: usize = 1_000;
@@ -253,12 +253,12 @@ pub(crate) fn first_change(position: Option<FeedPosition>, now: Timestamp) -> Ti
 /// The pages of a query.
 pub(crate) struct Pages<'a> {
     pub(crate) query: &'a Query,
-    pub(crate) ask: PageAsk,
+    pub(crate) ask: PageRequest,
 }
 
 impl<'a> Pages<'a> {
     fn new(query: &'a Query, from: Timestamp, to: Timestamp) -> Self {
-        Self { query, ask: PageAsk { from, to, after: None, limit: FIRST_PAGE } }
+        Self { query, ask: PageRequest { from, to, after: None, limit: FIRST_PAGE } }
     }
 
     /// Reads the next page; `None` after the last.

@@ -65,7 +65,7 @@ pub(crate) struct Page {
 
 /// Which rows are asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PageAsk {
+pub(crate) struct PageRequest {
     pub(crate) from: Timestamp,
     pub(crate) to: Timestamp,
     /// `:after`: the id of the last row of the page before; `None` on the first page.
@@ -100,7 +100,7 @@ impl Source {
     ///
     /// # Errors
     /// If the database cannot be reached, or refuses the query.
-    pub(crate) async fn page(&mut self, query: &Query, ask: &PageAsk) -> Result<Page, SourceError> {
+    pub(crate) async fn page(&mut self, query: &Query, ask: &PageRequest) -> Result<Page, SourceError> {
         match self {
             Self::Postgres(database) => database.page(query, ask).await,
             Self::Sqlite(database) => database.page(query, ask).await,

@@ -40,7 +40,7 @@ impl ArchiveResponse {
             return None;
         }
         let ends =
-            EndedState::VARIANTS.iter().filter(|kind| settings.is_some_and(|set| set.ends.has(**kind)));
+            EndedState::VARIANTS.iter().filter(|kind| settings.is_some_and(|set| set.states.has(**kind)));
         Some(Self {
             attached: settings.is_some(),
             states: ends.map(ToString::to_string).collect(),

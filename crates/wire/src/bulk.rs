@@ -62,7 +62,7 @@ request! {
 
 /// The body of a bulk operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BulkAsk {
+pub struct NewBulk {
     /// Which jobs to change. A topic has no tenant yet.
     pub filter: Filter,
     /// What to do to them.
@@ -73,7 +73,7 @@ pub struct BulkAsk {
     pub is_dry_run: bool,
 }
 
-impl BulkAsk {
+impl NewBulk {
     /// Parses the body of the call with the name of an action.
     ///
     /// # Errors
@@ -258,7 +258,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_763_600_000_000);
 
     fn fields(verb: BulkVerb, json: &str) -> Vec<String> {
-        let problem = BulkAsk::parse(verb, json.as_bytes(), NOW).unwrap_err();
+        let problem = NewBulk::parse(verb, json.as_bytes(), NOW).unwrap_err();
         assert_eq!(problem.status, 422, "{json}: {problem:?}");
         problem.errors.into_iter().map(|error| error.field).collect()
     }
@@ -267,7 +267,7 @@ mod tests {
     fn all_fields_of_a_filter_are_read_and_shown() {
         let filter = r#"{"topic":"pay","state":"dead","tag":"customer:42","host":"H:8080","reason":"gone","status":503,"error":"refused","due_after":"1970-01-01T00:00:01Z","due_before":"1970-01-01T00:00:02Z","created_after":"1970-01-01T00:00:03Z","created_before":"1970-01-01T00:00:04Z","failed_after":"1970-01-01T00:00:05Z","failed_before":"1970-01-01T00:00:06Z","id_prefix":"order-"}"#;
         let json = format!(r#"{{"filter":{filter},"rate":7,"dry_run":true}}"#);
-        let asked = BulkAsk::parse(BulkVerb::Revive, json.as_bytes(), NOW).unwrap();
+        let asked = NewBulk::parse(BulkVerb::Revive, json.as_bytes(), NOW).unwrap();
         assert_eq!((asked.action, asked.rate, asked.is_dry_run), (BulkAction::Revive, 7, true));
         let shown = serde_json::to_string(&FilterDetails::from(&asked.filter)).unwrap();
         let written = filter.replace("H:8080", "h:8080").replace("Z\"", ".000Z\"");
@@ -279,7 +279,7 @@ mod tests {
         for json in ["", "{}", r#"{"filter":{}}"#, r#"{"all":false}"#, r#"{"filter":{"tag":null}}"#] {
             assert_eq!(fields(BulkVerb::Cancel, json), ["filter"], "{json}");
         }
-        let all = BulkAsk::parse(BulkVerb::Cancel, br#"{"all":true}"#, NOW).unwrap();
+        let all = NewBulk::parse(BulkVerb::Cancel, br#"{"all":true}"#, NOW).unwrap();
         assert!(all.filter.is_all() && all.rate == MAX_RATE && !all.is_dry_run);
         assert_eq!(fields(BulkVerb::Cancel, r#"{"all":true,"filter":{"tag":"a"}}"#), ["all"]);
     }
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_reschedule_has_a_time_and_what_is_delivered_has_a_slow_rate() {
-        let asked = |verb, json: &str| BulkAsk::parse(verb, json.as_bytes(), NOW).unwrap();
+        let asked = |verb, json: &str| NewBulk::parse(verb, json.as_bytes(), NOW).unwrap();
         let later = asked(BulkVerb::Reschedule, r#"{"filter":{"tag":"a"},"delay":"1h"}"#);
         let hour = std::time::Duration::from_secs(3600);
         assert_eq!((later.action, later.rate), (BulkAction::Reschedule(Due::In(hour)), MAX_RATE));

@@ -14,7 +14,7 @@ use ringback_core::job::{NewJob, TenantScope};
 use ringback_core::policy::Policies;
 use ringback_core::state::State;
 use ringback_wire::{
-    BulkAsk, Defaults, NewSchedule, PolicyPatch, Problem, QuotaRequest, ReplayRequest, ReviveRequest,
+    Defaults, NewBulk, NewSchedule, PolicyPatch, Problem, QuotaRequest, ReplayRequest, ReviveRequest,
     ScheduleDefaults, parse_job, parse_policy, parse_reschedule, parse_schedule,
 };
 use serde_json::Value;
@@ -161,7 +161,7 @@ fn the_fields_of_a_request_are_those_that_are_parsed() {
     ] {
         assert_eq!(fields(&document, schema), parsed(&problem), "{schema}");
     }
-    let bulk = |verb, json: &[u8]| BulkAsk::parse(verb, json, Timestamp::default()).unwrap_err();
+    let bulk = |verb, json: &[u8]| NewBulk::parse(verb, json, Timestamp::default()).unwrap_err();
     for (schema, verb) in BULKS {
         assert_eq!(fields(&document, schema), parsed(&bulk(verb, br#"{"all":true,"colour":1}"#)), "{schema}");
     }
@@ -185,7 +185,7 @@ fn the_examples_can_be_parsed() {
     assert!(ReplayRequest::parse(example("ReplayRequest").as_bytes()).is_ok());
     schedule(&example("ScheduleRequest")).unwrap();
     for (schema, verb) in BULKS {
-        BulkAsk::parse(verb, example(schema).as_bytes(), Timestamp::default()).unwrap();
+        NewBulk::parse(verb, example(schema).as_bytes(), Timestamp::default()).unwrap();
     }
 }
 

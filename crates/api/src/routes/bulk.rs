@@ -15,7 +15,7 @@ use ringback_core::contract::{
 use ringback_core::job::TenantScope;
 use ringback_service::http_server::Peer;
 use ringback_wire::{
-    AuditLogTarget, BulkAsk, BulkRequest, BulkRescheduleRequest, BulkResponse, BulksResponse, DryRunResponse,
+    AuditLogTarget, BulkRequest, BulkRescheduleRequest, BulkResponse, BulksResponse, DryRunResponse, NewBulk,
     ReviveRequest,
 };
 use serde_json::json;
@@ -119,7 +119,7 @@ pub(crate) async fn purge_jobs(call: Call) -> Result<Response, ApiError> {
 
 async fn begin(call: Call, verb: BulkVerb) -> Result<Response, ApiError> {
     let (State(api), Authenticated(caller), peer, MaybeJson(json)) = call;
-    let BulkAsk { filter, action, rate, is_dry_run } = BulkAsk::parse(verb, &json, api.now())?;
+    let NewBulk { filter, action, rate, is_dry_run } = NewBulk::parse(verb, &json, api.now())?;
     let filter = of_caller(&caller, filter)?;
     if is_dry_run {
         let counted = dry_run::count(&api, &caller, peer, action.narrowed(filter)).await;

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use ringback_admission::Principal;
 use ringback_archive::erasure::{Erased, Erasure};
-use ringback_archive::history::{Cursor, HistoryPage, Order, PageAsk};
+use ringback_archive::history::{Cursor, HistoryPage, HistoryRequest, Order};
 use ringback_core::job::{JobId, Topic};
 use ringback_service::http_server::Peer;
 use ringback_wire::{AuditLogTarget, ErasureResponse, HistoryFilter, HistoryResponse};
@@ -100,7 +100,7 @@ async fn ends(
         IncludeOfEnds { request: false, attempts: false } => None,
         _ => Some(api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?),
     };
-    let ask = PageAsk {
+    let ask = HistoryRequest {
         filter: filter_of(caller, filter),
         order: Order::Newest,
         last_of: None,

@@ -15,7 +15,7 @@ use tokio::time::{Instant, timeout};
 use super::message::{receive, send};
 use super::program::{ChildProgram, ended, unexpected};
 use crate::erasure::Erasure;
-use crate::history::{History, HistoryPage, PageAsk, QueryError, page};
+use crate::history::{History, HistoryPage, HistoryRequest, QueryError, page};
 
 /// How long a query is waited for. The process bounds its own work by about as much, and does not begin with one that
 /// nobody waits for any more.
@@ -32,7 +32,7 @@ struct Request(u64, u64, Query);
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Query {
-    Page(Box<PageAsk>),
+    Page(Box<HistoryRequest>),
     Erase(Erasure),
 }
 
@@ -167,7 +167,7 @@ impl ChildHistory {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub async fn page(&self, ask: PageAsk) -> Result<HistoryPage, QueryError> {
+    pub async fn page(&self, ask: HistoryRequest) -> Result<HistoryPage, QueryError> {
         match self.ask(Query::Page(Box::new(ask))).await? {
             Reply::Page(page) => Ok(page),
             Reply::Erased(_) | Reply::Failed(_) => Err(unexpected().into()),
@@ -245,7 +245,7 @@ mod tests {
     struct Numbered(u64);
 
     impl History for Numbered {
-        async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndedJobRow>, QueryError> {
+        async fn rows(&mut self, ask: &HistoryRequest) -> Result<Vec<EndedJobRow>, QueryError> {
             tokio::time::sleep(Duration::from_millis(self.0)).await;
             Ok(vec![row(); ask.limit.min(3)])
         }
@@ -262,7 +262,7 @@ mod tests {
         let mut served = JoinSet::new();
         served.spawn(serve_history(vec![Numbered(200), Numbered(0)], requests, answers));
         let (mut from, mut to) = tokio::io::split(near);
-        let ask = PageAsk { limit: 2, ..PageAsk::default() };
+        let ask = HistoryRequest { limit: 2, ..HistoryRequest::default() };
         let erasure = |topics: &[&str]| Erasure {
             tenant: String::new(),
             topics: topics.iter().map(|topic| (*topic).to_owned()).collect(),
@@ -294,7 +294,7 @@ mod tests {
     async fn a_program_that_is_not_there_is_named_each_time() {
         let history = ChildHistory::new(ChildProgram::at("/nowhere/ringback-archiver"));
         for _ in 0..2 {
-            let error = history.page(PageAsk::default()).await.unwrap_err().to_string();
+            let error = history.page(HistoryRequest::default()).await.unwrap_err().to_string();
             assert!(error.contains("/nowhere/ringback-archiver cannot be started"), "{error}");
         }
     }
@@ -320,7 +320,7 @@ mod tests {
     async fn a_program_that_ends_at_once_is_an_error_and_no_wait() {
         let history = ChildHistory::new(ChildProgram::at("/bin/true"));
         for _ in 0..2 {
-            let error = history.page(PageAsk::default()).await.unwrap_err().to_string();
+            let error = history.page(HistoryRequest::default()).await.unwrap_err().to_string();
             assert!(error.contains("has ended"), "{error}");
         }
     }

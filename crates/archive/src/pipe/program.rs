@@ -13,7 +13,7 @@ const PROGRAM: &str = "ringback-archiver";
 /// Settings of this process that the child has too, beside those of the archive.
 const SHARED: [&str; 3] = ["CA_FILE", "LOG", "LOG_FORMAT"];
 
-/// Where an archiver gets ends from: the setting `ARCHIVE_SOURCE`.
+/// Where an archiver gets ended jobs from: the setting `ARCHIVE_SOURCE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString, strum::VariantNames)]
 #[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = must_be::<Self>)]
 pub enum Source {

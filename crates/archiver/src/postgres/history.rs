@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ringback_archive::EndedJobRow;
 use ringback_archive::erasure::Erasure;
-use ringback_archive::history::{History, PageAsk, QueryError};
+use ringback_archive::history::{History, HistoryRequest, QueryError};
 use ringback_postgres::{Connection, Limits, Server};
 use tokio::time::timeout;
 use tokio_postgres::error::SqlState;
@@ -73,7 +73,7 @@ fn is_too_slow(error: &tokio_postgres::Error) -> bool {
 }
 
 impl History for PostgresHistory {
-    async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndedJobRow>, QueryError> {
+    async fn rows(&mut self, ask: &HistoryRequest) -> Result<Vec<EndedJobRow>, QueryError> {
         let rows = async {
             let client = self.client().await?;
             let Statement { text, arguments } = select(&DIALECT, ask);
@@ -108,7 +108,7 @@ fn argument(argument: &Argument) -> &(dyn ToSql + Sync) {
     }
 }
 
-fn read(row: &Row, ask: &PageAsk) -> Result<EndedJobRow, tokio_postgres::Error> {
+fn read(row: &Row, ask: &HistoryRequest) -> Result<EndedJobRow, tokio_postgres::Error> {
     let count = |number: i64| u32::try_from(number).unwrap_or(u32::MAX);
     let status: Option<i32> = row.try_get(14)?;
     Ok(EndedJobRow {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringback_archive::EndedJobRow;
 use ringback_archive::erasure::Erasure;
-use ringback_archive::history::{History, PageAsk, QueryError};
+use ringback_archive::history::{History, HistoryRequest, QueryError};
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, InterruptHandle, OpenFlags, Row, params_from_iter};
 use tokio::time::timeout;
@@ -96,7 +96,7 @@ fn open(file: &PathBuf) -> Result<Connection, QueryError> {
 }
 
 impl History for SqliteHistory {
-    async fn rows(&mut self, ask: &PageAsk) -> Result<Vec<EndedJobRow>, QueryError> {
+    async fn rows(&mut self, ask: &HistoryRequest) -> Result<Vec<EndedJobRow>, QueryError> {
         let ask = ask.clone();
         self.blocking(move |connection| {
             let connection = connection.as_ref().ok_or(rusqlite::Error::InvalidQuery)?;
@@ -141,7 +141,7 @@ impl From<Argument> for Value {
     }
 }
 
-fn read(row: &Row<'_>, ask: &PageAsk) -> rusqlite::Result<EndedJobRow> {
+fn read(row: &Row<'_>, ask: &HistoryRequest) -> rusqlite::Result<EndedJobRow> {
     let tags: String = row.get(17)?;
     Ok(EndedJobRow {
         tenant: row.get(0)?,

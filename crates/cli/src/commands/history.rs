@@ -204,7 +204,7 @@ async fn get(session: &mut Session, args: &JobArgs) -> anyhow::Result<CommandOut
     Ok(CommandOutcome::Done)
 }
 
-/// Erases ends, one call after the other until none is left.
+/// Erases ended jobs, one call after the other until none is left.
 async fn erase(session: &mut Session, args: EraseArgs) -> anyhow::Result<CommandOutcome> {
     let mut query = Vec::new();
     if let Some(tag) = args.tag {

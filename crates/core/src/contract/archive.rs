@@ -117,7 +117,7 @@ pub enum WhenFull {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveSettings {
     /// The ended jobs that get an entry.
-    pub ends: EndedStates,
+    pub states: EndedStates,
     /// Whether entries have the bodies of jobs.
     pub with_bodies: bool,
     /// How many bytes the entries of this shard may take.
@@ -214,7 +214,7 @@ pub struct OutboxPart {
 pub struct ArchiveEntries {
     pub part: OutboxPart,
     /// The entries, `None` for one that cannot be read.
-    pub ends: Vec<Option<ArchivedJob>>,
+    pub jobs: Vec<Option<ArchivedJob>>,
 }
 
 /// The result of taking entries.

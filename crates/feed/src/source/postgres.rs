@@ -12,7 +12,7 @@ use tokio_postgres::{GenericClient, Statement};
 
 use super::asked::answered;
 use super::postgres_values::{Argument, read_row, unreadable_column};
-use super::{PAGE_BYTES, Page, PageAsk, SourceError, Value};
+use super::{PAGE_BYTES, Page, PageRequest, SourceError, Value};
 use crate::config::PostgresUrl;
 use crate::query::{Parameter, Query};
 
@@ -57,7 +57,7 @@ impl Postgres {
     ///
     /// # Errors
     /// If the server cannot be reached, or refuses the query. Then the connection is closed.
-    pub(crate) async fn page(&mut self, query: &Query, ask: &PageAsk) -> Result<Page, SourceError> {
+    pub(crate) async fn page(&mut self, query: &Query, ask: &PageRequest) -> Result<Page, SourceError> {
         let page = self.read(query, ask).await;
         if page.is_err() {
             self.connection = None;
@@ -65,7 +65,7 @@ impl Postgres {
         page
     }
 
-    async fn read(&mut self, query: &Query, ask: &PageAsk) -> Result<Page, SourceError> {
+    async fn read(&mut self, query: &Query, ask: &PageRequest) -> Result<Page, SourceError> {
         if self.connection.is_none() {
             let read_only = "set default_transaction_read_only = on";
             wait(self.connect().await?.client.batch_execute(read_only)).await?;

@@ -10,7 +10,7 @@ use rusqlite::{Connection, InterruptHandle, OpenFlags, ToSql};
 use tokio::time::timeout;
 
 use super::asked::answered;
-use super::{PAGE_BYTES, Page, PageAsk, SourceError, Value};
+use super::{PAGE_BYTES, Page, PageRequest, SourceError, Value};
 use crate::query::{Parameter, Query};
 
 /// How long a query waits for writers.
@@ -47,7 +47,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// If the file cannot be read, SQLite refuses the query, or it takes too long.
-    pub(crate) async fn page(&mut self, query: &Query, ask: &PageAsk) -> Result<Page, SourceError> {
+    pub(crate) async fn page(&mut self, query: &Query, ask: &PageRequest) -> Result<Page, SourceError> {
         let named = self.file.display().to_string();
         let (file, shared, query, ask) =
             (self.file.clone(), Arc::clone(&self.shared), query.clone(), ask.clone());
@@ -78,7 +78,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    fn page(&self, file: &Path, query: &Query, ask: &PageAsk) -> Result<Page, String> {
+    fn page(&self, file: &Path, query: &Query, ask: &PageRequest) -> Result<Page, String> {
         let mut connection = lock(&self.connection);
         let page = open(&mut connection, file).and_then(|connection| {
             *lock(&self.running) = Some(connection.get_interrupt_handle());
@@ -122,7 +122,7 @@ fn open<'a>(opened: &'a mut Option<OpenFile>, file: &Path) -> Result<&'a Connect
 
 /// The first page is asked for with the least integer. Where ids are texts it is asked for again with the empty text,
 /// for an integer that is compared with a text becomes one.
-fn read(connection: &Connection, query: &Query, ask: &PageAsk) -> Result<Page, String> {
+fn read(connection: &Connection, query: &Query, ask: &PageRequest) -> Result<Page, String> {
     let read = |after: &Value| read_after(connection, query, ask, after).map_err(|error| message(&error));
     if let Some(after) = &ask.after {
         return read(after);
@@ -146,7 +146,7 @@ fn read(connection: &Connection, query: &Query, ask: &PageAsk) -> Result<Page, S
 fn read_after(
     connection: &Connection,
     query: &Query,
-    ask: &PageAsk,
+    ask: &PageRequest,
     after: &Value,
 ) -> rusqlite::Result<Page> {
     let mut statement = connection.prepare(&query.sql)?;

@@ -24,7 +24,7 @@ pub(crate) struct ArchiveRow {
 impl ArchiveRow {
     /// The settings with which a kind gets an entry.
     pub(crate) fn wants(&self, kind: EndedState) -> Option<ArchiveSettings> {
-        self.settings.filter(|settings| settings.ends.has(kind))
+        self.settings.filter(|settings| settings.states.has(kind))
     }
 
     /// Whether no jobs are to be added.
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn an_outbox_is_full_at_its_bound_and_too_full_at_twice_of_it_unless_it_drops() {
         let settings = ArchiveSettings {
-            ends: EndedStates::all(),
+            states: EndedStates::all(),
             with_bodies: true,
             bound: 10,
             when_full: WhenFull::Stall,

@@ -56,13 +56,13 @@ impl EmbeddedStore {
     ) -> Result<TakeEntries, StoreError> {
         let (row, found, now) = self.call(shard, 0, move |txn| take(txn, limit)).await?;
         let keep = self.options.attempt_retention().time;
-        let ends: Vec<_> = found.into_iter().map(|found| end(found, now, keep)).collect();
-        if let Some(at) = ends.iter().position(Option::is_none) {
+        let jobs: Vec<_> = found.into_iter().map(|found| end(found, now, keep)).collect();
+        if let Some(at) = jobs.iter().position(Option::is_none) {
             let number = row.first + at as u64;
             tracing::error!(shard = shard.0, number, "an end cannot be archived: it cannot be read");
         }
-        let part = OutboxPart { first: row.first, count: ends.len() as u64, ..OutboxPart::default() };
-        Ok(TakeEntries::Taken(ArchiveEntries { part, ends }))
+        let part = OutboxPart { first: row.first, count: jobs.len() as u64, ..OutboxPart::default() };
+        Ok(TakeEntries::Taken(ArchiveEntries { part, jobs }))
     }
 
     /// Removes entries, as far as they are still the first ones. Returns how many are left.

@@ -72,11 +72,11 @@ impl RedisStore {
         }
         let entries: Vec<Bytes> = read(answer.pop().ok_or(UNREADABLE)?, name)?;
         let (now, first): (u64, u64) = read(Value::Array(answer), name)?;
-        let ends = entries.chunks_exact(2).map(|pair| self.end(shard, pair[0].clone(), &pair[1], now));
-        let ends: Vec<_> = join_all(ends).await.into_iter().collect::<Result<_, _>>()?;
+        let jobs = entries.chunks_exact(2).map(|pair| self.end(shard, pair[0].clone(), &pair[1], now));
+        let jobs: Vec<_> = join_all(jobs).await.into_iter().collect::<Result<_, _>>()?;
         let last = entries.iter().step_by(2).last().map(head).unwrap_or_default();
-        let part = OutboxPart { first, count: ends.len() as u64, last };
-        Ok(TakeEntries::Taken(ArchiveEntries { part, ends }))
+        let part = OutboxPart { first, count: jobs.len() as u64, last };
+        Ok(TakeEntries::Taken(ArchiveEntries { part, jobs }))
     }
 
     /// Removes entries, as far as they are still the first ones. Returns how many are left.
@@ -163,7 +163,7 @@ impl Entry {
 }
 
 fn pack(settings: &ArchiveSettings) -> u64 {
-    let mut bits = u64::from(settings.ends.bits()) | ATTACHED;
+    let mut bits = u64::from(settings.states.bits()) | ATTACHED;
     if settings.with_bodies {
         bits |= WITH_BODIES;
     }
@@ -174,9 +174,9 @@ fn pack(settings: &ArchiveSettings) -> u64 {
 }
 
 fn unpack(bits: u64, bound: u64) -> Option<ArchiveSettings> {
-    let ends = EndedStates::from_bits(bits.to_be_bytes()[7]);
+    let states = EndedStates::from_bits(bits.to_be_bytes()[7]);
     let when_full = if bits & DROPS != 0 { WhenFull::Drop } else { WhenFull::Stall };
-    let settings = ArchiveSettings { ends, with_bodies: bits & WITH_BODIES != 0, bound, when_full };
+    let settings = ArchiveSettings { states, with_bodies: bits & WITH_BODIES != 0, bound, when_full };
     (bits & ATTACHED != 0).then_some(settings)
 }
 
@@ -187,8 +187,8 @@ mod tests {
     #[test]
     fn settings_are_read_as_they_were_packed() {
         for (with_bodies, when_full) in [(false, WhenFull::Stall), (true, WhenFull::Drop)] {
-            for ends in [EndedStates::default(), EndedStates::all(), EndedStates::of([EndedState::Dead])] {
-                let settings = ArchiveSettings { ends, with_bodies, bound: 7, when_full };
+            for states in [EndedStates::default(), EndedStates::all(), EndedStates::of([EndedState::Dead])] {
+                let settings = ArchiveSettings { states, with_bodies, bound: 7, when_full };
                 assert_eq!(unpack(pack(&settings) | FULL, 7), Some(settings));
             }
         }

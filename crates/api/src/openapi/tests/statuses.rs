@@ -324,8 +324,8 @@ async fn put_all_policies(api: &Api) {
 
 /// Attaches an archive, and ends a job, whose end waits for it.
 async fn attach_archive(api: &Arc<Api>) {
-    let (ends, when_full) = (EndedStates::all(), WhenFull::Stall);
-    let settings = ArchiveSettings { ends, with_bodies: true, bound: 1 << 20, when_full };
+    let (states, when_full) = (EndedStates::all(), WhenFull::Stall);
+    let settings = ArchiveSettings { states, with_bodies: true, bound: 1 << 20, when_full };
     api.store.attach_archive(Some(settings)).await.unwrap();
     let app = app(Arc::clone(api));
     let job = r#"{"topic":"archived","id":"i","url":"http://h/","delay":"1h"}"#;

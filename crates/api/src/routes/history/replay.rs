@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use ringback_admission::{Principal, invalid_field, limit_reached};
 use ringback_archive::EndedJobRow;
-use ringback_archive::history::{Cursor, HistoryFilter, HistoryPage, LastOf, Order, PageAsk};
+use ringback_archive::history::{Cursor, HistoryFilter, HistoryPage, HistoryRequest, LastOf, Order};
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{InvalidCursor, NOTICE_TOPICS, SubmitResult, Submitted};
 use ringback_service::http_server::Peer;
@@ -127,12 +127,12 @@ impl Replay<'_> {
         }
     }
 
-    /// Submits the jobs of the next ends, and moves the cursor on.
+    /// Submits the jobs of the next page, and moves the cursor on.
     ///
     /// # Errors
     /// If some were not tried. The cursor is behind those that were, and the answer has these.
     async fn step(&self, cursor: &mut ReplayCursor, answer: &mut ReplayResponse) -> Result<Step, ApiError> {
-        let ask = PageAsk {
+        let ask = HistoryRequest {
             filter: self.filter(cursor.before),
             order: Order::Oldest,
             last_of: Some(match self.ask.ids {
