@@ -1,7 +1,8 @@
 //! Erasures in PostgreSQL: marks that keep ended jobs out, and the removal of those that are there.
 //!
-//! A batch of ended jobs holds a lock, which it shares with other batches, from before it reads the marks until its commit. An
-//! erasure adds its marks alone. So a batch has read the marks, or its rows are there when the erasure looks for them.
+//! A batch of ended jobs holds a lock, which it shares with other batches, from before it reads the marks until its
+//! commit. An erasure adds its marks alone. So a batch has read the marks, or its rows are there when the erasure looks
+//! for them.
 
 use std::collections::HashMap;
 
