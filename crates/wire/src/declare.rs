@@ -49,9 +49,9 @@ pub trait Request: Sized {
 }
 
 /// Declares a request. After a kind, `or` names a default and `required` makes a missing field a mistake, for which a
-/// default may stand; a text in brackets says what is allowed. The word after the name opens the JSON: `open`, or `open_or_empty` where the body may
-/// be left out. A request `of` another one has the fields of that too, but `without` some; fields of the same name take
-/// their place.
+/// default may stand; a text in brackets says what is allowed. The word after the name opens the JSON: `open`, or
+/// `open_or_empty` where the body may be left out. A request `of` another one has the fields of that too, but `without`
+/// some; fields of the same name take their place.
 macro_rules! request {
     (
         $(#[doc = $about:literal])+

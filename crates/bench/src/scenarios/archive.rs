@@ -81,7 +81,7 @@ async fn round(setup: &Setup, ends: usize) -> f64 {
     let stack = options.env("RINGBACK_ARCHIVE", &database.url()).start().await;
     let store = setup.open(stack.redis()).await;
     let settings = ArchiveSettings {
-        ends: EndedStates::all(),
+        states: EndedStates::all(),
         with_bodies: true,
         bound: 1 << 30,
         when_full: WhenFull::Stall,
