@@ -2,10 +2,9 @@
 
 use ringback_core::contract::{Cancelled, SettleResult};
 use ringback_core::job::JobKey;
-use tokio::time::sleep_until;
 
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
-use super::workbench::{Workbench, until};
+use super::workbench::{Workbench, run_out, until};
 use crate::prelude::*;
 
 const CANCELLED: Cancelled = Cancelled::Cancelled { in_flight_unknown: false };
@@ -104,7 +103,7 @@ pub(crate) async fn after_a_lease_ran_out_the_delivery_may_be_in_flight(bench: &
 
     let held = bench.reserved(bench.job("held").timeout(BRIEF)).await;
     assert_eq!(bench.cancel(&held.key).await, REQUESTED, "its lease still lasts");
-    sleep_until(held.deadline() + ms(20)).await;
+    run_out(&held).await;
     let answer = Cancelled::Requested { in_flight_unknown: true };
     assert_eq!(bench.cancel(&held.key).await, answer, "its lease has run out");
     bench.recover_until(&held.key, State::Cancelled).await;

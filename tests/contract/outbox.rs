@@ -10,11 +10,10 @@ use ringback_core::contract::{
 use ringback_core::job::{Callback, Context, History, ImportJob, Job, JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Reason};
 use ringback_wire::notice_of;
-use tokio::time::sleep_until;
 
 pub(crate) use self::successes::*;
 use super::jobs::{BRIEF, With, bury, ms, retry};
-use super::workbench::{SOON, Workbench, next, now, until};
+use super::workbench::{SOON, Workbench, next, now, run_out, until};
 use crate::prelude::*;
 
 const ON_DEAD: &str = "https://up.example/dead?x=1";
@@ -107,7 +106,7 @@ pub(crate) async fn each_way_to_die_leaves_an_entry(bench: &Workbench) {
 
     let key = bench.accept(with_on_dead(bench.job("lost")).timeout(BRIEF)).await.key;
     let lease = last_lease(bench, &key).await;
-    sleep_until(lease.deadline() + ms(20)).await;
+    run_out(&lease).await;
     let pass = bench.recover(10).await;
     assert_eq!((pass.other, pass.next_notice), (1, Some(Duration::ZERO)));
     let deaths = dead_letters(bench).await;

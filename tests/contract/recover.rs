@@ -2,10 +2,9 @@
 
 use ringback_core::contract::{Pass, SettleResult};
 use ringback_core::job::DEFAULT_TIMEOUT;
-use tokio::time::sleep_until;
 
 use super::jobs::{BRIEF, With, ms, retry};
-use super::workbench::{Workbench, at_most};
+use super::workbench::{Workbench, at_most, run_out};
 use crate::prelude::*;
 
 /// Reserves a job again and again, and lets each lease run out.
@@ -41,7 +40,7 @@ pub(crate) async fn five_lost_leases_in_a_row_bury_the_job(bench: &Workbench) {
     let key = bench.accept(bench.job("a").timeout(BRIEF)).await.key;
     lose(bench, &key, 4).await;
     let lease = bench.take_one(&key).await;
-    sleep_until(lease.deadline() + ms(20)).await;
+    run_out(&lease).await;
     let pass = bench.recover(10).await;
     assert_eq!((pass.moved, pass.other), (0, 1));
     let job = bench.get(&key).await;
@@ -76,7 +75,7 @@ pub(crate) async fn a_pass_recovers_no_more_than_its_limit(bench: &Workbench) {
         bench.accept(bench.job(&format!("job-{n}")).timeout(BRIEF)).await;
     }
     let leases = bench.take(5).await;
-    sleep_until(leases[4].deadline() + ms(20)).await;
+    run_out(&leases[4]).await;
     let mut moved = Vec::new();
     for _ in 0..4 {
         let pass = bench.recover(2).await;
@@ -90,7 +89,7 @@ pub(crate) async fn a_pass_recovers_no_more_than_its_limit(bench: &Workbench) {
 
 pub(crate) async fn a_fenced_pass_recovers_nothing(bench: &Workbench) {
     let lease = bench.reserved(bench.job("a").timeout(BRIEF)).await;
-    sleep_until(lease.deadline() + ms(20)).await;
+    run_out(&lease).await;
     let (store, shard) = (bench.store(), bench.shard());
     let epoch = store.take_shard(shard, "another").await.expect("claim");
     let pass = store.recover(shard, bench.epoch(), at_most(10)).await.expect("recover").pass;

@@ -4,7 +4,7 @@ use ringback_core::contract::{Renewed, SettleResult};
 use tokio::time::{Instant, sleep_until};
 
 use super::jobs::{BRIEF, LONG, With, ms, release};
-use super::workbench::Workbench;
+use super::workbench::{Workbench, run_out};
 use crate::prelude::*;
 
 pub(crate) async fn a_renewed_lease_is_left_alone_past_its_first_deadline(bench: &Workbench) {
@@ -47,7 +47,7 @@ pub(crate) async fn a_lease_that_was_settled_or_recovered_is_not_renewed(bench: 
 
 pub(crate) async fn a_lease_past_its_deadline_is_renewed_while_nobody_recovered_it(bench: &Workbench) {
     let mut lease = bench.reserved(bench.job("a").timeout(BRIEF)).await;
-    sleep_until(lease.deadline() + ms(20)).await;
+    run_out(&lease).await;
     assert_eq!(bench.store().renew(&mut lease, LONG).await.expect("renew"), Renewed::Extended);
     assert_eq!(bench.recover(10).await.moved, 0);
     assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);

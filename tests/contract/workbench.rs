@@ -19,7 +19,7 @@ use ringback_core::policy::Logging;
 use ringback_store::{Memory, Store, Wakes};
 use ringback_testkit::{RedisCluster, RedisSentinel, RedisServer};
 use tempfile::TempDir;
-use tokio::time::sleep;
+use tokio::time::{sleep, sleep_until};
 
 use super::check;
 use super::jobs::{BRIEF, LONG, TOPIC, With, new_job};
@@ -440,4 +440,9 @@ pub(crate) async fn until(time: Timestamp) {
     while now() < time {
         sleep(time.since(now())).await;
     }
+}
+
+/// Waits until a lease has run out for the store too, which granted it later than it was asked for.
+pub(crate) async fn run_out(lease: &Lease) {
+    sleep_until(lease.deadline() + Duration::from_millis(200)).await;
 }
