@@ -1,4 +1,4 @@
-//! Instructions per operation, counted by valgrind on a debug build: compare the figures only with themselves.
+//! Instructions per operation, counted by valgrind on the build for tests: compare the figures only with themselves.
 
 use std::process::{Child, Command, Stdio};
 
