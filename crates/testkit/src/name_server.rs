@@ -195,8 +195,8 @@ impl Shared {
             answer.extend(data);
         }
         if authority[1] == 1 {
-            // How long it may be kept that there is no address (RFC 2308): the last number of a start of authority,
-            // whose names are the root.
+            // How long a negative answer may be cached (RFC 2308): the last number of the SOA record, whose names are
+            // the root.
             answer.push(0);
             answer.extend(SOA.to_be_bytes());
             answer.extend([0, 1]);

@@ -87,8 +87,8 @@ impl CheckpointedDb {
         Ok(self.database.begin_read()?)
     }
 
-    /// Appends the changes of a group to the log. Returns false if there is no log, so that they are not safe before the
-    /// next checkpoint. Fails also if a file was removed, moved or replaced: what is written to it would be gone with
+    /// Appends the changes of a group to the log. Returns false without a log: then the next checkpoint makes them
+    /// durable. Fails also if a file was removed, moved or replaced: what is written to it would be gone with
     /// the process.
     pub(crate) fn append(&mut self, journal: &Journal) -> Result<bool> {
         if journal.bytes() > 0 {

@@ -1,7 +1,7 @@
 -- Ready queues: the entries of a lane's ready jobs in order, and `lanes`, the lanes that are not empty in the order of
 -- their turns, which are times. An entry is a job's locator and the due time that it was promoted for. Pull lanes are in
--- `pulls` instead, because consumers ask for them by name. A wake-up names the topic of a pull lane that is no longer
--- empty.
+-- `pulls` instead, because a consumer reserves jobs of topics that it names. When a pull lane gets its first job, the
+-- wake-up names the topic.
 --
 -- A queue is a list, `ready:<lane>`. A cleaning, which removes entries that no longer count, begins at the head of the
 -- list and moves the entries that count to a second list, `front:<lane>`. While there is a front, it comes before the

@@ -103,8 +103,8 @@ fn strings<const MOST: usize>(raw: &RawValue) -> Result<Vec<(String, String)>, S
     strings.collect::<Option<_>>().ok_or_else(|| WRONG.to_owned())
 }
 
-/// Refuses the mask of a secret header value in a submit or an import, because there is no stored value that it could
-/// keep.
+/// Refuses the mask of a secret header value in a submit or an import: the mask means "keep the stored value", and a new
+/// job has none.
 pub(crate) fn refuse_masks(headers: &Headers, mistakes: &mut Mistakes) {
     for name in headers.masked_names() {
         let detail = format!(

@@ -29,8 +29,8 @@ request! {
         cron: Given<CronExpression>;
         /// How long from one firing to the next.
         every: Given<SchedulePeriod>;
-        /// One of the times of `every`; the others are whole periods from it. By default that of the schedule with the
-        /// same period that it replaces, else `from`, else now: then it fires first after a period.
+        /// One of the times of `every`; the others are whole periods from it. By default the anchor of
+        /// the replaced schedule if that has the same period, else `from`, else now: then it fires first after a period.
         anchor: Given<DueTime>;
         /// The time zone of `cron`, by default UTC, and of the other times if they have no offset, which need it.
         time_zone: ZoneName;
