@@ -119,7 +119,7 @@ fn meaning(status: u16) -> &'static str {
         }
         408 => "The request's body did not arrive in time, or too slowly",
         409 => {
-            "The request conflicts with what there is: the job is in another state; another job has this topic and id; the job with this id was cancelled; the receipt does not hold its job any more; the topic has jobs; there are as many policies, secrets, keys, quotas, credentials, schedules, paused destinations or running bulk operations as are allowed; there is no master key, root key or archive; a policy refers to the credential; the schedule has another topic; ended jobs wait for the archive; no loss of jobs has this run_id"
+            "The request conflicts with the current state: the job is in another state; another job has this topic and id; the job with this id was cancelled; the receipt does not hold its job any more; the topic has jobs; there are as many policies, secrets, keys, quotas, credentials, schedules, paused destinations or running bulk operations as are allowed; there is no master key, root key or archive; a policy refers to the credential; the schedule has another topic; ended jobs wait for the archive; no loss of jobs has this run_id"
         }
         413 => "The request, or a job's body, is too large",
         415 => "The content type is not supported",

@@ -70,11 +70,11 @@ request! {
         /// `ringback.on-done`, the notice, is posted there with a `NoticeBody`. By default the URL of the topic's
         /// policy. Not for jobs of the topics `ringback.on-dead` and `ringback.on-done`. Only for a job with a URL.
         on_done: Given<CallbackUrl>;
-        /// What to do if a job has this topic and id; `refuse` by default. Not part of the content. `replace` and
-        /// `postpone` need an `id`, and are refused in an import.
+        /// What to do if a job has this topic and id; `refuse` by default. It is not compared when a submit is repeated.
+        /// `replace` and `postpone` need an `id`, and are refused in an import.
         if_exists: Given<Mode>;
         /// How long after its first submit the job is due at the latest. Only together with `postpone`; without
-        /// it there is no limit. Not part of the content.
+        /// it there is no limit. It is not compared when a submit is repeated.
         max_delay: Given<MaxDelay>;
     }
 }
