@@ -156,7 +156,7 @@ contract! {
     lanes {
         lanes_share_a_reserve,
         lanes_come_in_turn_over_many_reserves,
-        a_lane_at_its_limit_is_skipped_and_reported,
+        a_lane_at_its_limit_is_left_out_and_reported,
         a_lane_gives_no_more_than_its_limit,
         an_origin_gives_no_more_than_its_limit_over_all_topics,
         a_thousand_lanes_of_an_origin_at_its_limit_do_not_hide_another_origin,
@@ -392,7 +392,7 @@ contract! {
         consumers_are_given_nothing_of_a_paused_topic,
         a_resumed_topic_wakes_the_notifiers,
         pausing_and_resuming_again_changes_nothing,
-        a_lane_that_was_emptied_while_it_was_parked_is_found_again,
+        a_lane_that_was_emptied_while_it_was_paused_is_found_again,
         a_thousand_lanes_of_a_paused_topic_do_not_stand_before_another,
         another_process_finds_the_topic_paused,
         a_topic_beyond_the_limit_is_refused_and_known_topics_go_on,

@@ -35,7 +35,7 @@ pub(crate) async fn an_exchange_settles_every_outcome_and_then_reserves_ready_jo
     assert_eq!(settled, [SettleResult::Applied; 5]);
     let taken: Vec<_> = reserved.leases.iter().map(|lease| (&lease.key, lease.attempt)).collect();
     assert_eq!(taken, [(&keys[3], 2), (&waiting, 1)], "what was released had its turn before");
-    assert!(!reserved.more && reserved.skipped.is_empty(), "{reserved:?}");
+    assert!(!reserved.more && reserved.full.is_empty(), "{reserved:?}");
     let mut states = Vec::new();
     for key in &keys {
         states.push(bench.get(key).await.state);
@@ -57,7 +57,7 @@ pub(crate) async fn an_exchange_keeps_to_its_limits_and_reports_that_there_is_mo
     let (settled, reserved) = bench.exchange(all_complete(leases), &ask).await;
     assert_eq!(settled, [SettleResult::Applied; 2]);
     assert!(reserved.leases.iter().all(|lease| lease.key.topic.as_str() == "store"));
-    assert_eq!((reserved.leases.len(), reserved.more, reserved.skipped), (3, true, vec![lane]));
+    assert_eq!((reserved.leases.len(), reserved.more, reserved.full), (3, true, vec![lane]));
 }
 
 pub(crate) async fn a_repeated_exchange_gives_the_same_leases_and_changes_nothing(bench: &Workbench) {
@@ -125,7 +125,7 @@ pub(crate) async fn an_exchange_of_one_half_is_that_half(bench: &Workbench) {
     let [leases, _] = reserved_twice(bench, &["a", "b"]).await;
     let (settled, reserved) = bench.exchange(all_complete(leases), &bench.ask(5)).await;
     assert_eq!(settled, [SettleResult::Applied; 2]);
-    assert!(reserved.leases.is_empty() && !reserved.more && reserved.skipped.is_empty(), "{reserved:?}");
+    assert!(reserved.leases.is_empty() && !reserved.more && reserved.full.is_empty(), "{reserved:?}");
     bench.accept(bench.job("c")).await;
     let (settled, reserved) = bench.exchange(Vec::new(), &bench.ask(5)).await;
     assert_eq!((settled.len(), reserved.leases.len()), (0, 1));

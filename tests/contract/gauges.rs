@@ -77,7 +77,7 @@ pub(crate) async fn a_ready_job_behind_many_cancelled_ones_is_found(bench: &Work
 pub(crate) async fn ready_jobs_of_a_paused_topic_count_as_ready(bench: &Workbench) {
     let job = bench.accept(bench.job("a")).await;
     bench.store().pause(&topic(TOPIC), None).await.expect("pause").expect("there is room");
-    // The lane is parked by the first reserve that meets it.
+    // The lane is set aside by the first reserve that meets it.
     assert!(bench.take(10).await.is_empty());
     until(job.due.plus(ms(20))).await;
     let gauges = gauges(bench, &[TOPIC]).await;

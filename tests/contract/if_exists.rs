@@ -1,14 +1,14 @@
 //! `if_exists`: submits that take the place of the job that has their key. What they do in each state, and how their
 //! repetitions are recognised.
 
-mod lives;
+mod generations;
 mod times;
 
 use ringback_core::contract::{Limit, MoveResult, SettleResult, SubmitResult, Submitted, Token};
 use ringback_core::job::{Callback, Due, IfExists, Job, NewJob};
 use tokio::time::sleep_until;
 
-pub(crate) use self::lives::*;
+pub(crate) use self::generations::*;
 pub(crate) use self::times::*;
 use super::jobs::{BRIEF, LONG, STATES, With, ms, retry};
 use super::workbench::{Workbench, now};

@@ -1,4 +1,4 @@
-//! Lanes: which one is reserved first, and which are skipped.
+//! Lanes: which one is reserved first, and which are full, throttled or deferred.
 
 use std::collections::HashMap;
 
@@ -54,14 +54,14 @@ pub(crate) async fn lanes_come_in_turn_over_many_reserves(bench: &Workbench) {
     assert!(bench.take(1).await.is_empty());
 }
 
-pub(crate) async fn a_lane_at_its_limit_is_skipped_and_reported(bench: &Workbench) {
+pub(crate) async fn a_lane_at_its_limit_is_left_out_and_reported(bench: &Workbench) {
     fill(bench, 2, 3).await;
     let rooms = vec![(format!("{TOPIC} {}", origin(0)), 0)];
     let reserved = bench.reserve(&Reserve { lane_limits: rooms.clone(), ..bench.ask(10) }).await;
     assert_eq!(per_origin(&reserved.leases), HashMap::from([(origin(1), 3)]));
-    assert!(!reserved.skipped.is_empty() && !reserved.more);
+    assert!(!reserved.full.is_empty() && !reserved.more);
     let reserved = bench.reserve(&Reserve { lane_limits: rooms, ..bench.ask(10) }).await;
-    assert!(reserved.leases.is_empty() && !reserved.skipped.is_empty() && !reserved.more);
+    assert!(reserved.leases.is_empty() && !reserved.full.is_empty() && !reserved.more);
     assert_eq!(per_origin(&bench.take(10).await), HashMap::from([(origin(0), 3)]));
 }
 
@@ -70,10 +70,10 @@ pub(crate) async fn a_lane_gives_no_more_than_its_limit(bench: &Workbench) {
     let rooms = vec![(format!("{TOPIC} {}", origin(0)), 3)];
     let reserved = bench.reserve(&Reserve { lane_limits: rooms, lane_limit: 2, ..bench.ask(10) }).await;
     assert_eq!(per_origin(&reserved.leases), HashMap::from([(origin(0), 3), (origin(1), 2)]));
-    assert!(!reserved.skipped.is_empty() && !reserved.more, "what is left has no room");
+    assert!(!reserved.full.is_empty() && !reserved.more, "what is left has no room");
     let reserved = bench.reserve(&Reserve { lane_limit: 2, ..bench.ask(3) }).await;
     assert_eq!(reserved.leases.len(), 3);
-    assert!(reserved.more || !reserved.skipped.is_empty());
+    assert!(reserved.more || !reserved.full.is_empty());
 }
 
 pub(crate) async fn an_origin_gives_no_more_than_its_limit_over_all_topics(bench: &Workbench) {
@@ -86,18 +86,18 @@ pub(crate) async fn an_origin_gives_no_more_than_its_limit_over_all_topics(bench
     let ask = Reserve { group_limits: limits, ..bench.ask(20) };
     let reserved = bench.reserve(&ask).await;
     assert_eq!(per_origin(&reserved.leases), HashMap::from([(origin(0), 5), (origin(1), 1)]));
-    assert_eq!((reserved.skipped_groups, reserved.more), (vec![origin(0)], false));
-    assert!(reserved.skipped.is_empty(), "the lanes themselves have room: {:?}", reserved.skipped);
+    assert_eq!((reserved.throttled, reserved.more), (vec![origin(0)], false));
+    assert!(reserved.full.is_empty(), "the lanes themselves have room: {:?}", reserved.full);
 
     let ask = Reserve { origin_limit: 2, ..bench.ask(20) };
     let reserved = bench.reserve(&ask).await;
     assert_eq!(per_origin(&reserved.leases), HashMap::from([(origin(0), 2)]));
-    assert_eq!((reserved.skipped_groups, reserved.more), (vec![origin(0)], false));
+    assert_eq!((reserved.throttled, reserved.more), (vec![origin(0)], false));
 
     let ask = Reserve { group_limits: vec![(origin(0), 0)], ..bench.ask(20) };
     let reserved = bench.reserve(&ask).await;
     assert!(reserved.leases.is_empty() && !reserved.more, "{reserved:?}");
-    assert_eq!(reserved.skipped_groups, [origin(0)]);
+    assert_eq!(reserved.throttled, [origin(0)]);
     assert_eq!(per_origin(&bench.take(20).await), HashMap::from([(origin(0), 5)]), "all that is left");
 }
 
@@ -130,17 +130,17 @@ pub(crate) async fn a_tenant_gives_no_more_than_its_limit_over_all_topics_and_or
     let ask = Reserve { group_limits: vec![("~a".to_owned(), 5)], ..bench.ask(30) };
     let reserved = bench.reserve(&ask).await;
     assert_eq!(per_tenant(&reserved.leases), tenants([("~a", 5), ("~ab", 2), ("~", 2)]));
-    assert_eq!((reserved.skipped_groups, reserved.more), (vec!["~a".to_owned()], false));
-    assert!(reserved.skipped.is_empty(), "the lanes themselves have room: {:?}", reserved.skipped);
+    assert_eq!((reserved.throttled, reserved.more), (vec!["~a".to_owned()], false));
+    assert!(reserved.full.is_empty(), "the lanes themselves have room: {:?}", reserved.full);
 
     let reserved = bench.reserve(&Reserve { tenant_limit: 2, ..bench.ask(30) }).await;
     assert_eq!(per_tenant(&reserved.leases), tenants([("~a", 2)]));
-    assert_eq!((reserved.skipped_groups, reserved.more), (vec!["~a".to_owned()], false));
+    assert_eq!((reserved.throttled, reserved.more), (vec!["~a".to_owned()], false));
 
     let ask = Reserve { group_limits: vec![("~a".to_owned(), 0)], ..bench.ask(30) };
     let reserved = bench.reserve(&ask).await;
     assert!(reserved.leases.is_empty() && !reserved.more, "{reserved:?}");
-    assert_eq!(reserved.skipped_groups, ["~a"]);
+    assert_eq!(reserved.throttled, ["~a"]);
     assert_eq!(per_tenant(&bench.take(30).await), tenants([("~a", 5)]), "all that is left");
 }
 
@@ -150,11 +150,11 @@ pub(crate) async fn jobs_without_a_tenant_have_a_limit_only_if_it_is_named(bench
     let limits = vec![(NO_TENANT.to_owned(), 2)];
     let reserved = bench.reserve(&Reserve { group_limits: limits, ..bench.ask(10) }).await;
     assert_eq!(per_tenant(&reserved.leases), tenants([("~", 2), ("~a", 2)]));
-    assert_eq!((reserved.skipped_groups, reserved.more), (vec![NO_TENANT.to_owned()], false));
+    assert_eq!((reserved.throttled, reserved.more), (vec![NO_TENANT.to_owned()], false));
     fill_topic(bench, "~b/one", 2).await;
     let reserved = bench.reserve(&Reserve { tenant_limit: 1, ..bench.ask(10) }).await;
     assert_eq!(per_tenant(&reserved.leases), tenants([("~", 4), ("~b", 1)]));
-    assert_eq!((reserved.skipped_groups, reserved.more), (vec!["~b".to_owned()], false));
+    assert_eq!((reserved.throttled, reserved.more), (vec!["~b".to_owned()], false));
 }
 
 pub(crate) async fn a_lane_gives_no_more_than_its_origin_and_its_tenant_leave(bench: &Workbench) {
@@ -165,7 +165,7 @@ pub(crate) async fn a_lane_gives_no_more_than_its_origin_and_its_tenant_leave(be
         let limits = vec![(origin(0), of_origin), ("~a".to_owned(), of_tenant)];
         let reserved = bench.reserve(&Reserve { group_limits: limits, ..bench.ask(10) }).await;
         assert_eq!((reserved.leases.len(), reserved.more), (most, false));
-        assert_eq!(reserved.skipped_groups, [full]);
+        assert_eq!(reserved.throttled, [full]);
     }
 }
 
@@ -187,7 +187,7 @@ async fn three_others_are_found(bench: &Workbench, group: &str) {
         assert!(!per_origin(&reserved.leases).contains_key(group));
         others += reserved.leases.len();
         assert!(others == 3 || reserved.more, "{others} of 3, and no more?");
-        assert_eq!(reserved.skipped_groups, [group]);
+        assert_eq!(reserved.throttled, [group]);
         calls += 1;
         assert!(calls <= 20, "{others} of 3 after {calls} calls");
     }
@@ -199,10 +199,10 @@ async fn three_others_are_found(bench: &Workbench, group: &str) {
     }
 }
 
-/// Reserves with these limits until all lanes that they close were put off. There are a thousand at most.
-async fn put_off_all(bench: &Workbench, limits: &[(String, usize)]) {
+/// Reserves with these limits until all lanes that they throttle are deferred. There are a thousand at most.
+async fn defer_all(bench: &Workbench, limits: &[(String, usize)]) {
     let mut calls = 0;
-    while bench.reserve(&Reserve { group_limits: limits.to_vec(), ..bench.ask(10) }).await.has_put_off {
+    while bench.reserve(&Reserve { group_limits: limits.to_vec(), ..bench.ask(10) }).await.has_deferred {
         calls += 1;
         assert!(calls <= 20, "{calls} calls for a thousand lanes");
     }
@@ -214,17 +214,17 @@ pub(crate) async fn a_thousand_lanes_of_a_tenant_hide_nobody_who_comes_once_they
     fill_topic(bench, "~a/one", 1_000).await;
     let without = |group: &str| vec![(group.to_owned(), 0)];
     let closed = || Reserve { group_limits: without("~a"), ..bench.ask(10) };
-    put_off_all(bench, &without("~a")).await;
+    defer_all(bench, &without("~a")).await;
     for n in 0..4 {
         fill_topic(bench, &format!("~b/{n}"), 2).await;
         let reserved = bench.reserve(&closed()).await;
         assert_eq!(per_tenant(&reserved.leases), tenants([("~b", 2)]), "in one call");
         assert!(
-            reserved.skipped_groups == ["~a"] && reserved.more && reserved.is_more_later,
-            "there may be others among those put off"
+            reserved.throttled == ["~a"] && reserved.more && reserved.is_more_later,
+            "there may be others among the deferred ones"
         );
     }
-    // For a caller that has room for them they were not put off.
+    // For a caller that has room for them they are not deferred.
     let mut rest = 0;
     while rest < 1_000 {
         let reserved = bench.reserve(&Reserve { group_limits: without("~b"), ..bench.ask(500) }).await;
@@ -257,7 +257,7 @@ pub(crate) async fn a_hundred_origins_at_their_limits_do_not_hide_another_one(be
             break;
         }
         assert!(reserved.leases.is_empty() && reserved.more && call < 4, "{call} calls: {reserved:?}");
-        assert!(reserved.has_put_off && !reserved.is_more_later, "the next call finds others");
+        assert!(reserved.has_deferred && !reserved.is_more_later, "the next call finds others");
     }
     let mut rest = 0;
     while rest < 100 {
@@ -267,12 +267,12 @@ pub(crate) async fn a_hundred_origins_at_their_limits_do_not_hide_another_one(be
     }
 }
 
-/// Two callers have room for a tenant each. Lanes of both were put off.
+/// Two callers have room for a tenant each. Lanes of both are deferred.
 pub(crate) async fn callers_with_room_for_different_tenants_each_find_their_lanes(bench: &Workbench) {
     fill_topic(bench, "~a/one", 400).await;
     fill_topic(bench, "~b/one", 400).await;
     let without = |group: &str| vec![(group.to_owned(), 0)];
-    put_off_all(bench, &[without("~a"), without("~b")].concat()).await;
+    defer_all(bench, &[without("~a"), without("~b")].concat()).await;
     for (closed, wanted) in [("~a", "~b"), ("~b", "~a")] {
         let (mut calls, mut found) = (0, 0);
         while found < 400 {
@@ -303,7 +303,7 @@ pub(crate) async fn a_hundred_lanes_at_their_limits_do_not_hide_one_below_its_li
     let rooms = (0..100).map(|n| (format!("{TOPIC} {}", origin(n)), 0)).collect();
     let reserved = bench.reserve(&Reserve { lane_limits: rooms, ..bench.ask(10) }).await;
     assert_eq!(reserved.leases.iter().map(|lease| &lease.key).collect::<Vec<_>>(), [&last.key]);
-    assert!(!reserved.skipped.is_empty());
+    assert!(!reserved.full.is_empty());
     let mut rest = 0;
     while rest < 100 {
         let reserved = bench.reserve(&bench.ask(10)).await;

@@ -282,7 +282,7 @@ pub(crate) async fn a_postponed_entry_blocks_no_other_and_comes_again(bench: &Wo
     assert_eq!((left.len(), &left[0].job.key), (1, &second.key));
     let done = outbox(bench).await.pending.into_iter().map(|notice| notice.id).collect();
     let AckResult::Held(Some(wait)) = acknowledge(bench, &OutboxAck { done, later: Vec::new() }).await else {
-        panic!("one is put off")
+        panic!("one is deferred")
     };
     assert!(wait > Duration::ZERO && wait <= ms(2_002), "{wait:?}");
     let pass = bench.promote(10).await;

@@ -150,15 +150,15 @@ impl Run<'_> {
         let reserved = self.bench.reserve(&ask).await;
         self.is_within_limits(&ask, &reserved.leases);
         let is_limited = |lane: &String| ask.lane_limits.iter().any(|(name, _)| name == lane);
-        assert!(reserved.skipped.iter().all(is_limited), "{}: {:?}", self.at, reserved.skipped);
+        assert!(reserved.full.iter().all(is_limited), "{}: {:?}", self.at, reserved.full);
         let is_used_up = |lane: &str| {
             let groups = Lane::parse(lane).map(|lane| [lane.origin, lane.tenant()]).expect("a lane");
-            reserved.skipped_groups.iter().any(|skipped| groups.contains(&&**skipped))
+            reserved.throttled.iter().any(|group| groups.contains(&&**group))
         };
         if reserved.leases.is_empty() && !reserved.more {
-            // An entry of a job that has moved on uses up the limit of its lane, which is skipped then.
+            // An entry of a job that has moved on uses up the limit of its lane, which is full then.
             let is_missed = |lane: &String| {
-                self.model.is_open(lane) && !reserved.skipped.contains(lane) && !is_used_up(lane)
+                self.model.is_open(lane) && !reserved.full.contains(lane) && !is_used_up(lane)
             };
             let mut ready = self.model.jobs.iter().filter(|(_, job)| job.state == State::Ready);
             let missed = ready.find(|(_, job)| is_missed(&job.lane));

@@ -56,7 +56,7 @@ pub(crate) async fn a_reserve_takes_no_more_than_its_limit_and_reports_that_ther
     }
     for (limit, taken, more) in [(2, 2, true), (2, 2, true), (2, 1, false), (2, 0, false)] {
         let reserved = bench.reserve(&bench.ask(limit)).await;
-        assert_eq!((reserved.leases.len(), reserved.more, reserved.skipped.len()), (taken, more, 0));
+        assert_eq!((reserved.leases.len(), reserved.more, reserved.full.len()), (taken, more, 0));
     }
 }
 
@@ -79,7 +79,7 @@ pub(crate) async fn large_bodies_are_spread_over_several_reserves(bench: &Workbe
 pub(crate) async fn a_reserve_of_nothing_is_empty(bench: &Workbench) {
     bench.accept(bench.job("a").after(LONG)).await;
     let reserved = bench.reserve(&bench.ask(10)).await;
-    assert!(reserved.leases.is_empty() && !reserved.more && reserved.skipped.is_empty(), "{reserved:?}");
+    assert!(reserved.leases.is_empty() && !reserved.more && reserved.full.is_empty(), "{reserved:?}");
     let ask = bench.ask(10);
     assert!(bench.reserve(&ask).await.leases.is_empty());
     // Nothing was given for this sequence, so it may still be given something.

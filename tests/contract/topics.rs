@@ -296,7 +296,7 @@ pub(crate) async fn pausing_and_resuming_again_changes_nothing(bench: &Workbench
     assert_eq!(counts(bench, TOPIC).await, Some(expected));
 }
 
-pub(crate) async fn a_lane_that_was_emptied_while_it_was_parked_is_found_again(bench: &Workbench) {
+pub(crate) async fn a_lane_that_was_emptied_while_it_was_paused_is_found_again(bench: &Workbench) {
     bench.accept(bench.job("a")).await;
     pause(bench, TOPIC).await;
     assert!(given(bench).await.is_empty());

@@ -299,10 +299,10 @@ async fn lanes_of_a_paused_topic_are_no_damage_unless_it_is_resumed() {
         check::tables(&store).await;
         shard
     };
-    // It counts as resumed, and its lane is parked still.
+    // It counts as resumed, and its lane is set aside still.
     change_small(path, KNOWN, (shard.number(), "store"), 1, 0);
     change_small(path, KNOWN, (shard.number(), ""), 3, 0);
-    mended(path, "parked for ever", DamageKind::Schedule, 1).await;
+    mended(path, "paused for ever", DamageKind::Schedule, 1).await;
     let store = open(path).await;
     assert_eq!(reserve(&store, shard, 100).await.len(), 1);
 }
@@ -322,7 +322,7 @@ async fn lanes_of_a_paused_destination_are_no_damage_unless_its_pause_is_gone() 
         shard
     };
     empty(path, DESTINATIONS);
-    mended(path, "parked for ever", DamageKind::Schedule, 1).await;
+    mended(path, "paused for ever", DamageKind::Schedule, 1).await;
     let store = open(path).await;
     assert_eq!(reserve(&store, shard, 100).await.len(), 1);
 }

@@ -119,8 +119,8 @@ async fn a_consumer_that_waits_for_a_paused_topic_is_given_its_jobs_once_it_is_r
     let resume = async {
         eventually(SOON, "the consumer waits", async || {
             let lanes = stack.redis().client().await;
-            let parked: u64 = parked(lanes).await;
-            if parked > 0 { Ok(()) } else { Err(parked) }
+            let paused: u64 = paused(lanes).await;
+            if paused > 0 { Ok(()) } else { Err(paused) }
         })
         .await;
         stack.post_empty(&format!("/v1/topics/{TOPIC}/resume")).await.parts()
@@ -130,9 +130,9 @@ async fn a_consumer_that_waits_for_a_paused_topic_is_given_its_jobs_once_it_is_r
     assert_eq!(job["id"], "a");
 }
 
-/// How many shards have parked lanes.
-async fn parked(mut redis: redis::aio::MultiplexedConnection) -> u64 {
-    let keys: Vec<String> = keys::all(&mut redis, "parked").await;
+/// How many shards have paused lanes.
+async fn paused(mut redis: redis::aio::MultiplexedConnection) -> u64 {
+    let keys: Vec<String> = keys::all(&mut redis, "paused").await;
     keys.len() as u64
 }
 

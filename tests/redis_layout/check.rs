@@ -260,7 +260,7 @@ async fn indexed(
                     || is_in(redis, &key("front:", lane), &entry).await;
                 let has_turn = score(redis, &key(turns, b""), lane).await.is_some();
                 assert!(
-                    queued && (has_turn || is_parked(redis, base, lane).await),
+                    queued && (has_turn || is_set_aside(redis, base, lane).await),
                     "a job that waits in {base} has no index entry"
                 );
                 return "ready";
@@ -291,9 +291,9 @@ async fn empty_lists(redis: &mut MultiplexedConnection, base: &str) {
     assert_eq!(Ok(first.unwrap_or(0)), stored, "the first slot of {base}");
 }
 
-/// Whether a lane is parked under its name, and its topic is paused, or its destination and the name is that of the
+/// Whether a lane is set aside under its name, and its topic is paused, or its destination and the name is that of the
 /// pause.
-async fn is_parked(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]) -> bool {
+async fn is_set_aside(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]) -> bool {
     let shard = format!("{base}:shard");
     let row: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg(lane)).await;
     let words = &row[LANE_ROW..];
@@ -306,7 +306,7 @@ async fn is_parked(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]) -
     holders.extend(names.filter(|name| pauses.contains(name)).map(|name| format!("!{name}").into_bytes()));
     for holder in holders {
         let member = [&*holder, b" ", lane].concat();
-        if score(redis, format!("{base}:parked").as_bytes(), &member).await.is_some() {
+        if score(redis, format!("{base}:paused").as_bytes(), &member).await.is_some() {
             return true;
         }
     }

@@ -23,7 +23,7 @@ async fn paused() -> (Workbench, MultiplexedConnection, Vec<NewJob>) {
     for part in jobs.chunks(500) {
         bench.submit(part).await;
     }
-    assert!(bench.take(10).await.is_empty(), "the lane is parked");
+    assert!(bench.take(10).await.is_empty(), "the lane is set aside");
     (bench, redis, jobs)
 }
 
@@ -115,11 +115,11 @@ async fn a_lane_whose_last_job_is_cancelled_leaves_no_queue_and_no_turn() {
     bench.store().pause(&bench.key(TOPIC, "a").topic, None).await.expect("pause").expect("there is room");
     let jobs = [bench.job("a"), bench.pull_job("b"), bench.job("c").to("http://other.example")];
     bench.submit(&jobs).await;
-    assert!(bench.take(10).await.is_empty(), "the lanes are parked");
+    assert!(bench.take(10).await.is_empty(), "the lanes are set aside");
     for job in &jobs {
         bench.cancel(&job.key).await;
     }
-    for name in ["ready:*", "front:*", "lanes", "pulls", "parked"] {
+    for name in ["ready:*", "front:*", "lanes", "pulls", "paused"] {
         let left: Vec<Vec<u8>> = keys::all(&mut redis, name).await;
         assert!(left.is_empty(), "{left:?}");
     }

@@ -133,7 +133,7 @@ async fn a_place_in_the_jobs_means_nothing_to_a_server_that_was_restarted() {
 
     server.restart().await;
     let error = eventually(SOON, "the server answers", async || {
-        match store.page(&Filter::default(), first.next, 20).await.expect_err("another generation") {
+        match store.page(&Filter::default(), first.next, 20).await.expect_err("another run") {
             error if error.is_transient() => Err(error),
             error => Ok(error),
         }

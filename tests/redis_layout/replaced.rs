@@ -68,13 +68,13 @@ async fn a_job_replaced_for_ever_new_origins_leaves_no_lanes_behind() {
         for n in 0..300 {
             let new = bench.job("a").after(due).to(&format!("http://receiver-{n}.example"));
             bench.submit(&[bench.replacing(new)]).await;
-            // A lane of a paused topic is parked.
+            // A lane of a paused topic is set aside.
             assert!(bench.take(10).await.is_empty());
         }
         bench.check().await;
         // A pause is written to all shards.
         let pools: Vec<String> = keys::all(&mut redis, "pool").await;
-        for (name, most) in [("due_lanes", 1_usize), ("lanes", 1), ("parked", 1), ("index", 2)] {
+        for (name, most) in [("due_lanes", 1_usize), ("lanes", 1), ("paused", 1), ("index", 2)] {
             let key = pools[0].replace(":pool", &format!(":{name}"));
             let members: usize = ask(&mut redis, &[b"ZCARD", key.as_bytes()]).await;
             assert!(members <= most, "{members} members of {name}");

@@ -1,6 +1,5 @@
 //! Shards to ask again at a time of their own, because there may be jobs behind what a reserve has looked at: it saw
-//! only lanes whose origins or tenants are at their limits, or there are many that were put off. The pause doubles
-//! while that goes on. Pure.
+//! only throttled lanes, or there are many deferred ones. The pause doubles while that goes on. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,7 +22,7 @@ impl AskAgain {
     pub(crate) fn later(&mut self, shard: Shard, now: Instant) {
         let pause = self.pauses.entry(shard).or_insert(FIRST / 2);
         *pause = (*pause * 2).min(LONGEST);
-        // What is planned is not put off.
+        // What is planned does not move to a later time.
         let at = self.at.entry(shard).or_insert(now + *pause);
         *at = (*at).min(now + *pause);
     }

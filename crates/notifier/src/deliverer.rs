@@ -277,7 +277,7 @@ impl Deliverer {
         let next: &str = result.into();
         if result == AttemptResult::Complete {
             debug!(job.topic = topic.as_str(), job.id = %id, attempt, destination, status, duration_ms, lateness_ms, "delivered");
-        } else if attempted.is_out_of_resources() || attempted.is_put_off() {
+        } else if attempted.is_out_of_resources() || attempted.is_deferred() {
             // The dispatcher logs the first once for all jobs; the other is the log of a receiver that hangs.
             debug!(job.topic = topic.as_str(), job.id = %id, attempt, destination, error, next, "not attempted");
         } else if matches!(result, AttemptResult::Release | AttemptResult::LeaseLost) {

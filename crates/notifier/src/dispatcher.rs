@@ -26,7 +26,7 @@ use tracing::{info, warn};
 
 use crate::ask_again::AskAgain;
 use crate::deliverer::{Delivered, Deliverer};
-use crate::lanes::{Lanes, Refill, ReserveLimits, Skipped, lane_of};
+use crate::lanes::{FullLanes, Lanes, Refill, ReserveLimits, lane_of};
 use crate::metrics::Metrics;
 use crate::resource_backoff::{ResourceBackoff, Shortage};
 use crate::settle_queue::SettleQueue;
@@ -66,7 +66,7 @@ pub(crate) struct Dispatcher {
     reserving: BTreeSet<Shard>,
     /// Shards that were marked while their reserve was in flight.
     marked_meanwhile: BTreeMap<Shard, Cause>,
-    skipped: Skipped,
+    full: FullLanes,
     /// Shards in which other lanes may lie behind those that were looked at.
     ask_again: AskAgain,
     /// Deliveries in flight, with their lanes.
@@ -109,7 +109,7 @@ impl Dispatcher {
             last_reserve: Instant::now(),
             reserving: BTreeSet::new(),
             marked_meanwhile: BTreeMap::new(),
-            skipped: Skipped::default(),
+            full: FullLanes::default(),
             ask_again: AskAgain::default(),
             deliveries: JoinSet::new(),
             settle_queue,
@@ -204,7 +204,7 @@ impl Dispatcher {
     /// before.
     fn next_settle(&self) -> Option<(Shard, Instant)> {
         let may_wait = !self.shutdown.is_stopping() && self.lanes.is_plenty();
-        let is_expected = |shard| self.reserving.contains(&shard) || self.skipped.is_in(shard);
+        let is_expected = |shard| self.reserving.contains(&shard) || self.full.is_in(shard);
         self.settle_queue.next(|shard| may_wait && is_expected(shard))
     }
 
@@ -219,9 +219,9 @@ impl Dispatcher {
         if self.last_reserve.elapsed() < REFILL_PAUSE { Refill::Batch } else { Refill::Any }
     }
 
-    /// Returns when a skipped lane with few free slots justifies a reserve.
+    /// Returns when a full lane with few free slots justifies a reserve.
     fn refill_at(&self) -> Option<Instant> {
-        let waits = self.skipped.is_any(|lane| self.lanes.is_open(lane, Refill::Any));
+        let waits = self.full.is_any(|lane| self.lanes.is_open(lane, Refill::Any));
         waits.then(|| self.last_reserve + REFILL_PAUSE)
     }
 
@@ -251,7 +251,7 @@ impl Dispatcher {
         let shutdown = self.shutdown.clone();
         let settle_at = self.next_settle().map(|(_, at)| at);
         let reserve_at = held_back.or_else(|| {
-            let opens = self.lanes.opens().filter(|_| !self.skipped.is_empty());
+            let opens = self.lanes.opens().filter(|_| !self.full.is_empty());
             self.refill_at().into_iter().chain(self.ask_again.next()).chain(opens).min()
         });
         let at = [reserve_at, settle_at].into_iter().flatten().min();
@@ -275,12 +275,12 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Marks a shard of each skipped lane, origin or tenant that is open again, and those to ask again now.
+    /// Marks a shard of each full lane, origin or tenant that is open again, and those to ask again now.
     fn mark_open_lanes(&mut self) {
         let (refill, now) = (self.refill(), Instant::now());
         self.lanes.reopen(now);
         self.settle_queue.limit(self.lanes.max_batch());
-        let open = self.skipped.take(|lane| self.lanes.is_open(lane, refill));
+        let open = self.full.take(|lane| self.lanes.is_open(lane, refill));
         for shard in open.into_iter().chain(self.ask_again.take_due(now)) {
             self.signals.mark(shard, Cause::Local);
         }
@@ -358,8 +358,8 @@ impl Dispatcher {
             info!("reserve succeeds again");
         }
         self.signals.record(shard, cause, &reserved);
-        let found_others = !reserved.leases.is_empty() || reserved.has_put_off;
-        let is_stuck = !found_others && !reserved.skipped_groups.is_empty();
+        let found_others = !reserved.leases.is_empty() || reserved.has_deferred;
+        let is_stuck = !found_others && !reserved.throttled.is_empty();
         if reserved.more && (is_stuck || reserved.is_more_later) {
             self.ask_again.later(shard, Instant::now());
         } else {
@@ -368,8 +368,8 @@ impl Dispatcher {
                 self.signals.mark(shard, Cause::Local);
             }
         }
-        for name in reserved.skipped.into_iter().chain(reserved.skipped_groups) {
-            self.skipped.add(name, shard);
+        for name in reserved.full.into_iter().chain(reserved.throttled) {
+            self.full.add(name, shard);
         }
         self.metrics.reserve_batch.record(reserved.leases.len() as u64, &[]);
         for lease in reserved.leases {

@@ -4,8 +4,8 @@
 //! leaves room for the others wherever its jobs go. Pure.
 
 mod failure_budgets;
+mod full;
 mod in_flight;
-mod skipped;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,8 +16,8 @@ use ringback_core::limits::MAX_BATCH;
 use tokio::time::Instant;
 
 use self::failure_budgets::FailureBudgets;
+pub(crate) use self::full::FullLanes;
 use self::in_flight::InFlight;
-pub(crate) use self::skipped::Skipped;
 use crate::slow_calls::SlowCalls;
 
 /// The most jobs of one reserve.
@@ -66,13 +66,13 @@ pub(crate) struct ReserveLimits {
     pub(crate) limit: usize,
     /// The most jobs of a lane that `lanes` does not name.
     pub(crate) per_lane: usize,
-    /// Lanes with a lower limit; 0 skips the lane.
+    /// Lanes with a lower limit; 0 leaves the lane out.
     pub(crate) lanes: Vec<(String, usize)>,
     /// The most jobs to an origin that `groups` does not name.
     pub(crate) per_origin: usize,
     /// The most jobs of a tenant that `groups` does not name.
     pub(crate) per_tenant: usize,
-    /// Origins and tenants with a lower limit; 0 skips their lanes. Jobs without a tenant have a limit only here.
+    /// Origins and tenants with a lower limit; 0 leaves their lanes out. Jobs without a tenant have a limit only here.
     pub(crate) groups: Vec<(String, usize)>,
     /// What is asked for of tenants whose callbacks count when they begin.
     pub(crate) counted: Vec<(String, usize)>,
@@ -295,8 +295,8 @@ impl Lanes {
         }
     }
 
-    /// Returns true if the free slots of a skipped lane, origin or tenant justify a reserve.
-    pub(crate) fn is_open(&self, skipped: &str, refill: Refill) -> bool {
+    /// Returns true if the free slots of a full lane, origin or tenant justify a reserve.
+    pub(crate) fn is_open(&self, full: &str, refill: Refill) -> bool {
         let is_tenant_open = |tenant| {
             if self.has_several && self.failures.is_closed(tenant, None) {
                 return false;
@@ -308,15 +308,15 @@ impl Lanes {
             let in_flight = self.origins.of(origin);
             !self.crowded.contains(origin) && self.usable_group_slots(&self.origins, in_flight, refill) > 0
         };
-        match Lane::parse(skipped) {
-            Some(lane) if self.has_several && self.failures.is_closed(lane.tenant(), Some(skipped)) => false,
+        match Lane::parse(full) {
+            Some(lane) if self.has_several && self.failures.is_closed(lane.tenant(), Some(full)) => false,
             Some(lane) => {
                 is_tenant_open(lane.tenant())
                     && is_origin_open(lane.origin)
-                    && self.usable_lane_slots(self.lanes.of(skipped), refill) > 0
+                    && self.usable_lane_slots(self.lanes.of(full), refill) > 0
             }
-            None if skipped.starts_with(NO_TENANT) => is_tenant_open(skipped),
-            None => is_origin_open(skipped),
+            None if full.starts_with(NO_TENANT) => is_tenant_open(full),
+            None => is_origin_open(full),
         }
     }
 

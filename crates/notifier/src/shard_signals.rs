@@ -106,10 +106,7 @@ impl ShardSignals {
         let Some(signal) = self.of(shard) else { return };
         if !found.leases.is_empty() {
             signal.empty_reserves.store(0, Ordering::Relaxed);
-        } else if cause == Cause::WakeUp
-            && !found.more
-            && found.skipped.is_empty()
-            && found.skipped_groups.is_empty()
+        } else if cause == Cause::WakeUp && !found.more && found.full.is_empty() && found.throttled.is_empty()
         {
             signal.empty_reserves.fetch_add(1, Ordering::Relaxed);
         }
@@ -177,10 +174,10 @@ mod tests {
         (signals, Shard(0))
     }
 
-    fn found(more: bool, skipped: Option<&str>) -> Reserved {
-        let skipped = skipped.map(str::to_owned).into_iter().collect();
-        let (leases, skipped_groups) = (Vec::new(), Vec::new());
-        Reserved { leases, more, is_more_later: false, has_put_off: false, skipped, skipped_groups }
+    fn found(more: bool, full: Option<&str>) -> Reserved {
+        let full = full.map(str::to_owned).into_iter().collect();
+        let (leases, throttled) = (Vec::new(), Vec::new());
+        Reserved { leases, more, is_more_later: false, has_deferred: false, full, throttled }
     }
 
     #[test]

@@ -53,7 +53,7 @@ use self::outbox::Outbox;
 pub(crate) use self::outbox::{Notice, OutboxRow};
 use self::policies::Policies;
 use self::ready::Ready;
-pub(crate) use self::ready::{PARKED, PULL, QueueEnd, is_of_destination};
+pub(crate) use self::ready::{PAUSED, PULL, QueueEnd, is_of_destination};
 pub(crate) use self::record::{Body, Generation, Last, Record, Stage};
 pub(crate) use self::records::{Records, StoredJob};
 use self::rows::Access;
@@ -130,7 +130,9 @@ impl<A: Access> Tables<A> {
             Stage::Ready { position } => {
                 Ok(self.ready.at(shard, &record.lane().name(), *position)? == Some(number))
             }
-            Stage::Reserved { deadline, put_off, .. } => self.leases.has(shard, deadline + put_off, number),
+            Stage::Reserved { deadline, postponed, .. } => {
+                self.leases.has(shard, deadline + postponed, number)
+            }
             Stage::Dead { since, .. } => self.dead.has(shard, *since, number),
             Stage::Done { at } | Stage::Cancelled { at, .. } => self.tombstones.has(shard, *at, number),
         }

@@ -226,7 +226,7 @@ impl<'t> Txn<'t> {
         turn
     }
 
-    /// The last turn that has come, with those of this transition. Lanes that were put off have later ones.
+    /// The last turn that has come, with those of this transition. Deferred lanes have later ones.
     pub(crate) fn last_turn(&self) -> u64 {
         self.row.turn.max(self.now_us())
     }

@@ -34,7 +34,7 @@ pub(crate) struct KnownCount {
     steps: [u64; 2],
     step_began: Option<Instant>,
     /// Grows when a loss was taken note of. Answers from before it say nothing of the shard as it is now.
-    generation: u32,
+    version: u32,
 }
 
 /// What a process knows of the data.
@@ -98,7 +98,7 @@ impl AcceptedCounts {
     /// Takes the answer to a call that was sent with `known`.
     pub(crate) fn saw(&self, shard: Shard, known: KnownCount, accepted: u64) {
         let mut now = self.of(shard);
-        if now.generation == known.generation {
+        if now.version == known.version {
             // A store that has lost jobs says nothing of the time before.
             if accepted >= now.accepted {
                 now.step();
@@ -109,7 +109,7 @@ impl AcceptedCounts {
 
     /// Whether a loss was taken note of since `known` was read.
     pub(crate) fn is_outdated(&self, shard: Shard, known: KnownCount) -> bool {
-        self.of(shard).generation != known.generation
+        self.of(shard).version != known.version
     }
 
     /// How many jobs of a shard were accepted two to six seconds before the last answer that showed no loss.
@@ -120,11 +120,11 @@ impl AcceptedCounts {
     /// Knows of no more jobs than there are. Returns false if another task has noted the loss since `known` was read.
     pub(crate) fn forget(&self, shard: Shard, known: KnownCount, accepted: u64) -> bool {
         let mut now = self.of(shard);
-        if now.generation != known.generation {
+        if now.version != known.version {
             return false;
         }
-        let generation = now.generation.wrapping_add(1);
-        *now = KnownCount { accepted, generation, ..KnownCount::default() };
+        let version = now.version.wrapping_add(1);
+        *now = KnownCount { accepted, version, ..KnownCount::default() };
         true
     }
 

@@ -316,7 +316,7 @@ impl Walk<'_> {
     /// Counts the entries of all indexes, without that of dead jobs.
     async fn entries(&mut self) -> Result<u64, StoreError> {
         let mut sum = 0;
-        for kind in ["lanes", "pulls", "parked", "due_lanes", "slots", "batches"] {
+        for kind in ["lanes", "pulls", "paused", "due_lanes", "slots", "batches"] {
             let mut scan = Scan::start();
             while !scan.is_over {
                 sum += self.calls.entries_page(kind, &mut scan).await?;

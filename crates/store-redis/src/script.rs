@@ -147,7 +147,7 @@ const PIECES: &[&str] = files! {
     "prelude/base" "prelude/shard" "prelude/lanes" "prelude/records" "prelude/due_index" "prelude/due"
     "prelude/ready" "prelude/oldest" "prelude/leases" "prelude/dead_letters" "prelude/outbox" "prelude/archive" "prelude/tombs"
     "prelude/lateness"
-    "prelude/topics" "prelude/tag_index" "prelude/destinations" "prelude/parking" "prelude/arrivals" "prelude/grants" "prelude/outcomes" "prelude/events" "prelude/moves"
+    "prelude/topics" "prelude/tag_index" "prelude/destinations" "prelude/paused_lanes" "prelude/arrivals" "prelude/grants" "prelude/outcomes" "prelude/events" "prelude/moves"
     "prelude/bulks" "prelude/attempt_logs" "prelude/recurring" "prelude/carrier" "prelude/check" "prelude/start"
 };
 

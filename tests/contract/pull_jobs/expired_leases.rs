@@ -99,7 +99,7 @@ pub(crate) async fn expired_leases_that_are_not_settled_are_postponed(bench: &Wo
         assert_eq!(fail(bench, receipt).await, SettleResult::Applied);
     }
     assert_eq!(bench.recover(10).await.next_lease, None);
-    // A cancel and a renewal find what was put off.
+    // A cancel and a renewal find what was postponed.
     let job = over(bench, "c").await;
     assert!(bench.store().renew_receipt(&job.receipt, LONG, MAX_RENEWED).await.expect("renew").is_some());
     let job = over(bench, "d").await;

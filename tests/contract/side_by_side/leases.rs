@@ -72,9 +72,9 @@ impl Pair {
                 let lanes: Vec<_> = reserved.leases.iter().map(lane_of).collect();
                 let most = lanes.iter().map(|lane| lanes.iter().filter(|other| *other == lane).count()).max();
                 assert!(lanes.len() <= limit && most.unwrap_or(0) <= lane_limit, "{}: {lanes:?}", self.at);
-                // On Redis the entry of a job that has moved on uses up the limit of its lane, which is skipped then.
+                // On Redis the entry of a job that has moved on uses up the limit of its lane, which is full then.
                 let is_closed = |lane: &String| ask.lane_limits.iter().any(|(name, _)| name == lane);
-                let is_more = reserved.more || !reserved.skipped.iter().all(is_closed);
+                let is_more = reserved.more || !reserved.full.iter().all(is_closed);
                 if reserved.leases.is_empty() && !is_more {
                     break;
                 }
@@ -89,12 +89,12 @@ impl Pair {
     fn reserved(&mut self, redis: Reserved, memory: Reserved) {
         self.expired_by = now().plus(BRIEFEST[1] + ms(4));
         assert_eq!(redis.more, memory.more, "{}", self.at);
-        let skipped: BTreeSet<_> = redis.skipped.iter().collect();
+        let full: BTreeSet<_> = redis.full.iter().collect();
         // A lane of which only stale entries are left shows on Redis until it is asked.
-        assert!(memory.skipped.iter().all(|lane| skipped.contains(lane)), "{}: {memory:?}", self.at);
-        let of_redis = &redis.skipped_groups;
-        let is_skipped = |group| of_redis.contains(group);
-        assert!(memory.skipped_groups.iter().all(is_skipped), "{}: {memory:?}, {of_redis:?}", self.at);
+        assert!(memory.full.iter().all(|lane| full.contains(lane)), "{}: {memory:?}", self.at);
+        let of_redis = &redis.throttled;
+        let is_throttled = |group| of_redis.contains(group);
+        assert!(memory.throttled.iter().all(is_throttled), "{}: {memory:?}, {of_redis:?}", self.at);
         self.pair_up(redis.leases, memory.leases);
     }
 

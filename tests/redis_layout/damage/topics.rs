@@ -139,9 +139,9 @@ async fn a_dead_letter_of_another_lane_of_its_topic_shows_its_job_no_second_time
 }
 
 #[tokio::test]
-async fn lanes_of_a_paused_topic_may_stand_with_the_others_or_be_parked_and_lead_on_again() {
+async fn lanes_of_a_paused_topic_may_stand_with_the_others_or_be_set_aside_and_lead_on_again() {
     let mut ground = Ground::new().await;
-    let (parked, lanes) = (ground.key("parked").await, ground.key("lanes").await);
+    let (paused, lanes) = (ground.key("paused").await, ground.key("lanes").await);
     let (pulls, shard) = (ground.key("pulls").await, ground.key("shard").await);
     let row = [&[0, 0, 0, 2, 0, 0, 0, 1][..], &[0; 13]].concat();
     ground.bench.store().pause(&topic(), None).await.expect("pause").expect("there is room");
@@ -150,20 +150,20 @@ async fn lanes_of_a_paused_topic_may_stand_with_the_others_or_be_parked_and_lead
     assert!(ground.bench.take(10).await.is_empty());
     assert!(ground.bench.pull(10, LONG).await.jobs.is_empty());
     let well = ground.check(Repair::No).await;
-    assert_eq!((well.total(), well.stale, well.compared), (0, 0, well.shards), "parked: {well:#?}");
+    assert_eq!((well.total(), well.stale, well.compared), (0, 0, well.shards), "paused: {well:#?}");
     ground.bench.check().await;
 
-    ground.run(&[b"DEL", &parked]).await;
-    ground.mended("neither parked nor in turn", &[DamageKind::Schedule]).await;
+    ground.run(&[b"DEL", &paused]).await;
+    ground.mended("neither paused nor in turn", &[DamageKind::Schedule]).await;
     assert!(ground.bench.take(10).await.is_empty(), "the topic is paused still");
     assert!(ground.bench.pull(10, LONG).await.jobs.is_empty());
     ground.mended_nothing().await;
 
-    // The topic counts as resumed and its lanes are still parked, so they would never get a turn.
+    // The topic counts as resumed and its lanes are still set aside, so they would never get a turn.
     let paused: Vec<u8> = ground.read(&shard, format!("topic:{TOPIC}").as_bytes()).await;
     ground.run(&[b"HSET", &shard, format!("topic:{TOPIC}").as_bytes(), &row]).await;
     ground.run(&[b"HINCRBY", &shard, b"paused", b"-1"]).await;
-    ground.mended("parked for ever", &[DamageKind::Schedule]).await;
+    ground.mended("paused for ever", &[DamageKind::Schedule]).await;
     assert_eq!(paused.len(), row.len());
     for (key, lane) in [(&lanes, lane()), (&pulls, pull_lane())] {
         ground.run(&[b"ZADD", key, b"XX", b"5", &lane]).await;
@@ -176,31 +176,31 @@ async fn lanes_of_a_paused_topic_may_stand_with_the_others_or_be_parked_and_lead
 }
 
 #[tokio::test]
-async fn lanes_of_a_paused_destination_may_be_parked_and_lead_on_again() {
+async fn lanes_of_a_paused_destination_may_be_set_aside_and_lead_on_again() {
     let mut ground = Ground::new().await;
-    let (parked, lanes, shard) =
-        (ground.key("parked").await, ground.key("lanes").await, ground.key("shard").await);
+    let (paused, lanes, shard) =
+        (ground.key("paused").await, ground.key("lanes").await, ground.key("shard").await);
     let destinations = ground.key("destinations").await;
     let pause = pause_of(&TenantScope::All, "receiver.example");
     ground.bench.store().pause_destination(&pause).await.expect("pause").expect("there is room");
     assert!(ground.bench.take(10).await.is_empty());
     let well = ground.check(Repair::No).await;
-    assert_eq!((well.total(), well.stale, well.compared), (0, 0, well.shards), "parked: {well:#?}");
+    assert_eq!((well.total(), well.stale, well.compared), (0, 0, well.shards), "paused: {well:#?}");
 
-    ground.run(&[b"DEL", &parked]).await;
-    ground.mended("neither parked nor in turn", &[DamageKind::Schedule]).await;
+    ground.run(&[b"DEL", &paused]).await;
+    ground.mended("neither paused nor in turn", &[DamageKind::Schedule]).await;
     assert!(ground.bench.take(10).await.is_empty(), "the destination is paused still");
     ground.mended_nothing().await;
     ground.run(&[b"HDEL", &shard, b"paused_hosts"]).await;
     ground.mended("a pause that is not counted", &[DamageKind::WakeAt]).await;
     assert!(ground.bench.take(10).await.is_empty(), "it is paused still");
 
-    // The pause has gone and its lanes are still parked, so they would never get a turn.
+    // The pause has gone and its lanes are still set aside, so they would never get a turn.
     ground.run(&[b"DEL", &destinations]).await;
     ground.run(&[b"HDEL", &shard, b"paused_hosts"]).await;
-    ground.mended("parked for ever", &[DamageKind::Schedule]).await;
+    ground.mended("paused for ever", &[DamageKind::Schedule]).await;
     ground.run(&[b"ZADD", &lanes, b"XX", b"5", &lane()]).await;
-    ground.run(&[b"DEL", &parked]).await;
+    ground.run(&[b"DEL", &paused]).await;
     let ready = ground.ready.key.clone();
     ground.bench.take_one(&ready).await;
     ground.bench.check().await;

@@ -18,8 +18,8 @@ use super::{Round, ScheduleRunner};
 
 /// How long a schedule waits at least and at most whose jobs are not let through, or that cannot be read. In between it
 /// waits for as long as it is late.
-const MIN_PUT_OFF: Duration = Duration::from_secs(1);
-const MAX_PUT_OFF: Duration = Duration::from_secs(60);
+const MIN_DEFERRAL: Duration = Duration::from_secs(1);
+const MAX_DEFERRAL: Duration = Duration::from_secs(60);
 /// The most firings of one schedule in a round. More are made in the next, behind those of others.
 const MAX_FIRINGS: usize = 10;
 /// About how many bytes a job takes without its body.
@@ -52,7 +52,7 @@ impl ScheduleRunner<'_> {
         if self.store.shortage().await.is_some() {
             return Err(StoreError::Full);
         }
-        let (mut firing, mut quiet, mut put_off) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut firing, mut quiet, mut deferred) = (Vec::new(), Vec::new(), Vec::new());
         for schedule in due {
             match step(schedule, now) {
                 Ok(step) if step.plan.fire.is_empty() => quiet.push(step),
@@ -64,28 +64,28 @@ impl ScheduleRunner<'_> {
                         schedule,
                         "a schedule cannot be read and does not fire: a later version may have written it"
                     );
-                    put_off.push(*row);
+                    deferred.push(*row);
                 }
             }
             // To look through what was missed takes a while.
             yield_now().await;
         }
-        let firing = self.within_quotas(firing, &mut put_off).await;
+        let firing = self.within_quotas(firing, &mut deferred).await;
         for steps in batches(firing) {
-            put_off.extend(self.fire(steps, now).await?);
+            deferred.extend(self.fire(steps, now).await?);
         }
         self.move_on(quiet, now).await?;
-        self.put_off(put_off, now).await?;
+        self.defer(deferred, now).await?;
         Ok(Round::More)
     }
 
     /// Limits the firings of schedules to what the quotas of their tenants let through.
-    async fn within_quotas(&self, steps: Vec<Step>, put_off: &mut Vec<ScheduleRow>) -> Vec<Step> {
+    async fn within_quotas(&self, steps: Vec<Step>, deferred: &mut Vec<ScheduleRow>) -> Vec<Step> {
         let (too_large, steps): (Vec<_>, Vec<_>) =
             steps.into_iter().partition(|step| self.is_too_large(step));
         for step in too_large {
             self.refused(&step, "the body that the quota of its tenant allows");
-            put_off.push(step.before);
+            deferred.push(step.before);
         }
         let mut needed = HashMap::new();
         for step in &steps {
@@ -99,7 +99,7 @@ impl ScheduleRunner<'_> {
             match allowances.take(step.before.key.tenant.as_ref(), step.plan.fire.len()) {
                 0 => {
                     self.refused(&step, "the quota of its tenant");
-                    put_off.push(step.before);
+                    deferred.push(step.before);
                 }
                 jobs => {
                     step.plan.limit(jobs);
@@ -196,14 +196,14 @@ impl ScheduleRunner<'_> {
     }
 
     /// Lets schedules wait, so that they are not among the first again. Their time stays.
-    async fn put_off(&self, rows: Vec<ScheduleRow>, now: Timestamp) -> Result<(), StoreError> {
+    async fn defer(&self, rows: Vec<ScheduleRow>, now: Timestamp) -> Result<(), StoreError> {
         if rows.is_empty() {
             return Ok(());
         }
         let later = |row: ScheduleRow| {
             let time = row.state().ok().and_then(|state| state.progress.next);
-            let late = time.map_or(MAX_PUT_OFF, |time| now.since(time));
-            let next = now.plus(late.clamp(MIN_PUT_OFF, MAX_PUT_OFF));
+            let late = time.map_or(MAX_DEFERRAL, |time| now.since(time));
+            let next = now.plus(late.clamp(MIN_DEFERRAL, MAX_DEFERRAL));
             let expected = Some(row.version);
             let row = ScheduleRow { version: row.version + 1, next: Some(next), ..row };
             ScheduleChange { expected, row, jobs: Vec::new() }
@@ -218,7 +218,7 @@ fn step(due: DueSchedule, now: Timestamp) -> Result<Step, Box<ScheduleRow>> {
     let DueSchedule { row: before, is_overlapped } = due;
     let Ok(state) = before.state() else { return Err(before.into()) };
     let plan = if is_overlapped { state.plan_of_overlap(now) } else { state.plan(now, MAX_FIRINGS) };
-    // One whose time has not come waits. It is here because it was put off, or because the clock was set back.
+    // One whose time has not come waits. It is here because it was deferred, or because the clock was set back.
     let plan = plan.unwrap_or_else(|| Plan { next: state.waits_for(now), ..Plan::default() });
     Ok(Step { before, state, plan })
 }

@@ -16,17 +16,17 @@ pub struct Cursor {
     /// The position in the shard, as the backend counts.
     pub at: u64,
     /// Identifies the start of the server. After a restart the position is not valid any more.
-    pub generation: u32,
+    pub run: u32,
 }
 
 impl Cursor {
     /// The position before all jobs. The start of a shard stays valid after a restart.
-    pub const START: Self = Self { shard: 0, at: 0, generation: 0 };
+    pub const START: Self = Self { shard: 0, at: 0, run: 0 };
 }
 
 impl Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}-{:x}-{:x}", self.shard, self.at, self.generation)
+        write!(f, "{:x}-{:x}-{:x}", self.shard, self.at, self.run)
     }
 }
 
@@ -40,12 +40,12 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts: Vec<_> = text.splitn(4, '-').collect();
-        let [shard, at, generation] = parts[..] else { return Err(InvalidCursor) };
+        let [shard, at, run] = parts[..] else { return Err(InvalidCursor) };
         // The parser of numbers would take a sign too.
         let number = |part: &str| u64::from_str_radix(part, 16).ok().filter(|_| !part.starts_with('+'));
         let parse = || {
-            let (shard, generation) = (number(shard)?.try_into().ok()?, number(generation)?.try_into().ok()?);
-            Some(Self { shard, at: number(at)?, generation })
+            let (shard, run) = (number(shard)?.try_into().ok()?, number(run)?.try_into().ok()?);
+            Some(Self { shard, at: number(at)?, run })
         };
         parse().ok_or(InvalidCursor)
     }
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_cursor_is_read_as_it_is_written() {
-        let cursor = Cursor { shard: 3, at: u64::MAX, generation: 0xdead_beef };
+        let cursor = Cursor { shard: 3, at: u64::MAX, run: 0xdead_beef };
         assert_eq!(cursor.to_string().parse(), Ok(cursor));
     }
 

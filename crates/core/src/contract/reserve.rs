@@ -20,7 +20,7 @@ pub struct Reserve<'a> {
     pub limit: usize,
     /// The most jobs of a lane that `lane_limits` does not name.
     pub lane_limit: usize,
-    /// Limits of single lanes, by [name](crate::lane::Lane::name). A limit of 0 skips the lane.
+    /// Limits of single lanes, by [name](crate::lane::Lane::name). A limit of 0 leaves the lane out.
     pub lane_limits: Vec<(String, usize)>,
     /// The most jobs whose URLs have the same origin, over all lanes, if `group_limits` does not name it.
     pub origin_limit: usize,
@@ -28,7 +28,7 @@ pub struct Reserve<'a> {
     /// limit only if [`NO_TENANT`](crate::lane::NO_TENANT) is named.
     pub tenant_limit: usize,
     /// Limits of groups of lanes: of single [origins](crate::lane::Lane::origin) and
-    /// [tenants](crate::lane::Lane::tenant). A limit of 0 skips the lanes of the group.
+    /// [tenants](crate::lane::Lane::tenant). A limit of 0 leaves the lanes of the group out.
     pub group_limits: Vec<(String, usize)>,
     /// Random bits for the receipts.
     pub bits: [u8; 8],
@@ -44,15 +44,15 @@ pub struct Reserved {
     pub leases: Vec<Lease>,
     /// Whether more jobs could be reserved now.
     pub more: bool,
-    /// Whether these can only be of lanes that were put off. A call looks at a few of them, so there is no hurry.
+    /// Whether these can only be of deferred lanes. A call looks at a few of them, so there is no hurry.
     pub is_more_later: bool,
-    /// Whether closed lanes that hid others were put off: the next reserve finds the others.
-    pub has_put_off: bool,
-    /// Lanes that have more jobs but were skipped or used up their limit.
-    pub skipped: Vec<String>,
-    /// Origins and tenants with lanes that have more jobs, and were skipped or used up the limit of the group. Of a
-    /// lane whose origin and tenant are both full, at least the one that is fuller.
-    pub skipped_groups: Vec<String>,
+    /// Whether throttled lanes that hid others were deferred: the next reserve finds the others.
+    pub has_deferred: bool,
+    /// Lanes that have more jobs than their limit allows.
+    pub full: Vec<String>,
+    /// Origins and tenants whose limit is reached, with lanes that have more jobs. Of a lane whose origin and tenant are
+    /// both at their limits, at least the one that is fuller.
+    pub throttled: Vec<String>,
 }
 
 /// What a consumer asks for.

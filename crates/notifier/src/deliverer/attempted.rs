@@ -87,7 +87,7 @@ impl Attempted {
     }
 
     /// Whether its receiver has too many slow calls, or its secret cannot be opened. Both have log lines of their own.
-    pub(super) fn is_put_off(&self) -> bool {
+    pub(super) fn is_deferred(&self) -> bool {
         matches!(self.ending, Ending::Answered(Err(PostError::Crowded | PostError::Unsigned)))
     }
 

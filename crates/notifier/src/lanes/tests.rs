@@ -152,7 +152,7 @@ fn a_lane_whose_callbacks_take_long_is_refilled_one_by_one() {
 }
 
 #[test]
-fn a_lane_with_few_free_slots_is_skipped_until_more_are_free() {
+fn a_lane_with_few_free_slots_is_full_until_more_are_free() {
     let mut lanes = Lanes::new(512, 64);
     fill(&mut lanes, &lane("wide"));
     lanes.leave(&lane("wide"));

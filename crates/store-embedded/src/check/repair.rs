@@ -108,9 +108,9 @@ impl Txn<'_> {
                 self.wake_at(record.due);
             }
             Stage::Ready { position } => self.relink_ready(&mut record, position)?,
-            Stage::Reserved { deadline, put_off, .. } => {
-                self.tables.leases.add(shard, deadline + put_off, number)?;
-                self.wake_at(deadline + put_off);
+            Stage::Reserved { deadline, postponed, .. } => {
+                self.tables.leases.add(shard, deadline + postponed, number)?;
+                self.wake_at(deadline + postponed);
             }
             Stage::Dead { since, .. } => {
                 self.tables.dead.add(shard, since, number)?;

@@ -11,7 +11,7 @@ use ringback_core::lane::Lane;
 use super::counts::{StateCounts, check_lanes, check_ledgers, check_topics};
 use super::repair::{Action, Findings};
 use crate::error::Result;
-use crate::tables::{ByName, LaneCounts, PARKED, Record, Tables, is_of_destination};
+use crate::tables::{ByName, LaneCounts, PAUSED, Record, Tables, is_of_destination};
 
 /// Reads everything. Blocks, and takes a while for a large store.
 pub(crate) fn walk(
@@ -154,8 +154,8 @@ impl Walk<'_> {
             check_caller(caller)?;
             let topic = Lane::topic_of(lane);
             let has_turn = match ready.turn_of(shard, lane)? {
-                // A resume gives parked lanes their turns, so only what is paused may have them.
-                Some(PARKED) if !counts.topics.stored(shard, topic)?.is_paused() => false,
+                // A resume gives paused lanes their turns, so only what is paused may have them.
+                Some(PAUSED) if !counts.topics.stored(shard, topic)?.is_paused() => false,
                 Some(turn) if is_of_destination(turn) && !destinations.may_park(shard, lane, turn)? => false,
                 Some(turn) => ready.has_turn(shard, lane, turn)?,
                 None => false,

@@ -108,7 +108,7 @@ impl EmbeddedStore {
         let from = from.unwrap_or(Cursor::START);
         let (filter, limit) = (filter.clone(), limit.clamp(1, MAX_PAGE));
         let index = filter.index();
-        if index != Some(FilterIndex::Dead) && (from.shard, from.generation) != (0, 0) {
+        if index != Some(FilterIndex::Dead) && (from.shard, from.run) != (0, 0) {
             return Err(StoreError::Outdated);
         }
         let (mut found, next) = match index {
@@ -193,7 +193,7 @@ fn indexed<E>(
     Ok((found, None))
 }
 
-/// The bits of a cursor's position that are a time of death, in ms. Above them, and in its generation, is the number of
+/// The bits of a cursor's position that are a time of death, in ms. Above them, and in `run`, is the number of
 /// the job.
 const TIME_BITS: u32 = 48;
 
@@ -201,12 +201,12 @@ const TIME_BITS: u32 = 48;
 const fn cursor(shard: u16, at: u64, number: u64) -> Cursor {
     let [_, _, a, b, c, d, e, f] = number.to_be_bytes();
     let high = u16::from_be_bytes([a, b]) as u64;
-    Cursor { shard, at: high << TIME_BITS | at, generation: u32::from_be_bytes([c, d, e, f]) }
+    Cursor { shard, at: high << TIME_BITS | at, run: u32::from_be_bytes([c, d, e, f]) }
 }
 
 /// The time of death and the number before which a cursor is.
-const fn place(Cursor { at, generation, .. }: Cursor) -> (u64, u64) {
-    (at & ((1 << TIME_BITS) - 1), (at >> TIME_BITS) << u32::BITS | generation as u64)
+const fn place(Cursor { at, run, .. }: Cursor) -> (u64, u64) {
+    (at & ((1 << TIME_BITS) - 1), (at >> TIME_BITS) << u32::BITS | run as u64)
 }
 
 /// Everything that is stored of a job; `None` if it cannot be read.

@@ -259,7 +259,7 @@ impl Counts<Writing<'_>> {
         Ok(())
     }
 
-    /// Whether the topic of a lane is paused, so that the lane must be parked.
+    /// Whether the topic of a lane is paused, so that the lane gets no turn.
     pub(crate) fn is_lane_paused(&mut self, shard: u16, lane: &str) -> Result<bool> {
         // Nearly always nothing is paused.
         let is_any = self.topics.load(shard, ALL)?.paused > 0;

@@ -1,5 +1,5 @@
 //! Paused destinations, by shard and name. Each has a number in its shard, from which follows the turn of the lanes
-//! that are parked because of it. All shards have the same pauses.
+//! that have no turn because of it. All shards have the same pauses.
 
 use ringback_core::contract::{
     MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit, StoreError, tenant_limit,
@@ -9,7 +9,7 @@ use ringback_core::lane::Lane;
 use serde::{Deserialize, Serialize};
 
 use super::counts::Pause;
-use super::ready::parked_by;
+use super::ready::turn_of_pause;
 use super::rows::{Access, Rows, Writing, pack};
 use super::times::LAST;
 use crate::error::Result;
@@ -24,9 +24,9 @@ pub(crate) struct PauseRow {
 }
 
 impl PauseRow {
-    /// The turn of the lanes that are parked because of it.
+    /// The turn of the lanes that have no turn because of it.
     pub(crate) fn turn(self) -> u64 {
-        parked_by(self.number)
+        turn_of_pause(self.number)
     }
 }
 
@@ -45,13 +45,13 @@ impl<A: Access> Destinations<A> {
         rows.into_iter().map(|(name, row)| Ok((name, row?))).collect()
     }
 
-    /// The turn at which a lane is parked because of its destination; `None` if that is not paused.
+    /// The turn at which a paused lane is kept because of its destination; `None` if that is not paused.
     pub(crate) fn holder(&self, shard: u16, lane: &str) -> Result<Option<u64>> {
         let mut pauses = self.pauses(shard, lane)?.into_iter();
         Ok(pauses.find(|row| row.pause == Pause::Paused).map(PauseRow::turn))
     }
 
-    /// Whether a lane may be parked at a turn: because of a pause that is in force, or ends.
+    /// Whether a lane may be kept at a turn: because of a pause that is in force, or ends.
     pub(crate) fn may_park(&self, shard: u16, lane: &str, turn: u64) -> Result<bool> {
         Ok(self.pauses(shard, lane)?.iter().any(|row| row.turn() == turn))
     }

@@ -108,7 +108,7 @@ impl Outbox<Writing<'_>> {
     }
 
     /// Moves a notice, if it is still there, to a later time.
-    pub(crate) fn put_off(&mut self, key: OutboxKey, at: u64) -> Result<()> {
+    pub(crate) fn defer(&mut self, key: OutboxKey, at: u64) -> Result<()> {
         let (shard, _, number, attempts) = key;
         let Some(raw) = self.0.remove(key)?.map(|raw| raw.value().to_vec()) else { return Ok(()) };
         let key = self.free_key((shard, at, number, attempts))?;

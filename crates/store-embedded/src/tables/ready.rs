@@ -1,6 +1,6 @@
 //! Ready queues: the ready jobs of each lane in order, and the lanes that are not empty, by turn. Lanes of pull jobs
 //! take no turns: all of them have the turn [`PULL`], behind the others, and are asked for by name. Lanes of paused
-//! topics have the turn [`PARKED`], those of paused destinations [`parked_by`] the pause.
+//! topics have the turn [`PAUSED`], those of paused destinations [`turn_of_pause`] the pause.
 
 use std::ops::Bound;
 
@@ -15,22 +15,22 @@ use crate::error::Result;
 pub(crate) const PULL: u64 = u64::MAX;
 
 /// The turn of a lane of a paused topic, once a reserve has met it.
-pub(crate) const PARKED: u64 = u64::MAX - 1;
+pub(crate) const PAUSED: u64 = u64::MAX - 1;
 
 /// How many numbers of paused destinations there may be in a shard.
 const MOST_NUMBERS: u64 = 1 << 40;
 
 /// Lanes with this turn or a later one are not delivered in turn.
-const NO_TURN: u64 = PARKED - MOST_NUMBERS;
+const NO_TURN: u64 = PAUSED - MOST_NUMBERS;
 
 /// The turn of a lane of the paused destination with this number, from 1, once a reserve has met it.
-pub(crate) fn parked_by(number: u64) -> u64 {
-    PARKED - number.min(MOST_NUMBERS)
+pub(crate) fn turn_of_pause(number: u64) -> u64 {
+    PAUSED - number.min(MOST_NUMBERS)
 }
 
 /// Whether a turn is that of lanes of a paused destination.
 pub(crate) fn is_of_destination(turn: u64) -> bool {
-    (NO_TURN..PARKED).contains(&turn)
+    (NO_TURN..PAUSED).contains(&turn)
 }
 
 /// An end of a lane's queue.
@@ -98,7 +98,7 @@ impl<A: Access> Ready<A> {
         Ok(Some((first, last)))
     }
 
-    /// All lanes that are not empty: in turn, then those that are parked, then those of pull jobs.
+    /// All lanes that are not empty: in turn, then paused ones, then those of pull jobs.
     pub(crate) fn all_lanes(&self, shard: u16, limit: usize) -> Result<Vec<String>> {
         self.lanes.list((shard, 0, "")..=(shard, PULL, LAST), limit, |(.., lane), ()| lane.to_owned())
     }
@@ -109,16 +109,16 @@ impl<A: Access> Ready<A> {
         rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
     }
 
-    /// The lanes of a paused topic that are parked because of it.
-    pub(crate) fn parked(&self, shard: u16, topic: &str, limit: usize) -> Result<Vec<String>> {
+    /// The lanes of a paused topic that have no turn because of it.
+    pub(crate) fn paused(&self, shard: u16, topic: &str, limit: usize) -> Result<Vec<String>> {
         let (first, last) = (format!("{topic} "), format!("{topic} {LAST}"));
-        let parked = (shard, PARKED, &*first)..=(shard, PARKED, &*last);
-        self.lanes.list(parked, limit, |(.., lane), ()| lane.to_owned())
+        let paused = (shard, PAUSED, &*first)..=(shard, PAUSED, &*last);
+        self.lanes.list(paused, limit, |(.., lane), ()| lane.to_owned())
     }
 
-    pub(crate) fn parked_at(&self, shard: u16, turn: u64, limit: usize) -> Result<Vec<String>> {
-        let parked = (shard, turn, "")..=(shard, turn, LAST);
-        self.lanes.list(parked, limit, |(.., lane), ()| lane.to_owned())
+    pub(crate) fn paused_at(&self, shard: u16, turn: u64, limit: usize) -> Result<Vec<String>> {
+        let paused = (shard, turn, "")..=(shard, turn, LAST);
+        self.lanes.list(paused, limit, |(.., lane), ()| lane.to_owned())
     }
 
     pub(crate) fn turn_of(&self, shard: u16, lane: &str) -> Result<Option<u64>> {

@@ -106,7 +106,7 @@ pub(crate) enum Stage {
         cancel: bool,
         /// How long after the deadline the lease is checked again, for an expired lease that waits
         /// to be settled.
-        put_off: u64,
+        postponed: u64,
     },
     Dead {
         since: u64,
@@ -270,7 +270,8 @@ mod tests {
 
     #[test]
     fn random_rows_are_unreadable_or_are_packed_again_as_they_were_read() {
-        let reserved = Stage::Reserved { lease: 5, bits: [1; 8], deadline: 1_000, cancel: true, put_off: 7 };
+        let reserved =
+            Stage::Reserved { lease: 5, bits: [1; 8], deadline: 1_000, cancel: true, postponed: 7 };
         let dead = Stage::Dead { since: 9, reason: "exhausted".into() };
         let last = Last { at: 5, status: Some(503), error: Some("timeout".into()), duration: 7 };
         let (generation, token) = (Some(Generation { lease: 4, attempts: 2 }), Some([3; TOKEN]));

@@ -11,7 +11,7 @@ use ringback_core::lane::Lane;
 use ringback_core::state::State;
 
 use crate::error::Result;
-use crate::tables::{PARKED, Pause, PauseRow};
+use crate::tables::{PAUSED, Pause, PauseRow};
 use crate::txn::Txn;
 use crate::{EmbeddedStore, TRANSITION_BYTES};
 
@@ -69,15 +69,15 @@ impl EmbeddedStore {
     }
 }
 
-/// Returns whether more lanes are parked; `None` if the destination is not paused.
+/// Returns whether more lanes are paused; `None` if the destination is not paused.
 fn resume(txn: &mut Txn<'_>, name: &str) -> Result<Option<bool>> {
     let shard = txn.shard();
     let Some(row) = txn.tables.destinations.get(shard, name)? else { return Ok(None) };
     // From here on it parks no lane.
     txn.tables.destinations.put(shard, name, PauseRow { pause: Pause::Resuming, ..row })?;
-    let lanes = txn.tables.ready.parked_at(shard, row.turn(), MAX_RESUMED_LANES)?;
+    let lanes = txn.tables.ready.paused_at(shard, row.turn(), MAX_RESUMED_LANES)?;
     for lane in &lanes {
-        match txn.parked_turn(lane)? {
+        match txn.paused_turn(lane)? {
             Some(turn) => txn.tables.ready.set_turn(shard, lane, Some(turn))?,
             None => txn.give_turn(lane)?,
         }
@@ -113,11 +113,11 @@ fn part(txn: &Txn<'_>, first: &str, below: Option<&str>, after: Option<&str>) ->
 }
 
 impl Txn<'_> {
-    /// The turn at which a lane is parked; `None` if neither its topic nor its destination is paused.
-    pub(crate) fn parked_turn(&mut self, lane: &str) -> Result<Option<u64>> {
+    /// The turn at which a paused lane is kept; `None` if neither its topic nor its destination is paused.
+    pub(crate) fn paused_turn(&mut self, lane: &str) -> Result<Option<u64>> {
         let shard = self.shard();
         if self.tables.counts.is_lane_paused(shard, lane)? {
-            return Ok(Some(PARKED));
+            return Ok(Some(PAUSED));
         }
         self.tables.destinations.holder(shard, lane)
     }

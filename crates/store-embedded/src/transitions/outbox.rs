@@ -56,7 +56,7 @@ fn acknowledge(
     }
     for (key, after) in later {
         let at = txn.now_up().saturating_add(millis_up(*after));
-        txn.tables.outbox.put_off(*key, at)?;
+        txn.tables.outbox.defer(*key, at)?;
     }
     published.iter().try_for_each(|key| txn.tables.outbox.remove(*key))?;
     let first = txn.tables.outbox.first(txn.shard())?;

@@ -8,7 +8,7 @@ use ringback_core::lane::Lane;
 
 use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before, read_granted};
 use crate::error::Result;
-use crate::tables::{PARKED, PULL, StoredJob};
+use crate::tables::{PAUSED, PULL, StoredJob};
 use crate::txn::Txn;
 use crate::{EmbeddedStore, TRANSITION_BYTES, answers};
 
@@ -78,7 +78,7 @@ fn pull(txn: &mut Txn<'_>, request: &Request) -> Result<(Vec<StoredJob>, bool)> 
     let (shard, lane) = (txn.shard(), request.lane.as_str());
     if txn.tables.counts.is_lane_paused(shard, lane)? {
         if !txn.tables.ready.is_empty(shard, lane)? {
-            txn.tables.ready.set_turn(shard, lane, Some(PARKED))?;
+            txn.tables.ready.set_turn(shard, lane, Some(PAUSED))?;
         }
         return Ok((Vec::new(), false));
     }

@@ -49,7 +49,7 @@ fn recover(txn: &mut Txn<'_>, limits: &PassRequest, keep: KeepTombstones) -> Res
         };
         let cancel = matches!(job.stage, Stage::Reserved { cancel: true, .. });
         if job.lane().is_pull() && !cancel {
-            txn.put_off(&mut job, now + AGAIN)?;
+            txn.postpone_recovery(&mut job, now + AGAIN)?;
             expired.extend(txn.tables.records.with_body(job)?);
             continue;
         }

@@ -1,6 +1,7 @@
-//! reserve: ready → reserved, for a notifier. Lanes take turns; a lane that is full for the caller is skipped, as are
-//! all lanes of an origin or a tenant that is full for it, and a lane of a paused topic or destination is parked.
-//! exchange settles and reserves in one call.
+//! reserve: ready → reserved, for a notifier, and exchange, which settles and reserves in one call. Lanes take turns. A
+//! lane gives no job while it is full (as many of its jobs are in flight as the caller allows), throttled (the same of
+//! its origin or its tenant), paused (its topic or its destination is) or deferred (throttled lanes would hide others
+//! behind them, so their turns come later).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,14 +20,13 @@ use crate::tables::StoredJob;
 use crate::txn::Txn;
 use crate::{EmbeddedStore, TRANSITION_BYTES};
 
-/// The most lanes that are looked at, beside those that may give no job by a limit of their own, and how many that were
-/// put off.
+/// The most lanes that are looked at, beside full ones, and how many deferred ones.
 const LANES: usize = 64;
-const OTHERS: usize = 8;
-/// More lanes than this that an origin or a tenant closes are put off, so that they do not hide the others behind them.
-/// If fewer of each hide others together, these are put off.
-const MOST_CLOSED: usize = 8;
-/// How late the last lane that is put off has its turn, in µs: so late for each lane of its tenant, and within these
+const DEFERRED: usize = 8;
+/// More throttled lanes than this of an origin or a tenant are deferred. If fewer of each hide others together, these
+/// are.
+const MOST_THROTTLED: usize = 8;
+/// How late the last deferred lane has its turn, in µs: so late for each lane of its tenant, and within these
 /// bounds.
 const PER_LANE: u64 = 4_000;
 const SOON: u64 = 100_000;
@@ -88,8 +88,7 @@ impl Request {
         self.limits.get(lane).copied().unwrap_or(self.lane_limit)
     }
 
-    /// Whether the lane is skipped because of its origin or tenant.
-    fn is_closed(&self, lane: &str) -> bool {
+    fn is_throttled(&self, lane: &str) -> bool {
         self.limit_of(lane) > 0 && self.groups.left(lane).0 == 0
     }
 }
@@ -114,7 +113,7 @@ impl From<&Reserve<'_>> for Groups {
 
 impl Groups {
     /// Whether any of them may give no job.
-    fn has_closed(&self) -> bool {
+    fn has_throttled(&self) -> bool {
         self.origin_limit.min(self.tenant_limit) == 0 || self.left.values().any(|left| *left == 0)
     }
 
@@ -148,30 +147,31 @@ struct Found {
     /// The lanes that jobs were taken from, and whether each has more.
     visited: Vec<(String, bool)>,
     is_more: bool,
-    /// Whether there are lanes that were put off and not looked at.
+    /// Whether there are deferred lanes that were not looked at.
     is_rest: bool,
-    skipped: Vec<String>,
-    skipped_groups: BTreeSet<String>,
+    full: Vec<String>,
+    /// Origins and tenants.
+    throttled: BTreeSet<String>,
     /// So many lanes of an origin or a tenant that may give no job that others may be behind them, and how late the
     /// last one has its turn, in µs.
-    put_off: Vec<(Vec<String>, u64)>,
-    /// The lanes of paused topics and destinations, and the turns at which they are parked.
-    parked: Vec<(String, u64)>,
+    deferred: Vec<(Vec<String>, u64)>,
+    /// Paused lanes, and the turns at which they are kept.
+    paused: Vec<(String, u64)>,
 }
 
 impl Found {
     fn answer(self, shard: Shard, asked: Instant) -> Reserved {
         let at = ReservedAt { now_us: self.now_us, is_watched: self.is_watched, asked };
         let leases = read_granted(shard, &self.jobs, |record, body| answers::lease(shard, record, body, at));
-        let skipped_groups = self.skipped_groups.into_iter().collect();
-        let has_put_off = !self.put_off.is_empty();
+        let throttled = self.throttled.into_iter().collect();
+        let has_deferred = !self.deferred.is_empty();
         Reserved {
             leases,
             more: self.is_more || self.is_rest,
             is_more_later: self.is_rest && !self.is_more,
-            has_put_off,
-            skipped: self.skipped,
-            skipped_groups,
+            has_deferred,
+            full: self.full,
+            throttled,
         }
     }
 }
@@ -188,7 +188,7 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
     grant_leases(txn, &request.caller, &mut found.jobs, |job| {
         millis_up(lease_stretch(job.timeout())) + request.margin
     })?;
-    for (lane, turn) in &found.parked {
+    for (lane, turn) in &found.paused {
         txn.tables.ready.set_turn(shard, lane, Some(*turn))?;
     }
     for (n, (lane, is_rest)) in (1..).zip(&found.visited) {
@@ -198,7 +198,7 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
         txn.row.turn = txn.row.turn.max(turn.unwrap_or(0));
     }
     // Lanes that fill meanwhile are before these.
-    for (lanes, length) in &found.put_off {
+    for (lanes, length) in &found.deferred {
         for (n, lane) in (1..).zip(lanes) {
             let turn = txn.last_turn() + length * n / lanes.len() as u64;
             txn.tables.ready.set_turn(shard, lane, Some(turn))?;
@@ -211,15 +211,14 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
 struct LanesInTurn {
     /// Lanes to visit.
     open: Vec<String>,
-    /// Lanes whose origins or tenants may not give a job.
-    closed: Vec<String>,
-    /// Lanes of paused topics and destinations, and the turns at which they are parked.
-    parked: Vec<(String, u64)>,
-    /// How many of the open and of the closed ones had their turn.
+    throttled: Vec<String>,
+    /// The turns at which they are kept.
+    paused: Vec<(String, u64)>,
+    /// How many of the open and of the throttled ones had their turn.
     in_turn: (usize, usize),
     /// Whether more may have had it.
     is_more: bool,
-    /// Whether there are others that were put off.
+    /// Whether there are more deferred ones.
     is_rest: bool,
     /// The turn and the name of the last one that was looked at.
     last: (u64, String),
@@ -234,10 +233,10 @@ impl LanesInTurn {
             self.last.clone_from(last);
         }
         for (_, lane) in all {
-            if let Some(turn) = txn.parked_turn(&lane)? {
-                self.parked.push((lane, turn));
-            } else if request.is_closed(&lane) {
-                self.closed.push(lane);
+            if let Some(turn) = txn.paused_turn(&lane)? {
+                self.paused.push((lane, turn));
+            } else if request.is_throttled(&lane) {
+                self.throttled.push(lane);
             } else {
                 self.open.push(lane);
             }
@@ -246,14 +245,14 @@ impl LanesInTurn {
     }
 
     /// Finds the lanes for a reserve. Where origins or tenants may give no job, once all lanes whose turn has come are
-    /// known, some of those that were put off are looked at, because they may be open for this caller.
+    /// known, some deferred ones are looked at, because they may be open for this caller.
     fn find(&mut self, txn: &mut Txn<'_>, request: &Request) -> Result<()> {
         let window = LANES + request.limits.values().filter(|limit| **limit == 0).count();
-        let has_closed = request.groups.has_closed();
-        let in_turn = if has_closed { txn.last_turn() } else { u64::MAX };
+        let has_throttled = request.groups.has_throttled();
+        let in_turn = if has_throttled { txn.last_turn() } else { u64::MAX };
         self.is_more = self.look(txn, request, in_turn, window)?;
-        self.in_turn = (self.open.len(), self.closed.len());
-        if self.is_more || !has_closed {
+        self.in_turn = (self.open.len(), self.throttled.len());
+        if self.is_more || !has_throttled {
             return Ok(());
         }
         let known = self.len();
@@ -262,19 +261,19 @@ impl LanesInTurn {
         };
         let begin = first + scattered(txn.now_us()) % (last - first + 1);
         self.last = (begin, String::new());
-        self.look(txn, request, u64::MAX, OTHERS)?;
-        let missing = (known + OTHERS).saturating_sub(self.len());
+        self.look(txn, request, u64::MAX, DEFERRED)?;
+        let missing = (known + DEFERRED).saturating_sub(self.len());
         if missing > 0 {
             self.last = (first, String::new());
             self.look(txn, request, begin - 1, missing)?;
         }
         // There are others if so many were found.
-        self.is_rest = self.len() == known + OTHERS;
+        self.is_rest = self.len() == known + DEFERRED;
         Ok(())
     }
 
     fn len(&self) -> usize {
-        self.open.len() + self.closed.len() + self.parked.len()
+        self.open.len() + self.throttled.len() + self.paused.len()
     }
 }
 
@@ -284,13 +283,13 @@ const fn scattered(time: u64) -> u64 {
 }
 
 /// The lanes that hide others, and how late the last of each has its turn.
-fn put_off(
+fn deferred(
     txn: &mut Txn<'_>,
     by_group: BTreeMap<String, Vec<String>>,
     is_hidden: bool,
 ) -> Result<Vec<(Vec<String>, u64)>> {
     let (many, few): (Vec<_>, Vec<_>) =
-        by_group.into_iter().partition(|(_, lanes)| lanes.len() > MOST_CLOSED);
+        by_group.into_iter().partition(|(_, lanes)| lanes.len() > MOST_THROTTLED);
     if many.is_empty() {
         let few: Vec<_> = few.into_iter().flat_map(|(_, lanes)| lanes).collect();
         return Ok(if is_hidden && !few.is_empty() { vec![(few, SOON)] } else { Vec::new() });
@@ -306,30 +305,30 @@ fn put_off(
 fn find(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
     let mut lanes = LanesInTurn::default();
     lanes.find(txn, request)?;
-    let LanesInTurn { open, closed, parked, in_turn, is_more, is_rest, last: _ } = lanes;
+    let LanesInTurn { open, throttled, paused, in_turn, is_more, is_rest, last: _ } = lanes;
     let named = open.iter().filter(|lane| request.limit_of(lane) > 0).count();
     let share = request.limit.div_ceil(named.max(1));
-    let mut found = Found { is_more, is_rest, parked, ..Found::default() };
+    let mut found = Found { is_more, is_rest, paused, ..Found::default() };
     let mut by_group = BTreeMap::<_, Vec<_>>::new();
-    for (n, lane) in closed.into_iter().enumerate() {
+    for (n, lane) in throttled.into_iter().enumerate() {
         let group = request.groups.left(&lane).1.to_owned();
-        found.skipped_groups.insert(group.clone());
+        found.throttled.insert(group.clone());
         if n < in_turn.1 {
             by_group.entry(group).or_default().push(lane);
         }
     }
-    found.put_off = put_off(txn, by_group, (is_more || is_rest) && in_turn.1 > LANES / 2)?;
+    found.deferred = deferred(txn, by_group, (is_more || is_rest) && in_turn.1 > LANES / 2)?;
     let (mut budget, mut groups) = (MAX_BYTES, request.groups.clone());
     for (n, lane) in open.into_iter().enumerate() {
         let bound = request.limit_of(&lane);
         let (left, group) = groups.left(&lane);
         let limit = bound.min(left).min(share).min(request.limit - found.jobs.len());
         if bound == 0 {
-            found.skipped.push(lane);
+            found.full.push(lane);
             continue;
         }
         if left == 0 {
-            found.skipped_groups.insert(group.to_owned());
+            found.throttled.insert(group.to_owned());
             continue;
         }
         if limit == 0 || budget == 0 {
@@ -339,13 +338,13 @@ fn find(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
         let before = found.jobs.len();
         let taken = find_ready(txn, &lane, limit, &mut budget, &mut found.jobs)?;
         groups.take(&lane, found.jobs.len() - before);
-        // Where one that was put off is open, others may be.
+        // Where a deferred one is open, others may be.
         found.is_more |= is_rest && n >= in_turn.0 && found.jobs.len() > before;
         let (left, group) = groups.left(&lane);
         if taken.is_rest && bound <= taken.entries {
-            found.skipped.push(lane.clone());
+            found.full.push(lane.clone());
         } else if taken.is_rest && left == 0 {
-            found.skipped_groups.insert(group.to_owned());
+            found.throttled.insert(group.to_owned());
         } else if taken.is_rest {
             found.is_more = true;
         }

@@ -1,6 +1,6 @@
 //! Policies and pauses of topics. Policies are read in pages, so that no call of the writer takes long.
 //! A pause stops the delivery of a topic's jobs. A resume ends the pause and gives the lanes that were
-//! parked their turns again.
+//! paused their turns again.
 
 use ringback_core::contract::{
     ConfigEntry, Limit, MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError,
@@ -150,7 +150,7 @@ fn set_metrics(txn: &mut Txn<'_>, topic: &str, metrics: Metrics) -> Result<bool>
     Ok(true)
 }
 
-/// Returns whether more lanes are parked; `None` if the topic is not known.
+/// Returns whether more lanes are paused; `None` if the topic is not known.
 fn resume(txn: &mut Txn<'_>, topic: &str) -> Result<Option<bool>> {
     let shard = txn.shard();
     if !txn.tables.due.is_known(shard, topic)? {
@@ -159,7 +159,7 @@ fn resume(txn: &mut Txn<'_>, topic: &str) -> Result<Option<bool>> {
     if !txn.tables.counts.topics.load(shard, topic)?.is_paused() {
         return Ok(Some(false));
     }
-    let lanes = txn.tables.ready.parked(shard, topic, MAX_RESUMED_LANES)?;
+    let lanes = txn.tables.ready.paused(shard, topic, MAX_RESUMED_LANES)?;
     for lane in &lanes {
         match txn.tables.destinations.holder(shard, lane)? {
             Some(turn) => txn.tables.ready.set_turn(shard, lane, Some(turn))?,

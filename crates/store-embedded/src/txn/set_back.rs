@@ -169,7 +169,7 @@ impl Txn<'_> {
         }
         self.row.turn = self.row.turn.min(step.to_us);
         for notice in self.tables.outbox.after(shard, step.now())? {
-            self.tables.outbox.put_off(notice, step.now())?;
+            self.tables.outbox.defer(notice, step.now())?;
         }
         self.wake_at(step.now());
         Ok(())

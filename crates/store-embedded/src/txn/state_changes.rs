@@ -112,12 +112,12 @@ impl Txn<'_> {
     }
 
     /// Has an expired lease checked again at a time, unless it is settled before.
-    pub(crate) fn put_off(&mut self, record: &mut Record, until: u64) -> Result<()> {
+    pub(crate) fn postpone_recovery(&mut self, record: &mut Record, until: u64) -> Result<()> {
         let (shard, number) = (self.shard(), record.number);
-        let Stage::Reserved { deadline, put_off, .. } = &mut record.stage else { return Ok(()) };
-        self.tables.leases.remove(shard, *deadline + *put_off, number)?;
-        *put_off = until.saturating_sub(*deadline);
-        self.tables.leases.add(shard, *deadline + *put_off, number)?;
+        let Stage::Reserved { deadline, postponed, .. } = &mut record.stage else { return Ok(()) };
+        self.tables.leases.remove(shard, *deadline + *postponed, number)?;
+        *postponed = until.saturating_sub(*deadline);
+        self.tables.leases.add(shard, *deadline + *postponed, number)?;
         self.wake_at(until);
         self.tables.records.put(record)
     }
@@ -233,7 +233,7 @@ impl Txn<'_> {
             To::Reserved(LeaseId { number: lease, bits }, deadline) => {
                 self.tables.leases.add(shard, deadline, number)?;
                 self.wake_at(deadline);
-                Stage::Reserved { lease, bits, deadline, cancel: false, put_off: 0 }
+                Stage::Reserved { lease, bits, deadline, cancel: false, postponed: 0 }
             }
             To::Dead(reason) => {
                 let since = self.now();
@@ -254,8 +254,8 @@ impl Txn<'_> {
         match &record.stage {
             Stage::Delayed => self.tables.due.remove(shard, &record.topic, record.due, number),
             Stage::Ready { position } => self.tables.ready.remove(shard, &record.lane().name(), *position),
-            Stage::Reserved { deadline, put_off, .. } => {
-                self.tables.leases.remove(shard, deadline + put_off, number)
+            Stage::Reserved { deadline, postponed, .. } => {
+                self.tables.leases.remove(shard, deadline + postponed, number)
             }
             Stage::Dead { since, .. } => self.tables.dead.remove(shard, *since, number),
             Stage::Done { at } | Stage::Cancelled { at, .. } => {

@@ -12,12 +12,12 @@ end
 --   because nothing but `index` knows it, gets a turn for what is left in its queue: reserve removes it.
 -- KEYS  shard
 -- ARGV  the arguments of a scan
--- Returns {generation, where to go on ('0' is the end), {lane, ...}}; {generation} if the scan began in another
--- generation
+-- Returns {run, where to go on ('0' is the end), {lane, ...}}; {run} if the scan began in another
+-- run
 function scripts.check_index(args)
   shard.begin({})
-  local generation, at, found = check.scan('ZSCAN', KEY.index, unpack(args))
-  if not at then return {generation} end
+  local run, at, found = check.scan('ZSCAN', KEY.index, unpack(args))
+  if not at then return {run} end
   local ids, near = {}, {}
   for i = 1, #found, 2 do
     local topic = lanes.topic(found[i])
@@ -29,20 +29,20 @@ function scripts.check_index(args)
     if not rows[lane] and ready.length(lane) > 0 then ready.add_turn(lane) end
   end
   ready.wake()
-  return {generation, at, near}
+  return {run, at, near}
 end
 
 -- check_due: removes entries of a lane that lead to no job that is delayed until then, a page at a time.
 -- KEYS  shard
 -- ARGV  lane; then the arguments of a scan
--- Returns {generation, where to go on ('0' is the end), how many were removed}; {generation} if the scan began in
--- another generation
+-- Returns {run, where to go on ('0' is the end), how many were removed}; {run} if the scan began in
+-- another run
 function scripts.check_due(args)
   shard.begin({})
   local lane, entries, gone = args[1], {}, {}
   local key = due_index.key(lane)
-  local generation, at, found = check.scan('ZSCAN', key, unpack(args, 2))
-  if not at then return {generation} end
+  local run, at, found = check.scan('ZSCAN', key, unpack(args, 2))
+  if not at then return {run} end
   for i = 1, #found, 2 do entries[#entries + 1] = found[i] end
   load(entries)
   for _, entry in ipairs(entries) do
@@ -51,7 +51,7 @@ function scripts.check_due(args)
   local is_all = #gone == call('ZCARD', key)
   sliced('ZREM', key, gone)
   if is_all then call('ZREM', KEY.due_lanes, lane) end
-  return {generation, at, #gone}
+  return {run, at, #gone}
 end
 
 -- check_slot: notes entries of a slot as cancelled if they lead to no job that is delayed until then, or if the job has
@@ -78,12 +78,12 @@ end
 -- check_slots: the numbers of the slots, a page at a time.
 -- KEYS  shard
 -- ARGV  the arguments of a scan
--- Returns {generation, where to go on ('0' is the end), {number, ...}}; {generation} if the scan began in another
--- generation
+-- Returns {run, where to go on ('0' is the end), {number, ...}}; {run} if the scan began in another
+-- run
 function scripts.check_slots(args)
-  local generation, at, found = check.scan('ZSCAN', KEY.slots, unpack(args))
-  if not at then return {generation} end
+  local run, at, found = check.scan('ZSCAN', KEY.slots, unpack(args))
+  if not at then return {run} end
   local numbers = {}
   for i = 1, #found, 2 do numbers[#numbers + 1] = found[i] end
-  return {generation, at, numbers}
+  return {run, at, numbers}
 end

@@ -1,19 +1,19 @@
--- Pages of records and of job states. As with all scans of a check the answer is {generation} alone if the scan began
--- in another generation of the server.
+-- Pages of records and of job states. As with all scans of a check the answer is {run} alone if the scan began
+-- in another run of the server.
 -- Uses check, lanes, records, shard, tag_index.
 local PLACES = {[DELAYED] = 1, [READY] = 2, [RESERVED] = 3, [DEAD] = 4}
 
 -- check_jobs: checks a page of records, each with the index that must hold it.
 -- KEYS  shard
 -- ARGV  the arguments of a scan
--- Returns {generation, where to go on ('0' is the end), {{delayed, ready, reserved, dead} as counted, jobs that
+-- Returns {run, where to go on ('0' is the end), {{delayed, ready, reserved, dead} as counted, jobs that
 --   wait in ready queues, jobs that wait in slots (locator, due, lane, attempts: 30 bytes each), {{lane,
 --   delayed, ready, reserved and dead (4 bytes each)}, ...}, {{problem, locator, state, lane name, record's
 --   start}, ...}}}
 function scripts.check_jobs(args)
   check.begin({'slot'})
-  local generation, at, found = check.scan('HSCAN', KEY.pool, unpack(args))
-  if not at then return {generation} end
+  local run, at, found = check.scan('HSCAN', KEY.pool, unpack(args))
+  if not at then return {run} end
   local locs, ids, per_lane, problems = {}, {}, {}, {}
   local counts, in_queues, in_slots = {0, 0, 0, 0}, {}, {}
 
@@ -56,32 +56,32 @@ function scripts.check_jobs(args)
   end
   local by_lane = {}
   for lane, n in pairs(per_lane) do by_lane[#by_lane + 1] = {lane, pack('>i4i4i4i4', unpack(n))} end
-  return {generation, at, {counts, concat(in_queues), concat(in_slots), by_lane, problems}}
+  return {run, at, {counts, concat(in_queues), concat(in_slots), by_lane, problems}}
 end
 
 -- check_states: finds job states without a record, a page at a time.
 -- KEYS  shard
 -- ARGV  the arguments of a scan
--- Returns {generation, where to go on ('0' is the end), {locator, ...}}
+-- Returns {run, where to go on ('0' is the end), {locator, ...}}
 function scripts.check_states(args)
-  local generation, at, found = check.scan('HSCAN', KEY.states, unpack(args))
-  if not at then return {generation} end
+  local run, at, found = check.scan('HSCAN', KEY.states, unpack(args))
+  if not at then return {run} end
   local alone = {}
   for i = 1, #found, 2 do
     if call('HEXISTS', KEY.pool, found[i]) == 0 then alone[#alone + 1] = found[i] end
   end
-  return {generation, at, alone}
+  return {run, at, alone}
 end
 
 -- check_tags: finds members of the index of tags that lead to no job with the tag, a page at a time.
 -- KEYS  shard
 -- ARGV  the arguments of a scan
--- Returns {generation, where to go on ('0' is the end), {member, ...}}
+-- Returns {run, where to go on ('0' is the end), {member, ...}}
 function scripts.check_tags(args)
   check.begin({})
-  local generation, at, found = check.scan('ZSCAN', KEY.tags, unpack(args))
-  if not at then return {generation} end
+  local run, at, found = check.scan('ZSCAN', KEY.tags, unpack(args))
+  if not at then return {run} end
   local members = {}
   for i = 1, #found, 2 do members[#members + 1] = found[i] end
-  return {generation, at, check.stray_tags(members)}
+  return {run, at, check.stray_tags(members)}
 end

@@ -2,14 +2,14 @@
 --   of topics show them.
 -- KEYS  shard
 -- ARGV  the arguments of a scan
--- Returns {generation, where to go on ('0' is the end), {{{lane, its row}, ...}, {{lane, lane name}, ...} with
+-- Returns {run, where to go on ('0' is the end), {{{lane, its row}, ...}, {{lane, lane name}, ...} with
 --   missing links, {{topic, its row}, ...}, {{tenant, its row}, ...}, {member of `index` that is missing, ...}}};
---   {generation} if the scan began in another generation
+--   {run} if the scan began in another run
 -- Uses check, lanes, shard, topics.
 function scripts.check_lanes(args)
   shard.begin({})
-  local generation, at, found = check.scan('HSCAN', KEY.shard, unpack(args))
-  if not at then return {generation} end
+  local run, at, found = check.scan('HSCAN', KEY.shard, unpack(args))
+  if not at then return {run} end
   local ids, lane_rows, unlinked, topic_rows, tenant_rows, unlisted = {}, {}, {}, {}, {}, {}
   local function check_lists(name)
     local member = topics.unlisted(name)
@@ -34,5 +34,5 @@ function scripts.check_lanes(args)
   for _, lane in ipairs(ids) do
     if next(check.missing_links(lane)) then unlinked[#unlinked + 1] = {lane, lanes.name(lane)} end
   end
-  return {generation, at, {lane_rows, unlinked, topic_rows, tenant_rows, unlisted}}
+  return {run, at, {lane_rows, unlinked, topic_rows, tenant_rows, unlisted}}
 end

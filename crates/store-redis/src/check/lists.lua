@@ -3,27 +3,27 @@
 
 -- check_entries: how many entries a page of lists and sets has.
 -- KEYS  shard
--- ARGV  'lanes', 'pulls', 'parked', 'due_lanes', 'slots' or 'batches'; then the arguments of a scan
--- Returns {generation, where to go on ('0' is the end), entries}; {generation} if the scan began in another generation
+-- ARGV  'lanes', 'pulls', 'paused', 'due_lanes', 'slots' or 'batches'; then the arguments of a scan
+-- Returns {run, where to go on ('0' is the end), entries}; {run} if the scan began in another run
 function scripts.check_entries(args)
   shard.begin({})
   local kind, sum = args[1], 0
-  local generation, at, found = check.scan(kind == 'batches' and 'HSCAN' or 'ZSCAN', KEY[kind], unpack(args, 2))
-  if not at then return {generation} end
+  local run, at, found = check.scan(kind == 'batches' and 'HSCAN' or 'ZSCAN', KEY[kind], unpack(args, 2))
+  if not at then return {run} end
   for i = 1, #found, 2 do
     local name = found[i]
     if kind == 'batches' then
       sum = sum + #found[i + 1] / 12
     elseif kind == 'due_lanes' then
       sum = sum + call('ZCARD', due_index.key(name))
-    elseif kind == 'parked' then
+    elseif kind == 'paused' then
       local lane = sub(name, -8)
       if not call('ZSCORE', ready.turns(lane), lane) then sum = sum + ready.length(lane) end
     else
       sum = sum + (kind == 'slots' and call('LLEN', KEY.slot .. name) or ready.length(name))
     end
   end
-  return {generation, at, floor(sum)}
+  return {run, at, floor(sum)}
 end
 
 -- check_lists: reads queues or slots, each from its end to its beginning. Entries are added at both ends and removed

@@ -1,5 +1,5 @@
 -- Lost jobs and other damage: confirming and repairing it.
--- Uses check, dead_letters, due_index, lanes, leases, parking, ready, records, recurring, shard, tag_index, topics.
+-- Uses check, dead_letters, due_index, lanes, leases, paused_lanes, ready, records, recurring, shard, tag_index, topics.
 
 -- check_confirm: judges again whether jobs are lost.
 -- KEYS  shard
@@ -108,7 +108,7 @@ function repair.lanes(args)
   for i, lane in ipairs(ids) do
     local missing = rows[lane] and check.missing_links(lane) or {}
     if missing.ready then
-      parking.unpark_lane(lane)
+      paused_lanes.remove(lane)
       ready.add_turn(lane)
     end
     if missing.due then

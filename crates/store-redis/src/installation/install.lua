@@ -1,9 +1,9 @@
--- The installation's row: the settings that are fixed at the first start, the generation of the data, losses of
+-- The installation's row: the settings that are fixed at the first start, its id, losses of
 -- accepted jobs that were noticed, when one was last taken note of, and the key of lane ids, which keeps callers from
 -- finding two lanes with one id.
 --
--- The generation is a text that is made with the row and is not repeated: a process that knows another one has been
--- prepared for data that is gone. A loss has the name of the server's generation in which it was noticed, its run_id.
+-- The id is a text that is made with the row and is not repeated: a process that knows another one has been
+-- prepared for data that is gone. A loss has the name of the server's run in which it was noticed, its run_id.
 
 -- Beside the row, `keep_done` has for how long the processes keep tombstones (ms), by when one was last seen with that.
 
@@ -12,8 +12,8 @@ local SEEN_FOR, NOTED_EVERY = 30000, 5000
 -- How many accepted losses are remembered, so that accepting one can be repeated.
 local ACCEPTED = 16
 -- The fields of the row.
-local LAYOUT, SHARDS, GENERATION, LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES, LAST_LOSS, LANE_KEY =
-  'layout', 'shards', 'generation', 'lost_run', 'lost_jobs', 'accepted_losses', 'last_loss', 'lane_key'
+local LAYOUT, SHARDS, ID, LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES, LAST_LOSS, LANE_KEY =
+  'layout', 'shards', 'id', 'lost_run', 'lost_jobs', 'accepted_losses', 'last_loss', 'lane_key'
 
 local function row() return K .. ':install' end
 
@@ -31,7 +31,7 @@ local function note_loss(run, jobs)
 end
 
 -- A text that is not repeated.
-local function unique() return string.format('%s%.0f', server_generation(), NOW_US) end
+local function unique() return string.format('%s%.0f', server_run(), NOW_US) end
 
 local function keep_done() return K .. ':keep_done' end
 
@@ -57,7 +57,7 @@ end
 -- What every process has to know of the row.
 local function described()
   if not NOW_US then tick() end
-  local stored = call('HMGET', row(), LAYOUT, SHARDS, GENERATION, LOST_RUN, LOST_JOBS, LANE_KEY, LAST_LOSS)
+  local stored = call('HMGET', row(), LAYOUT, SHARDS, ID, LOST_RUN, LOST_JOBS, LANE_KEY, LAST_LOSS)
   return {stored[1], stored[2], stored[3] or '', stored[4] or '', tonumber(stored[5] or 0), run_id(), stored[6] or '',
     stored[7] or '', NOW_US, shortest_keep_done()}
 end
@@ -65,39 +65,39 @@ end
 -- install: makes the row at the first start, and checks it later. Allowed when memory is full, so that a process that
 --   starts then can drain. The row of another layout stays as it is.
 -- KEYS  installation
--- ARGV  layout version, shard count, the generation that the caller saw last or '', 1 if a loss has to be accepted by
+-- ARGV  layout version, shard count, the id that the caller saw last or '', 1 if a loss has to be accepted by
 -- hand, a
---   random key for lane ids if there is none, the last generation that the caller saw without a loss that had to be accepted,
+--   random key for lane ids if there is none, the last id that the caller saw without a loss that had to be accepted,
 --   or '', for how long the caller keeps tombstones (ms)
--- Returns {layout version, shard count, generation, run_id of a loss that is not accepted or '', its
+-- Returns {layout version, shard count, id, run_id of a loss that is not accepted or '', its
 --   jobs, run_id of the server, key of lane ids, a text that changes with each loss that was taken note of, the server's
 --   time in us, the shortest time for which a process keeps tombstones (ms)}
 function scripts.install(args)
   tick()
-  local stored = call('HMGET', row(), LAYOUT, GENERATION)
-  local layout, generation = stored[1], stored[2]
+  local stored = call('HMGET', row(), LAYOUT, ID)
+  local layout, id = stored[1], stored[2]
   if layout and layout ~= args[1] then return described() end
   note_keep_done(args[7])
   if not layout then
-    generation = unique()
+    id = unique()
     -- One command, so that no half of it is ever there.
-    call('HSET', row(), LAYOUT, args[1], SHARDS, args[2], GENERATION, generation, LANE_KEY, args[5])
+    call('HSET', row(), LAYOUT, args[1], SHARDS, args[2], ID, id, LANE_KEY, args[5])
   end
   -- While a loss has to be accepted, what was there before may come back: whether it has all jobs is seen by what its
   -- shards have counted.
-  local is_known = args[3] == generation or args[6] == generation or args[6] == ''
+  local is_known = args[3] == id or args[6] == id or args[6] == ''
   if args[4] == '1' and not is_known then note_loss(run_id(), 0) end
   return described()
 end
 
 -- lose: notes that accepted jobs are missing in a shard.
 -- KEYS  installation
--- ARGV  the run_id of the shard's server, how many in all shards as far as the caller knows, the generation that the
+-- ARGV  the run_id of the shard's server, how many in all shards as far as the caller knows, the id that the
 -- caller
 --   saw last
--- Returns what install returns. Nothing is noted in a row with another generation
+-- Returns what install returns. Nothing is noted in a row with another id
 function scripts.lose(args)
-  if call('HGET', row(), GENERATION) == args[3] then note_loss(args[1], tonumber(args[2])) end
+  if call('HGET', row(), ID) == args[3] then note_loss(args[1], tonumber(args[2])) end
   return described()
 end
 

@@ -42,7 +42,7 @@ local function keys_of(base)
     shard = base .. ':shard', pool = base .. ':pool', states = base .. ':states', body = base .. ':body:',
     due_lanes = base .. ':due_lanes', due = base .. ':due:', slot = base .. ':slot:', slots = base .. ':slots',
     cancelled_in_slot = base .. ':cancelled:', ready = base .. ':ready:', front = base .. ':front:',
-    lanes = base .. ':lanes', pulls = base .. ':pulls', parked = base .. ':parked', leases = base .. ':leases',
+    lanes = base .. ':lanes', pulls = base .. ':pulls', paused = base .. ':paused', leases = base .. ':leases',
     batches = base .. ':batches', caller = base .. ':caller:', dead = base .. ':dead', done = base .. ':done:',
     outbox = base .. ':outbox', tags = base .. ':tags', topics = base .. ':topics', index = base .. ':index', late = base .. ':late:',
     attempts = base .. ':attempts:', recurring = base .. ':schedules', recurring_times = base .. ':schedule-times',
@@ -134,5 +134,5 @@ local function publish(message) call('PUBLISH', KEY.wake, message) end
 -- The server's run_id, which changes with a restart.
 local function run_id() return string.match(call('INFO', 'server'), 'run_id:(%x+)') or '' end
 
--- The server's generation: a part of its run_id. The cursor of a scan is valid in one generation.
-local function server_generation() return sub(run_id(), 1, 8) end
+-- The server's run, from its start to its end: a part of its run_id. The cursor of a scan is valid in one run.
+local function server_run() return sub(run_id(), 1, 8) end

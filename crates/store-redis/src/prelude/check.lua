@@ -1,6 +1,6 @@
 -- The checks of a check: which index must hold a job, and whether it does. A list cannot be searched, so for a
 -- job that must be in a list the check notes the list, and reads the lists later. It looks up all other indexes.
--- Uses dead_letters, destinations, due_index, lanes, leases, parking, ready, records, shard, tag_index, topics.
+-- Uses dead_letters, destinations, due_index, lanes, leases, paused_lanes, ready, records, shard, tag_index, topics.
 local check = {
   SUMS = {'lanes', 'topics', 'paused'},
   LEDGER = {
@@ -21,14 +21,14 @@ function check.begin(names)
   check.stored_slot, fields.slot = fields.slot, check.first_slot
 end
 
--- A step of a scan with HSCAN or ZSCAN. Its arguments are where to read on ('0' is the start), the server's generation
--- in which the scan began, and about how many. Returns the server's generation now, where to go on ('0' is the end), and
--- what was found; the generation alone if the scan began in another one.
+-- A step of a scan with HSCAN or ZSCAN. Its arguments are where to read on ('0' is the start), the server's run
+-- in which the scan began, and about how many. Returns the server's run now, where to go on ('0' is the end), and
+-- what was found; the run alone if the scan began in another one.
 function check.scan(command, key, at, began_in, count)
-  local generation = server_generation()
-  if at ~= '0' and began_in ~= generation then return generation end
+  local run = server_run()
+  if at ~= '0' and began_in ~= run then return run end
   local scanned = call(command, key, at, 'COUNT', count)
-  return generation, scanned[1], scanned[2]
+  return run, scanned[1], scanned[2]
 end
 
 -- The batch of a reserved job: its jobs, and when it is looked at.
@@ -147,13 +147,13 @@ function check.judge(loc, known, place, unqueued, is_searched)
   return 'lost', code
 end
 
--- The missing links to a lane's jobs: `ready`, its turn or its place among the parked lanes; `due`, its time in
+-- The missing links to a lane's jobs: `ready`, its turn or its place among the paused lanes; `due`, its time in
 -- the schedule. The rows of the lane and its topic must have been read.
 function check.missing_links(lane)
   local missing, first = {}, first_score(due_index.key(lane))
   if ready.length(lane) > 0 then
     local has_turn = call('ZSCORE', ready.turns(lane), lane)
-    missing.ready = not has_turn and not parking.is_parked(lane) or nil
+    missing.ready = not has_turn and not paused_lanes.has(lane) or nil
   end
   if first > 0 then
     local at = call('ZSCORE', KEY.due_lanes, lane)

@@ -48,7 +48,7 @@ do
     end
   end
 
-  -- The pauses that may have parked a lane with this name: those that end, too.
+  -- The pauses that may have set aside a lane with this name: those that end, too.
   function destinations.pauses(name)
     destinations.load({name})
     local found = {}

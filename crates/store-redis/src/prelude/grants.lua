@@ -1,13 +1,13 @@
 -- Granting leases: ready -> reserved, for push and for pull. A transition begins a grant, takes jobs from
 -- one lane or several, and saves it.
 --
--- The answer is {now in us, flags, {names of skipped lanes, skipped origins}, {lane name, job state, locator, record,
+-- The answer is {now in us, flags, {full lanes, origins and tenants}, {lane name, job state, locator, record,
 -- locator, record, ...}, ...}. Jobs that share lane and job state share a group. Flags are MORE, when
--- more jobs can be taken, WATCHED, while somebody watches the shard's events, PUT_OFF, when closed lanes were put off,
--- and LATER with MORE, when there may be more only in lanes that were put off.
--- Uses events, lanes, leases, parking, ready, records, shard.
-local grants = {MORE = 1, WATCHED = 2, PUT_OFF = 4, LATER = 8}
-grants.FIELDS = union(leases.FIELDS, ready.FIELDS, {'ready', 'reserved', 'lease'}, parking.FIELDS)
+-- more jobs can be taken, WATCHED, while somebody watches the events of the shard, DEFERRED, when lanes were deferred,
+-- and LATER with MORE, when there may be more only in deferred lanes.
+-- Uses events, lanes, leases, paused_lanes, ready, records, shard.
+local grants = {MORE = 1, WATCHED = 2, DEFERRED = 4, LATER = 8}
+grants.FIELDS = union(leases.FIELDS, ready.FIELDS, {'ready', 'reserved', 'lease'}, paused_lanes.FIELDS)
 
 -- The job state of a first delivery, before and behind receipt and deadline.
 local FIRST = char(RESERVED, 0) .. NO_TIME .. pack('>I4', 1) .. string.rep('\0', 5)
@@ -127,8 +127,8 @@ function grants.save(grant)
   jobs.save()
 end
 
--- The answer; `more` are MORE and PUT_OFF, or 0.
-function grants.answer(grant, more, skipped)
-  grant.answer[2], grant.answer[3] = grants.flags(more), skipped
+-- The answer; `more` are MORE and DEFERRED, or 0.
+function grants.answer(grant, more, full)
+  grant.answer[2], grant.answer[3] = grants.flags(more), full
   return grant.answer
 end

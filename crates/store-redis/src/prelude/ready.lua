@@ -6,7 +6,7 @@
 -- A queue is a list, `ready:<lane>`. A cleaning, which removes entries that no longer count, begins at the head of the
 -- list and moves the entries that count to a second list, `front:<lane>`. While there is a front, it comes before the
 -- list. The field `fronts` is the number of lanes with a front.
--- Uses lanes, parking, records, shard, topics.
+-- Uses lanes, paused_lanes, records, shard, topics.
 local ready = {
   -- The fields that reading a queue reads, and those that cleaning one reads.
   FIELDS = {'fronts'},
@@ -139,7 +139,7 @@ function ready.n_lanes() return call('ZCARD', KEY.lanes) end
 -- origin or a tenant, so late that the turns of 250 lanes of the group come in a second, as far as its lanes are known;
 -- in 0.1 s at least, and 10 s at most. The field `lease` must have been read.
 local SOON, PER_LANE, LATEST = 100000, 4000, 10000000
-function ready.put_off(names, group)
+function ready.defer(names, group)
   local n = group and (topics.n_lanes_of(group) or ready.n_lanes()) or 0
   local first, step, turns = last_turn(), max(SOON, min(LATEST, PER_LANE * n)) / #names, {}
   for i, lane in ipairs(names) do turns[2 * i - 1], turns[2 * i] = floor(first + i * step), lane end
@@ -188,5 +188,5 @@ function ready.clean(lane, new)
   call('LTRIM', list, #entries, -1)
   if of_front + size + #counting > #entries then return end
   call('ZREM', ready.turns(lane), lane)
-  if fields.paused + fields.paused_hosts > 0 and rows[lane] then parking.unpark_lane(lane) end
+  if fields.paused + fields.paused_hosts > 0 and rows[lane] then paused_lanes.remove(lane) end
 end

@@ -9,7 +9,7 @@
 --
 -- The same hash has a row for each lane with jobs (lanes.lua), and for each known topic and some tenants (topics.lua).
 -- Uses archive, events, lanes.
-local shard, lanes, topics, destinations, parking, events, archive, tag_index = {}, {}, {}, {}, {}, {}, {}, {}
+local shard, lanes, topics, destinations, paused_lanes, events, archive, tag_index = {}, {}, {}, {}, {}, {}, {}, {}
 -- Fields by name, and rows by the lane's id or the topic's field.
 local fields, rows
 local changes, tally, next_look

@@ -9,7 +9,7 @@
 -- A tenant has a row under `tenant:~<name>`: how many of its topics have jobs or are paused, and how many of its lanes
 -- have jobs (4 bytes each).
 --
--- No job of a paused topic is delivered: its lanes are parked (parking.lua).
+-- No job of a paused topic is delivered: its lanes are set aside (paused_lanes.lua).
 -- Uses lanes, shard.
 topics.PAUSED, topics.RESUMING = 1, 2
 -- The fields that pausing reads.

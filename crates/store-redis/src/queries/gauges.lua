@@ -9,11 +9,11 @@ local TOPIC_GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS)
 -- those of consumers, then those of paused topics.
 local function ready_lanes(skip, most)
   local found = {}
-  for _, key in ipairs({KEY.lanes, KEY.pulls, KEY.parked}) do
+  for _, key in ipairs({KEY.lanes, KEY.pulls, KEY.paused}) do
     if #found == most then break end
     for _, name in ipairs(call('ZRANGE', key, skip, skip + most - #found - 1)) do
-      -- A parked lane is listed by its topic and its id.
-      found[#found + 1] = key == KEY.parked and sub(name, -8) or name
+      -- A paused lane is listed by its topic and its id.
+      found[#found + 1] = key == KEY.paused and sub(name, -8) or name
     end
     skip = max(0, skip - call('ZCARD', key))
   end

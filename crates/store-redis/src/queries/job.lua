@@ -1,5 +1,5 @@
 -- One job: its data, and the log of its attempts.
--- Uses attempt_logs, due_index, lanes, parking, records, shard, tombs.
+-- Uses attempt_logs, due_index, lanes, paused_lanes, records, shard, tombs.
 local GET = union(tombs.FIELDS, due_index.FIELDS)
 local ATTEMPTS = union(tombs.FIELDS, attempt_logs.FIND_FIELDS)
 
@@ -34,12 +34,12 @@ end
 -- ARGV  locator
 -- Returns {1 if its topic is paused, 1 if its destination is}
 function scripts.paused_by(args)
-  shard.begin(parking.FIELDS)
+  shard.begin(paused_lanes.FIELDS)
   local raw = jobs.get(args[1])
   local lane = raw and record.lane(raw)
   if not lane then return {0, 0} end
   shard.load_rows({lane})
-  local is_topic, is_destination = parking.pauses(lane)
+  local is_topic, is_destination = paused_lanes.pauses(lane)
   return {is_topic and 1 or 0, is_destination and 1 or 0}
 end
 

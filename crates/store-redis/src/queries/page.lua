@@ -1,13 +1,13 @@
 -- page: a page of the jobs that have not ended, by an index if one serves the filter, else by a scan of all.
 -- KEYS  shard
--- ARGV  where to read on ('0' is the start), the server's generation in which the scan began, how many jobs to look
+-- ARGV  where to read on ('0' is the start), the server's run in which the scan began, how many jobs to look
 --   at, how many at a time, 1 when payloads are wanted, byte budget; then of the filter: state or 0, topic or '', `~tenant`,
 --   `~` for no tenant or '' for all, host or '', its port or '', tag or '', the first due time and the first behind the last,
 --   the same of the time of creation (ms), 1 if only jobs fit that were tried or are dead
--- Returns {generation, where to go on ('0' is the end), {how many jobs were looked at, {{locator, state, job state or
+-- Returns {run, where to go on ('0' is the end), {how many jobs were looked at, {{locator, state, job state or
 -- '', lane
---   name, record}, ...}}}, the record without its payload unless that is wanted; {generation} if the scan began in another
---   generation. The caller checks what else the filter has
+--   name, record}, ...}}}, the record without its payload unless that is wanted; {run} if the scan began in another
+--   run. The caller checks what else the filter has
 -- Uses dead_letters, due_index, lanes, records, shard, tag_index.
 
 -- No time is as late as this (ms).
@@ -71,8 +71,8 @@ local function indexed(index, tenant, tag, at, count)
   return next_at, found
 end
 
--- The generation in which a page of an index is read: it can be read on in any.
-local ANY_GENERATION = '00000000'
+-- The run in which a page of an index is read: it can be read on in any.
+local ANY_RUN = '00000000'
 
 function scripts.page(args)
   shard.begin(due_index.FIELDS)
@@ -82,8 +82,8 @@ function scripts.page(args)
   local fits_lane = lane_filter(args[8], args[9], args[10], args[11])
   local tenant, tag = args[9], args[12]
   local index = index_of(wanted, tenant, tag)
-  local generation = index and ANY_GENERATION or server_generation()
-  if at ~= '0' and args[2] ~= generation then return {generation} end
+  local run = index and ANY_RUN or server_run()
+  if at ~= '0' and args[2] ~= run then return {run} end
 
   local found = {}
   local function add(loc, raw)
@@ -123,7 +123,7 @@ function scripts.page(args)
     left = left - #pairs_found / 2
     if at == '0' or left <= 0 or budget <= 0 then break end
   end
-  return {generation, at, {most - left, found}}
+  return {run, at, {most - left, found}}
 end
 
 -- indexed: how many jobs the pages of a filter look at in all that an index serves.

@@ -24,8 +24,8 @@ const PAGE_BYTES: usize = 1024 * 1024;
 /// How often a page is read if jobs change while their large payloads are read. Then each is read by itself.
 const READS: usize = 3;
 
-/// The generation in which a page of an index is read.
-const ANY_GENERATION: u32 = 0;
+/// The run in which a page of an index is read.
+const ANY_RUN: u32 = 0;
 
 /// Later than any time that a store keeps, in ms.
 const MAX_TIME: u64 = 1 << 48;
@@ -160,20 +160,20 @@ impl RedisStore {
         }
         let shard = Shard(from.shard);
         let look = look.clamp(1, MAX_PAGE);
-        let (generation, step) = (format!("{:08x}", from.generation), extent.step().min(look));
-        let at = if from.generation == ANY_GENERATION && from.at != 0 {
+        let (run, step) = (format!("{:08x}", from.run), extent.step().min(look));
+        let at = if from.run == ANY_RUN && from.at != 0 {
             format!("{:016x}", from.at)
         } else {
             from.at.to_string()
         };
         let args = (
-            (at, generation, look, step),
+            (at, run, look, step),
             (matches!(extent, Extent::Whole), PAGE_BYTES),
             lane_args(filter),
             job_args(filter),
         );
         let answer = self.call(&script::PAGE, shard).arg(args).run().await?;
-        let (generation, at, (examined, found)): (_, _, (usize, Vec<Value>)) =
+        let (run, at, (examined, found)): (_, _, (usize, Vec<Value>)) =
             reply::scanned(answer, script::PAGE.name())?;
         let mut items = Vec::with_capacity(found.len());
         for answer in found {
@@ -182,21 +182,20 @@ impl RedisStore {
                 Err(error) => log_skipped(shard, &error),
             }
         }
-        let next = self.next(from.shard, &at, &generation)?;
+        let next = self.next(from.shard, &at, &run)?;
         Ok((shard, Page { items, next, examined }))
     }
 
     /// The place behind a page: in its shard, or at the start of the next shard.
-    fn next(&self, shard: u16, at: &str, generation: &str) -> Result<Option<Cursor>, StoreError> {
-        let generation =
-            u32::from_str_radix(generation, 16).map_err(|_| StoreError::Unreadable("a server's run_id"))?;
-        let at = if generation == ANY_GENERATION { u64::from_str_radix(at, 16) } else { at.parse() };
+    fn next(&self, shard: u16, at: &str, run: &str) -> Result<Option<Cursor>, StoreError> {
+        let run = u32::from_str_radix(run, 16).map_err(|_| StoreError::Unreadable("a server's run_id"))?;
+        let at = if run == ANY_RUN { u64::from_str_radix(at, 16) } else { at.parse() };
         let at = at.map_err(|_| StoreError::Unreadable("a place in a scan"))?;
         if at == 0 {
             let next = Cursor { shard: shard + 1, ..Cursor::START };
             return Ok(Some(next).filter(|next| next.shard < self.options.shards));
         }
-        Ok(Some(Cursor { shard, at, generation }))
+        Ok(Some(Cursor { shard, at, run }))
     }
 }
 

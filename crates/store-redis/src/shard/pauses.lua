@@ -1,8 +1,8 @@
 -- Pauses of topics and of destinations.
--- Uses destinations, parking, shard, topics.
+-- Uses destinations, paused_lanes, shard, topics.
 
 -- The fields that resuming reads.
-local RESUME = union(topics.PAUSE_FIELDS, parking.FIELDS)
+local RESUME = union(topics.PAUSE_FIELDS, paused_lanes.FIELDS)
 
 -- pause: stops delivering a topic. Deliveries that have begun go on.
 -- KEYS  shard
@@ -21,8 +21,8 @@ function scripts.pause(args)
   return 1
 end
 
--- resume: delivers a topic again. Each call gives some parked lanes their turns back. The topic counts as
---   paused until the last lane has its turn, but no more lanes are parked.
+-- resume: delivers a topic again. Each call gives some of its paused lanes their turns back. The topic counts as
+--   paused until the last lane has its turn, but no more lanes are set aside.
 -- KEYS  shard
 -- ARGV  topic, how many lanes at most
 -- Returns 0 for an unknown topic, 1 if it is resumed, 2 if there are more lanes
@@ -31,7 +31,7 @@ function scripts.resume(args)
   shard.begin(RESUME, {field})
   local _, _, paused = topics.row(field)
   if paused == 0 then return rows[field] and 1 or 0 end
-  local has_more = parking.unpark(args[1], tonumber(args[2]))
+  local has_more = paused_lanes.resume(args[1], tonumber(args[2]))
   topics.set_paused(args[1], has_more and topics.RESUMING or 0)
   shard.close()
   return has_more and 2 or 1
@@ -55,16 +55,16 @@ function scripts.pause_destination(args)
   return 1
 end
 
--- resume_destination: makes callbacks to a destination again. Each call gives some parked lanes their turns back. The
---   destination counts as paused until the last lane has its turn, but no more lanes are parked.
+-- resume_destination: makes callbacks to a destination again. Each call gives some of its paused lanes their turns back.
+--   The destination counts as paused until the last lane has its turn, but no more lanes are set aside.
 -- KEYS  shard
 -- ARGV  name of the pause, how many lanes at most
 -- Returns 0 if it was not paused, 1 if it is resumed, 2 if there are more lanes
-local RESUME_DESTINATION = union(destinations.FIELDS, parking.FIELDS)
+local RESUME_DESTINATION = union(destinations.FIELDS, paused_lanes.FIELDS)
 function scripts.resume_destination(args)
   shard.begin(RESUME_DESTINATION)
   if not destinations.state(args[1]) then return 0 end
-  local has_more = parking.unpark('!' .. args[1], tonumber(args[2]))
+  local has_more = paused_lanes.resume('!' .. args[1], tonumber(args[2]))
   destinations.set(args[1], has_more and destinations.RESUMING or nil)
   shard.close()
   return has_more and 2 or 1

@@ -4,7 +4,7 @@
 --   time to run (ms, 0 for each job's own), time to run of jobs without their own (ms), byte budget, topic
 -- Returns what grants.lua says
 -- How many entries of jobs that are gone one call skips, in addition to the entries that it takes.
--- Uses archive, grants, lanes, parking, ready, records, shard.
+-- Uses archive, grants, lanes, paused_lanes, ready, records, shard.
 local MOST_GONE = 100
 -- How many pull lanes of a topic are looked at. There is one, and one more if another lane had its id.
 local MOST_PULL_LANES = 4
@@ -50,10 +50,10 @@ function scripts.pull(args)
   if not grant then return answer end
   if archive.is_too_full() then return grants.answer(grant, 0, {}) end
 
-  local open, paused = parking.split(pull_lanes_of(topic, args[3]))
+  local open, paused = paused_lanes.split(pull_lanes_of(topic, args[3]))
   if #paused > 0 then
     for _, lane in ipairs(paused) do
-      if call('ZSCORE', KEY.pulls, lane) then parking.park({lane}, KEY.pulls) end
+      if call('ZSCORE', KEY.pulls, lane) then paused_lanes.add({lane}, KEY.pulls) end
     end
     return grants.answer(grant, 0, {})
   end

@@ -1,66 +1,66 @@
--- reserve: ready -> reserved, for push. Lanes take turns. A lane that is full for the caller is skipped, as are
---   all lanes of an origin or a tenant that is full for it; a lane of a paused topic or destination is parked.
+-- reserve: ready -> reserved, for push. Lanes take turns. A lane gives no job while it is
+--   full: as many of its jobs are in flight as the caller allows;
+--   throttled: the same of its origin or its tenant;
+--   paused: its topic or its destination is; it has no turn until a resume;
+--   deferred: throttled lanes would hide others behind them, so their turns come later.
 -- KEYS  shard
 -- ARGV  caller, sequence (8 bytes), limit (jobs), limit per lane, receipt bits (8 bytes), lease margin
 --   (ms), default timeout (ms), longest lease without the margin (ms), byte budget, limit per origin, limit per
 --   tenant, number of lanes with a limit of their own, id and limit of each of these, then name and limit of each such
 --   origin and tenant
--- Returns what grants.lua says; skipped are lanes, origins and tenants that have more jobs than their limit
--- Uses archive, grants, lanes, parking, ready, shard.
+-- Returns what grants.lua says; full are lanes, origins and tenants that have more jobs than their limit
+-- Uses archive, grants, lanes, paused_lanes, ready, shard.
 
--- How many lanes are looked at, beside those that may give no job by a limit of their own, and how many that were put
--- off.
-local LANES, OTHERS = 64, 8
--- More lanes than this that an origin or a tenant closes are put off, so that they do not hide the others behind them.
--- If fewer of each hide others together, these are put off.
-local MOST_CLOSED = 8
+-- How many lanes are looked at, beside full ones, and how many deferred ones.
+local LANES, DEFERRED = 64, 8
+-- More throttled lanes than this of an origin or a tenant are deferred. If fewer of each hide others together, these are.
+local MOST_THROTTLED = 8
 
--- The lanes that have a turn: those to visit, those of origins and tenants that may give no job, and those that are
--- paused. Then how many of the open and of the closed ones had their turn, whether there may be more of these, and
--- whether there are more that were put off. `is_closed` is nil if all origins and tenants may give some. Else, once all
--- lanes whose turn has come are known, some of those that were put off are looked at, because they may be open for this
--- caller.
-local function lanes_in_turn(n_full, is_closed)
-  local open, closed, parked = {}, {}, {}
+-- The lanes that have a turn: open, throttled and paused ones. Then how many of the open and of the throttled ones had
+-- their turn, whether there may be more of these, and whether there are more deferred ones. `is_throttled` is nil if all
+-- origins and tenants may give some. Else, once all lanes whose turn has come are known, some deferred ones are looked
+-- at, because they may be open for this caller.
+local function lanes_in_turn(n_full, is_throttled)
+  local open, throttled, paused = {}, {}, {}
   local function look(skip, limit)
     local all = ready.lanes(skip, limit)
     shard.load_rows(all)
-    local unpaused, paused = parking.split(all)
-    for _, lane in ipairs(paused) do parked[#parked + 1] = lane end
+    local unpaused, set_aside = paused_lanes.split(all)
+    for _, lane in ipairs(set_aside) do paused[#paused + 1] = lane end
     for _, lane in ipairs(unpaused) do
-      local to = is_closed and is_closed(lane) and closed or open
+      local to = is_throttled and is_throttled(lane) and throttled or open
       to[#to + 1] = lane
     end
     return #all == limit
   end
   local window = LANES + n_full
-  if not is_closed then
+  if not is_throttled then
     local is_rest = look(0, window)
-    return open, closed, parked, #open, 0, is_rest, false
+    return open, throttled, paused, #open, 0, is_rest, false
   end
 
   local in_turn = ready.in_turn()
   if in_turn > 0 then look(0, min(window, in_turn)) end
-  local n_open, n_closed = #open, #closed
-  if in_turn > window then return open, closed, parked, n_open, n_closed, true, false end
+  local n_open, n_throttled = #open, #throttled
+  if in_turn > window then return open, throttled, paused, n_open, n_throttled, true, false end
   local others = ready.n_lanes() - in_turn
-  if others > 0 then look(in_turn + OTHERS * (NOW_US % ceil(others / OTHERS)), OTHERS) end
-  return open, closed, parked, n_open, n_closed, false, others > OTHERS
+  if others > 0 then look(in_turn + DEFERRED * (NOW_US % ceil(others / DEFERRED)), DEFERRED) end
+  return open, throttled, paused, n_open, n_throttled, false, others > DEFERRED
 end
 
--- Puts off the lanes of origins and tenants that hide others. Whether there were any.
-local function put_off(by_group, is_hidden)
+-- Defers the lanes of origins and tenants that hide others. Whether there were any.
+local function defer(by_group, is_hidden)
   local few, is_any = {}, false
   for group, names in pairs(by_group) do
-    if #names > MOST_CLOSED then
-      ready.put_off(names, group)
+    if #names > MOST_THROTTLED then
+      ready.defer(names, group)
       is_any = true
     else
       for _, lane in ipairs(names) do few[#few + 1] = lane end
     end
   end
   if is_any or not is_hidden or #few == 0 then return is_any end
-  ready.put_off(few)
+  ready.defer(few)
   return true
 end
 
@@ -77,7 +77,7 @@ function grants.reserve(args, n_args)
   if origin_limit >= limit then origin_limit = math.huge end
   if tenant_limit >= limit then tenant_limit = math.huge end
   -- What an origin or a tenant may still give. Without a tenant jobs have a limit only if it is named.
-  local own_limits, left, has_closed = {}, {[lanes.NO_TENANT] = math.huge}, min(origin_limit, tenant_limit) <= 0
+  local own_limits, left, has_throttled = {}, {[lanes.NO_TENANT] = math.huge}, min(origin_limit, tenant_limit) <= 0
   local groups_at = 13 + 2 * n_named
   local n_full = 0
   for i = 13, groups_at - 1, 2 do
@@ -86,7 +86,7 @@ function grants.reserve(args, n_args)
   end
   for i = groups_at, n_args, 2 do
     left[args[i]] = tonumber(args[i + 1])
-    has_closed = has_closed or left[args[i]] <= 0
+    has_throttled = has_throttled or left[args[i]] <= 0
   end
   -- Most calls are limited by neither.
   local is_limited = min(origin_limit, tenant_limit) < math.huge or groups_at <= n_args
@@ -101,35 +101,36 @@ function grants.reserve(args, n_args)
     if of_tenant <= of_origin then return of_tenant, tenant end
     return of_origin, origin
   end
-  local function is_closed(lane) return own_limits[lane] ~= 0 and of_groups(lane, 0) <= 0 end
-  local open, closed, parked, n_in_turn, n_closed, is_more, is_rest = lanes_in_turn(n_full, has_closed and is_closed)
-  local hides_others = (is_more or is_rest) and n_closed > LANES / 2
+  local function is_throttled(lane) return own_limits[lane] ~= 0 and of_groups(lane, 0) <= 0 end
+  local open, throttled, paused, n_in_turn, n_throttled, is_more, is_rest =
+    lanes_in_turn(n_full, has_throttled and is_throttled)
+  local hides_others = (is_more or is_rest) and n_throttled > LANES / 2
   local n_open = 0
   for _, lane in ipairs(open) do if own_limits[lane] ~= 0 then n_open = n_open + 1 end end
   local share = ceil(limit / max(n_open, 1))
 
   -- Entries stay in their queues until everything is written.
-  local visits, skipped = {}, {}
-  local is_skipped = {}
-  local function skip(group)
-    if not is_skipped[group] then
-      is_skipped[group] = true
-      skipped[#skipped + 1] = group
+  local visits, full = {}, {}
+  local is_listed = {}
+  local function list(group)
+    if not is_listed[group] then
+      is_listed[group] = true
+      full[#full + 1] = group
     end
   end
   local by_group = {}
-  for i, lane in ipairs(closed) do
+  for i, lane in ipairs(throttled) do
     local _, group = of_groups(lane, 0)
-    skip(group)
-    if i <= n_closed then append(by_group, group, lane) end
+    list(group)
+    if i <= n_throttled then append(by_group, group, lane) end
   end
   for i, lane in ipairs(open) do
     local bound, of_group, group = own_limits[lane] or lane_limit, of_groups(lane, 0)
     local most = min(bound, of_group, share, grant.left)
     if bound == 0 then
-      skipped[#skipped + 1] = lanes.name(lane)
+      full[#full + 1] = lanes.name(lane)
     elseif of_group <= 0 then
-      skip(group)
+      list(group)
     elseif most == 0 or grant.budget <= 0 then
       is_more = true
       break
@@ -140,14 +141,14 @@ function grants.reserve(args, n_args)
       -- A lane without a name has nothing more to give.
       if n < #entries and lanes.name(lane) then
         if bound <= n then
-          skipped[#skipped + 1] = lanes.name(lane)
+          full[#full + 1] = lanes.name(lane)
         elseif of_group <= 0 then
-          skip(group)
+          list(group)
         else
           is_more = true
         end
       end
-      -- Where one that was put off is open, others may be.
+      -- Where a deferred one is open, others may be.
       is_more = is_more or (i > n_in_turn and taken > 0 and is_rest)
       visits[#visits + 1] = {lane, n, n == #entries, taken}
     end
@@ -157,13 +158,13 @@ function grants.reserve(args, n_args)
   for _, visit in ipairs(visits) do
     if visit[4] > 0 then lanes.move(visit[1], READY, RESERVED, visit[4]) end
   end
-  parking.park(parked, KEY.lanes)
+  paused_lanes.add(paused, KEY.lanes)
   for i, visit in ipairs(visits) do
     ready.pop(visit[1], visit[2], visit[3], i)
   end
   local more = is_more and grants.MORE or is_rest and grants.MORE + grants.LATER or 0
-  if put_off(by_group, hides_others) then more = more + grants.PUT_OFF end
-  return grants.answer(grant, more, skipped)
+  if defer(by_group, hides_others) then more = more + grants.DEFERRED end
+  return grants.answer(grant, more, full)
 end
 
 function scripts.reserve(args)

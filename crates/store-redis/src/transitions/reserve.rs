@@ -26,11 +26,11 @@ use crate::script;
 
 /// One call takes no more jobs once they have this many bytes, large payloads included.
 pub(crate) const RESERVE_BYTES: usize = 1024 * 1024;
-/// Flags in the answer: more jobs can be taken, the shard's events are watched, closed lanes were put off, and there
-/// may be more only in lanes that were put off.
+/// Flags in the answer: more jobs can be taken, the shard's events are watched, lanes were deferred, and there may be
+/// more only in deferred lanes.
 const MORE: i64 = 1;
 const WATCHED: i64 = 2;
-const PUT_OFF: i64 = 4;
+const DEFERRED: i64 = 4;
 const LATER: i64 = 8;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("the answer of a reserve");
@@ -67,9 +67,9 @@ pub(crate) struct Grant {
     pub(crate) now_us: u64,
     pub(crate) has_more: bool,
     is_watched: bool,
-    has_put_off: bool,
+    has_deferred: bool,
     is_more_later: bool,
-    skipped: Vec<String>,
+    full: Vec<String>,
     pub(crate) jobs: Vec<Granted>,
 }
 
@@ -77,7 +77,7 @@ impl Grant {
     /// Reads an answer as `prelude/grants.lua` makes it.
     pub(crate) fn parse(answer: Value) -> Result<Self, StoreError> {
         let mut parts = take::list(answer)?.into_iter();
-        let (Some(now), Some(flags), Some(skipped)) = (parts.next(), parts.next(), parts.next()) else {
+        let (Some(now), Some(flags), Some(full)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(UNREADABLE);
         };
         let mut jobs = Vec::new();
@@ -97,9 +97,9 @@ impl Grant {
             now_us,
             has_more: flags & MORE != 0,
             is_watched: flags & WATCHED != 0,
-            has_put_off: flags & PUT_OFF != 0,
+            has_deferred: flags & DEFERRED != 0,
             is_more_later: flags & LATER != 0,
-            skipped: reply::read(skipped, "the skipped lanes of a reserve")?,
+            full: reply::read(full, "the full lanes of a reserve")?,
             jobs,
         })
     }
@@ -122,7 +122,7 @@ impl RedisStore {
         answer: Value,
         asked: Instant,
     ) -> Result<Reserved, StoreError> {
-        let Grant { now_us, has_more, is_watched, has_put_off, is_more_later, skipped, jobs } =
+        let Grant { now_us, has_more, is_watched, has_deferred, is_more_later, full, jobs } =
             Grant::parse(answer)?;
         let clock = StoreClock { shown_us: now_us, asked };
         // All granted jobs count: a job that cannot be read is not settled either.
@@ -169,8 +169,8 @@ impl RedisStore {
         };
         let leases = all_read(shard, jobs.into_iter().map(lease)).await;
         // Only the name of a lane has a space.
-        let (skipped, skipped_groups) = skipped.into_iter().partition(|name| name.contains(' '));
-        Ok(Reserved { leases, more: has_more, is_more_later, has_put_off, skipped, skipped_groups })
+        let (full, throttled) = full.into_iter().partition(|name| name.contains(' '));
+        Ok(Reserved { leases, more: has_more, is_more_later, has_deferred, full, throttled })
     }
 
     /// Reads a job's key and delivery. `None` when its large payload is gone, and the job with it, or is another

@@ -66,7 +66,7 @@ pub(crate) enum Pause {
     #[default]
     None,
     Paused,
-    /// Some of its lanes are still parked.
+    /// Some of its lanes are still paused.
     Resuming,
 }
 

@@ -1,13 +1,13 @@
--- Parked lanes: lanes with ready jobs whose topic or destination is paused. They have no turn.
+-- Paused lanes: lanes with ready jobs whose topic or destination is paused. They have no turn.
 --
--- A lane is parked when its turn comes, in `parked`: under `<topic> <lane>` if its topic is paused, else under
+-- A lane is set aside when its turn comes, in `paused`: under `<topic> <lane>` if its topic is paused, else under
 -- `!<pause> <lane>` with the name of the pause of its destination. A resume gives the lanes that are under its name new
 -- turns; those that something else holds are moved to the name of that, so each step of a resume has fewer lanes before
 -- it.
 --
--- `parking.FIELDS` are the fields that finding paused lanes reads.
+-- `paused_lanes.FIELDS` are the fields that finding paused lanes reads.
 -- Uses destinations, lanes, ready, shard, topics.
-parking.FIELDS = {'paused', 'paused_hosts'}
+paused_lanes.FIELDS = {'paused', 'paused_hosts'}
 do
   local function member(holder, lane) return holder .. ' ' .. lane end
 
@@ -31,7 +31,7 @@ do
     return paused == topics.PAUSED
   end
 
-  -- What holds a lane, as its member of `parked` begins: its topic, or the pause of its destination; nil if it may
+  -- What holds a lane, as its member of `paused` begins: its topic, or the pause of its destination; nil if it may
   -- deliver. What is under `ended` does not count.
   local function holder(lane, ended)
     local name = lanes.name(lane)
@@ -43,15 +43,15 @@ do
   end
 
   -- Whether the topic of a lane is paused, and whether its destination is. Its row and FIELDS must have been read.
-  function parking.pauses(lane)
+  function paused_lanes.pauses(lane)
     load({lane})
     local name = lanes.name(lane)
     if not name then return false, false end
     return is_topic_paused(lanes.topic(name)), fields.paused_hosts > 0 and destinations.holder(name) ~= nil
   end
 
-  -- Splits lanes into those that may deliver and those to be parked. Their rows and FIELDS must have been read.
-  function parking.split(all)
+  -- Splits lanes into those that may deliver and those that are paused. Their rows and FIELDS must have been read.
+  function paused_lanes.split(all)
     if fields.paused == 0 and fields.paused_hosts == 0 then return all, {} end
     local open, held = {}, {}
     load(all)
@@ -62,18 +62,18 @@ do
     return open, held
   end
 
-  -- Parks lanes that `split` has found: they lose their turns in the sorted set `turns`.
-  function parking.park(leaving, turns)
+  -- Adds lanes that `split` has found: they lose their turns in the sorted set `turns`.
+  function paused_lanes.add(leaving, turns)
     local members = {}
     for _, lane in ipairs(leaving) do members[#members + 1], members[#members + 2] = 0, member(holder(lane), lane) end
-    sliced('ZADD', KEY.parked, members)
+    sliced('ZADD', KEY.paused, members)
     sliced('ZREM', turns, leaving)
   end
 
-  -- Gives up to `most` lanes that are parked under a name new turns, or parks them under another one. True when there
-  -- are more.
-  function parking.unpark(under, most)
-    local members = call('ZRANGE', KEY.parked, '[' .. under .. ' ', '(' .. under .. '!', 'BYLEX', 'LIMIT', 0, most)
+  -- Gives up to `most` lanes under a name new turns, or lists them under another one. True when there are
+  -- more.
+  function paused_lanes.resume(under, most)
+    local members = call('ZRANGE', KEY.paused, '[' .. under .. ' ', '(' .. under .. '!', 'BYLEX', 'LIMIT', 0, most)
     local all, pushes, pulls, kept = {}, {}, {}, {}
     for i, name in ipairs(members) do all[i] = sub(name, #under + 2) end
     shard.load_rows(all)
@@ -89,14 +89,14 @@ do
     end
     sliced('ZADD', KEY.lanes, pushes)
     sliced('ZADD', KEY.pulls, pulls)
-    sliced('ZADD', KEY.parked, kept)
+    sliced('ZADD', KEY.paused, kept)
     if #pushes > 0 then publish('ready ' .. KEY.tag) end
     if #pulls > 0 then ready.wake_consumers(under) end
-    sliced('ZREM', KEY.parked, members)
+    sliced('ZREM', KEY.paused, members)
     return #members == most
   end
 
-  -- The members of `parked` that a lane may have. Its row must have been read.
+  -- The members of `paused` that a lane may have. Its row must have been read.
   local function members_of(lane, pauses)
     local all = {member(lanes.topic(lanes.name(lane)), lane)}
     for _, pause in ipairs(pauses) do all[#all + 1] = member('!' .. pause, lane) end
@@ -104,17 +104,17 @@ do
   end
 
   -- Whether a lane waits for a resume. The rows of it and its topic must have been read.
-  function parking.is_parked(lane)
+  function paused_lanes.has(lane)
     local name = lanes.name(lane)
     local _, _, paused = topics.row(topics.field(lanes.topic(name)))
-    for i, parked in ipairs(members_of(lane, destinations.pauses(name))) do
-      if (i > 1 or paused > 0) and call('ZSCORE', KEY.parked, parked) then return true end
+    for i, listed in ipairs(members_of(lane, destinations.pauses(name))) do
+      if (i > 1 or paused > 0) and call('ZSCORE', KEY.paused, listed) then return true end
     end
     return false
   end
 
   -- A lane no longer waits for that. Its row must have been read.
-  function parking.unpark_lane(lane)
-    call('ZREM', KEY.parked, unpack(members_of(lane, destinations.pauses(lanes.name(lane)))))
+  function paused_lanes.remove(lane)
+    call('ZREM', KEY.paused, unpack(members_of(lane, destinations.pauses(lanes.name(lane)))))
   end
 end

@@ -1,4 +1,4 @@
-//! Which changes begin a new life of a job, and what such a life has in common with the former one: the number of
+//! Which changes begin a new generation of a job, and what it has in common with the former one: the number of
 //! attempts, and nothing else.
 
 use bytes::Bytes;

@@ -1,20 +1,19 @@
-//! Lanes, origins and tenants that a reserve skipped because their limit was reached here, and the shards in which
-//! their jobs wait. Pure.
+//! Lanes, origins and tenants whose limit was reached here at a reserve, and the shards in which their jobs wait. Pure.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use ringback_core::contract::Shard;
 
-/// What was skipped, by name, and its shards.
+/// The shards of each of them, by its name.
 #[derive(Default)]
-pub(crate) struct Skipped {
+pub(crate) struct FullLanes {
     names: BTreeMap<String, VecDeque<Shard>>,
-    /// The number of skipped names per shard.
+    /// The number of names per shard.
     shards: HashMap<Shard, usize>,
 }
 
-impl Skipped {
-    /// Records that a reserve of `shard` skipped the lane, origin or tenant `name`.
+impl FullLanes {
+    /// Records that a reserve of `shard` found the lane, origin or tenant `name` at its limit.
     pub(crate) fn add(&mut self, name: String, shard: Shard) {
         let shards = self.names.entry(name).or_default();
         if !shards.contains(&shard) {
@@ -23,12 +22,12 @@ impl Skipped {
         }
     }
 
-    /// Returns true if nothing was skipped.
+    /// Returns true if none is at its limit.
     pub(crate) fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Returns true if something was skipped in `shard`.
+    /// Returns true if jobs of one wait in `shard`.
     pub(crate) fn is_in(&self, shard: Shard) -> bool {
         self.shards.contains_key(&shard)
     }
@@ -70,16 +69,16 @@ mod tests {
     async fn the_shards_of_a_lane_come_in_turn_and_one_at_a_time() {
         let store = Store::open(settings::defaults(Duration::from_secs(1))).unwrap();
         let shards: Vec<_> = store.shards().take(2).collect();
-        let mut skipped = Skipped::default();
+        let mut full = FullLanes::default();
         for (lane, shard) in [("a", 0), ("a", 1), ("a", 0), ("b", 0)] {
-            skipped.add(lane.to_owned(), shards[shard]);
+            full.add(lane.to_owned(), shards[shard]);
         }
-        assert!(skipped.is_any(|lane| lane == "b") && !skipped.is_any(|lane| lane == "c"));
-        assert_eq!(skipped.take(|lane| lane == "a"), [shards[0]]);
-        assert!(skipped.is_in(shards[0]), "lane b still waits there");
-        assert_eq!(skipped.take(|lane| lane == "b"), [shards[0]]);
-        assert!(!skipped.is_in(shards[0]) && skipped.is_in(shards[1]));
-        assert_eq!(skipped.take(|_| true), [shards[1]]);
-        assert!(!skipped.is_any(|_| true) && skipped.take(|_| true).is_empty());
+        assert!(full.is_any(|lane| lane == "b") && !full.is_any(|lane| lane == "c"));
+        assert_eq!(full.take(|lane| lane == "a"), [shards[0]]);
+        assert!(full.is_in(shards[0]), "lane b still waits there");
+        assert_eq!(full.take(|lane| lane == "b"), [shards[0]]);
+        assert!(!full.is_in(shards[0]) && full.is_in(shards[1]));
+        assert_eq!(full.take(|_| true), [shards[1]]);
+        assert!(!full.is_any(|_| true) && full.take(|_| true).is_empty());
     }
 }
