@@ -88,14 +88,12 @@ async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -
     observer.observe(operation, request, answer).await
 }
 
-/// The API without authentication, for tests.
 #[cfg(test)]
 pub(crate) fn open(api: Arc<Api>) -> Router {
     let gate = Gate::open(&api);
     app(api, gate, table(Dashboard::On))
 }
 
-/// All operations with their handlers.
 pub(crate) fn table(dashboard: Dashboard) -> Vec<Route> {
     let mut table = openapi::table();
     if dashboard == Dashboard::On {

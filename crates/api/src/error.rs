@@ -54,12 +54,10 @@ impl ApiError {
         Self(Problem::new(status, detail), Effect::None)
     }
 
-    /// The error of a call that may have changed something.
     pub(crate) fn with_unknown_effect(self) -> Self {
         Self(self.0, Effect::Unknown)
     }
 
-    /// The error of a call that has changed nothing.
     pub(crate) fn without_effect(self) -> Self {
         Self(self.0, Effect::None)
     }
@@ -147,7 +145,6 @@ impl ApiError {
         Self::unavailable("too many large requests at once", "nothing was accepted; retry later")
     }
 
-    /// The 503 of a call that is safe to repeat.
     pub(crate) fn retry_later(reason: impl Display) -> Self {
         Self::unavailable(reason, RETRY_LATER)
     }
@@ -173,7 +170,6 @@ impl From<Elapsed> for ApiError {
     }
 }
 
-/// The 503 of a call that changes nothing, or has the same effect when repeated.
 impl From<&StoreError> for ApiError {
     fn from(error: &StoreError) -> Self {
         let Self(problem, _) = Self::unavailable(public_message(error), RETRY_LATER);
@@ -216,7 +212,6 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The answer to a path without a route.
 pub(crate) async fn not_found() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "there is nothing here; the calls are listed in /openapi.json")
 }
@@ -226,7 +221,6 @@ pub(crate) async fn method_not_allowed() -> ApiError {
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this method is not allowed here; see the Allow header")
 }
 
-/// The answer of a handler that panicked.
 #[expect(clippy::needless_pass_by_value, reason = "the signature is given")]
 pub(crate) fn panicked(panic: Box<dyn Any + Send>) -> Response {
     let message = panic

@@ -33,7 +33,6 @@ const HEARTBEAT_LINE: &[u8] = b":\n\n";
 /// The last event for a listener that reads too slowly.
 const DROPPED: &[u8] = b"event: dropped\ndata: {}\n\n";
 
-/// The event streams of the process.
 pub(crate) struct Events {
     bus: Arc<EventBus>,
     listeners: FairLimiter,
@@ -90,7 +89,6 @@ pub(crate) struct EventStream {
     queue: Arc<Queue>,
     /// Whether the caller may still listen.
     standing: Standing,
-    /// Its last event has been sent.
     is_over: bool,
 }
 

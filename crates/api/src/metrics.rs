@@ -11,7 +11,6 @@ use ringback_core::contract::{Limit, SubmitResult};
 use ringback_service::http_server::Connections;
 use strum::VariantArray as _;
 
-/// The route of a request that matches none.
 pub(crate) const UNMATCHED: &str = "unmatched";
 
 const SECONDS: &[f64] = &[0.0005, 0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
@@ -127,14 +126,12 @@ impl Metrics {
         self.requests.add(1, &[route, method, status]);
     }
 
-    /// Counts jobs with this result.
     pub(crate) fn submitted(&self, outcome: SubmitOutcome, jobs: usize) {
         if jobs > 0 {
             self.submitted.add(jobs as u64, &[outcome.label()]);
         }
     }
 
-    /// Counts jobs that consumers have reserved.
     pub(crate) fn pulled(&self, jobs: usize) {
         if jobs > 0 {
             self.pulled.add(jobs as u64, &[]);
@@ -148,12 +145,10 @@ impl Metrics {
         }
     }
 
-    /// An event stream begins.
     pub(crate) fn listener_came(&self) {
         self.listeners.add(1, &[]);
     }
 
-    /// An event stream ends.
     pub(crate) fn listener_left(&self) {
         self.listeners.add(-1, &[]);
     }
@@ -170,7 +165,6 @@ impl Metrics {
         }
     }
 
-    /// An entry of the audit log was not stored.
     pub(crate) fn audit_log_failed(&self) {
         self.audit_log_failures.add(1, &[]);
     }
@@ -182,7 +176,6 @@ impl Metrics {
         }
     }
 
-    /// Records the number of jobs of a store call.
     pub(crate) fn call(&self, jobs: usize) {
         self.batch_jobs.record(jobs as u64, &[]);
     }

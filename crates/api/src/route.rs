@@ -11,7 +11,6 @@ use utoipa::openapi::HttpMethod;
 use crate::operation::{Need, Operation};
 use crate::state::Api;
 
-/// An operation with its handler.
 pub(crate) struct Route {
     pub(crate) operation: Operation,
     pub(crate) handler: MethodRouter<Arc<Api>>,

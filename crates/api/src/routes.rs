@@ -135,7 +135,6 @@ operations! {
     Root audited: consistency_check::accept_clock;
 }
 
-/// Each operation with its handler.
 pub(crate) fn table() -> Vec<Route> {
     let mut table = documented();
     // A job with this id lies at a path that has a POST of its own.

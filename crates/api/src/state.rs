@@ -58,12 +58,10 @@ const MAX_CHECKS: usize = 1;
 /// The extractor through which handlers get the state.
 pub(crate) type ApiState = State<Arc<Api>>;
 
-/// The state of the API.
 pub(crate) struct Api {
     pub(crate) store: Store,
     pub(crate) submits: SubmitQueues<NewJob>,
     pub(crate) imports: SubmitQueues<ImportJob>,
-    /// What decides whether a job is accepted.
     pub(crate) admission: Admission,
     pub(crate) pulls: Pulls,
     pub(crate) events: Events,
@@ -87,10 +85,8 @@ pub(crate) struct Api {
     pub(crate) spreads: TurnQueue,
     /// Turns of consumers to look for jobs, where callers have keys.
     pub(crate) looks: TurnQueue,
-    /// Who is active, where callers have keys.
     pub(crate) activity: Arc<Activity>,
     pub(crate) operations: Arc<Operations>,
-    /// What notes the calls that change something.
     pub(crate) audit_log: Arc<AuditLog>,
     pub(crate) policies: SharedConfig,
     pub(crate) checks: Semaphore,
@@ -198,7 +194,6 @@ impl Api {
         Standing::new(Arc::clone(caller), self.policies.clone(), Arc::clone(&self.clock))
     }
 
-    /// The time of day.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }

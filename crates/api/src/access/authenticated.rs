@@ -9,7 +9,6 @@ use ringback_core::job::TenantScope;
 
 use crate::error::ApiError;
 
-/// The extractor through which handlers learn who calls.
 pub(crate) struct Authenticated(pub(crate) Arc<Principal>);
 
 impl Authenticated {

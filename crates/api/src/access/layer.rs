@@ -26,7 +26,6 @@ use crate::operation::{Need, Operation};
 /// What a call about one tenant may choose.
 const ONE_TENANT: &str = "the name of a tenant; or ~none for what belongs to no tenant";
 
-/// What is known of callers.
 pub(crate) struct Gate {
     access: Access,
     config: SharedConfig,
@@ -46,7 +45,6 @@ impl Gate {
         Self { access, config, clock, uses, operator: Arc::new(Principal::operator(TenantScope::All)) }
     }
 
-    /// One that lets everybody in, for tests.
     #[cfg(test)]
     pub(crate) fn open(api: &crate::state::Api) -> Self {
         Self::with(Access::open(), api)
@@ -127,7 +125,6 @@ impl Gate {
         Ok(Arc::new(Principal::with_key(key)))
     }
 
-    /// The key with a text, if it is known and valid.
     fn find(&self, token: &str) -> Result<Arc<AccessKey>, ApiError> {
         let hash = CallerKey::parse(token).ok_or_else(unknown_key)?.hash();
         let keys = self.config.keys()?;

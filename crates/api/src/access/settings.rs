@@ -7,7 +7,6 @@ use ringback_service::{Lookup, Setting};
 
 const HOSTS: &str = "ALLOWED_HOSTS";
 const INSECURE: &str = "INSECURE";
-/// The names and addresses of this machine.
 const LOOPBACK: &str = "localhost,127.0.0.1,[::1]";
 
 pub(crate) const NAMES: &[Setting] = &[

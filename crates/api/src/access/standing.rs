@@ -15,7 +15,6 @@ use crate::error::ApiError;
 /// How often the clock is asked whether a key has expired.
 const EXPIRY_EVERY: Duration = Duration::from_millis(500);
 
-/// Whether a caller may go on, as far as this process knows.
 #[derive(Clone)]
 pub(crate) struct Standing {
     caller: Arc<Principal>,

@@ -14,13 +14,11 @@ use crate::extract::trace_parent;
 use crate::metrics::{Metrics, UNMATCHED};
 use crate::operation::Operation;
 
-/// The metrics.
 pub(super) struct Observer {
     pub(super) metrics: Arc<Metrics>,
 }
 
 impl Observer {
-    /// Answers a request by `answer`, and observes it.
     pub(super) async fn observe<F: Future<Output = Response>>(
         &self,
         operation: Option<&Operation>,

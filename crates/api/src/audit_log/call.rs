@@ -24,7 +24,6 @@ use crate::operation::{Need, Operation};
 /// The result of a handler that answers 200 with JSON, and says what it has changed.
 pub(crate) type Audited<T> = Result<(Change, Json<T>), ApiError>;
 
-/// Makes entries of calls.
 pub(crate) struct AuditLog {
     queue: Queue,
     /// Without a root key everybody may do everything, and nobody is known.
@@ -32,7 +31,6 @@ pub(crate) struct AuditLog {
 }
 
 impl AuditLog {
-    /// Notes calls in a queue.
     pub(crate) fn new(queue: Queue, has_root: bool) -> Self {
         Self { queue, has_root }
     }

@@ -47,7 +47,6 @@ pub(crate) struct Queue {
     rng: Mutex<StdRng>,
 }
 
-/// An entry that waits for the store.
 struct Waiting {
     row: AuditLogRow,
     metrics: Arc<Metrics>,
@@ -105,7 +104,6 @@ impl Queue {
         acquired.ok().and_then(Result::ok)
     }
 
-    /// Room for an entry, if there is some now.
     pub(super) fn room_now(&self) -> Option<Room> {
         Arc::clone(&self.room).try_acquire_owned().ok()
     }
@@ -127,7 +125,6 @@ impl Queue {
     }
 }
 
-/// Logs an entry for those who collect logs.
 fn log(entry: &AuditLogEntry) {
     let part = |name| entry.target.parts().find(|(of, _)| *of == name).map(|(_, part)| part);
     let others: Vec<_> = entry.target.parts().filter(|(name, _)| !["topic", "id"].contains(name)).collect();

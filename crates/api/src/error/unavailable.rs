@@ -29,7 +29,6 @@ pub(crate) enum Unavailable {
 }
 
 impl Unavailable {
-    /// Whether the call may have taken effect.
     pub(crate) fn outcome_is_unknown(&self) -> bool {
         match self {
             Self::TooLate | Self::GivenUp => true,

@@ -16,7 +16,6 @@ pub(super) struct Batch<'a> {
     bytes: Bytes,
 }
 
-/// The events of a batch for one listener.
 pub(super) struct Part {
     pub(super) bytes: Bytes,
     pub(super) events: usize,

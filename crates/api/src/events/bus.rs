@@ -18,7 +18,6 @@ const READY: &[u8] = b"retry: 1000\nevent: ready\ndata: {}\n\n";
 /// Sent when events may have been lost.
 const MISSED: &[u8] = b"event: missed\ndata: {}\n\n";
 
-/// The listeners, and whether their subscription is ready.
 pub(super) struct EventBus {
     state: Mutex<State>,
     changed: Notify,
@@ -45,7 +44,6 @@ impl EventBus {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a listener.
     pub(super) fn join(&self, queue: Arc<Queue>) {
         let mut state = self.lock();
         if state.is_over {
@@ -58,7 +56,6 @@ impl EventBus {
         self.changed.notify_waiters();
     }
 
-    /// Removes a listener.
     pub(super) fn leave(&self, queue: &Arc<Queue>) {
         self.lock().listeners.retain(|other| !Arc::ptr_eq(other, queue));
         self.changed.notify_waiters();
@@ -75,7 +72,6 @@ impl EventBus {
         }
     }
 
-    /// Waits until somebody listens.
     pub(super) async fn has_listeners(&self) {
         self.wait_for(|state| (!state.listeners.is_empty()).then_some(())).await;
     }
@@ -99,7 +95,6 @@ impl EventBus {
         self.changed.notify_waiters();
     }
 
-    /// The subscription has ended.
     pub(super) fn unsubscribed(&self) {
         self.lock().end_subscription();
     }
@@ -127,7 +122,6 @@ impl EventBus {
         self.lock().is_ready = false;
     }
 
-    /// Sends events to the listeners whose filters match them.
     pub(super) fn publish(&self, events: &[Event]) {
         let (batch, mut sent) = (Batch::of(events), 0);
         let mut state = self.lock();
@@ -148,7 +142,6 @@ impl EventBus {
         self.metrics.events_sent(sent);
     }
 
-    /// Ends every stream.
     pub(super) fn end(&self) {
         let mut state = self.lock();
         state.is_over = true;

@@ -57,7 +57,6 @@ impl Drop for Slot {
     }
 }
 
-/// The next item of a queue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Chunk(Bytes),
@@ -67,17 +66,14 @@ pub(super) enum Next {
     End,
 }
 
-/// The state of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// The subscription is not ready yet.
     Waiting,
     Open,
     Dropped,
     Over,
 }
 
-/// The result of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pushed {
     Queued,

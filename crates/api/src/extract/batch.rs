@@ -19,7 +19,6 @@ use crate::state::Api;
 
 /// The largest batch, in bytes.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
-/// The most items of a batch.
 pub(crate) const MAX_ITEMS: usize = 10_000;
 
 const JSON: &str = "application/json";
@@ -68,7 +67,6 @@ impl FromRequest<Arc<Api>> for ImportBody {
     }
 }
 
-/// Reads a body and splits it.
 async fn split<F>(request: Request, api: &Api, limit: usize, split: F) -> Result<Items, ApiError>
 where
     F: FnOnce(&Bytes) -> Result<Vec<(usize, Bytes)>, Problem> + Send + 'static,

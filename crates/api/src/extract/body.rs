@@ -119,7 +119,6 @@ async fn read(parts: &Parts, body: Body, limit: usize, memory: &MemoryBudget) ->
     Ok(Upload { bytes: bytes.slice_ref(text), permit, deadline: Deadline::from_now() })
 }
 
-/// The body's `Content-Length`.
 fn announced_length(body: &Body) -> Option<usize> {
     body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX))
 }
@@ -135,7 +134,6 @@ async fn refuse(mut rest: BodyDataStream, answer: ApiError) -> ApiError {
     answer
 }
 
-/// How fast a body must arrive.
 struct Rate {
     /// When the whole body must have arrived.
     until: Instant,

@@ -203,38 +203,31 @@ impl<S: Send + Sync> FromRequestParts<S> for SchedulePath {
     }
 }
 
-/// The 404 for a schedule that is not known.
 pub(crate) fn unknown_schedule() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "no schedule with this id is known")
 }
 
-/// The 404 for a credential that is not known.
 pub(crate) fn unknown_credential() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "no credential with this name is known")
 }
 
-/// The 404 for a tenant without a quota of its own.
 pub(crate) fn unknown_quota() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "the tenant has no quota of its own")
 }
 
-/// The 404 for a key that is not known.
 pub(crate) fn unknown_access_key() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "no key with this id is known")
 }
 
-/// The 404 for a receipt that no reserve has issued.
 pub(crate) fn unknown_receipt() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "no reserve has issued this receipt")
 }
 
-/// The 404 for a bulk operation that is not known.
 pub(crate) fn unknown_bulk() -> ApiError {
     let detail = "no such bulk operation is known, or it ended more than a day ago";
     ApiError::new(StatusCode::NOT_FOUND, detail)
 }
 
-/// The 404 for a secret that a topic does not have.
 pub(crate) fn unknown_secret() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "the topic has no such secret, or it signs no more")
 }

@@ -40,7 +40,6 @@ const DEAD_CURSOR: &str =
 /// How many times of a schedule are shown by default.
 const DEFAULT_UPCOMING: usize = 5;
 
-/// The query of a request.
 pub(crate) struct Query<T>(pub(crate) T);
 
 /// What a query can be parsed into.
@@ -129,7 +128,6 @@ impl FromQuery for Filter {
     }
 }
 
-/// A page of the topic list.
 pub(crate) struct TopicsQuery {
     /// The page begins after this topic; `None` for the first page.
     pub(crate) after: Option<Topic>,
@@ -151,7 +149,6 @@ impl FromQuery for DestinationQuery {
     }
 }
 
-/// A page of the list of schedules.
 pub(crate) struct SchedulesQuery {
     /// The page begins after this schedule; `None` for the first page.
     pub(crate) after: Option<(ScheduleKey, Topic)>,
@@ -201,7 +198,6 @@ impl FromQuery for ForceQuery {
     }
 }
 
-/// How to detach the archive.
 pub(crate) struct DetachQuery {
     /// Whether to drop what waits for it.
     pub(crate) drops: bool,
@@ -244,7 +240,6 @@ impl FromQuery for DeadQuery {
     }
 }
 
-/// A page of dead jobs.
 pub(crate) struct DeadPageQuery {
     pub(crate) filter: DeadQuery,
     pub(crate) from: Option<DeadCursor>,

@@ -22,7 +22,6 @@ struct Latest {
 }
 
 impl Activity {
-    /// Records a request.
     pub(crate) fn note(&self, caller: &Principal, peer: Peer) {
         let (mut latest, now) = (self.lock(), Instant::now());
         match &mut latest.last {
@@ -31,7 +30,6 @@ impl Activity {
         }
     }
 
-    /// Whether somebody else is active.
     pub(crate) fn has_others(&self, holder: &Holder) -> bool {
         let latest = self.lock();
         let is_own = |(last, _): &&(Holder, Instant)| last == holder;

@@ -44,7 +44,6 @@ impl MemoryBudget {
         Some(MemoryPermit { bytes: Some(Arc::new(all)) })
     }
 
-    /// How many bytes are free.
     #[cfg(test)]
     pub(crate) fn free(&self) -> usize {
         self.0.available_permits()

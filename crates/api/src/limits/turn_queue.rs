@@ -21,7 +21,6 @@ const MAX_REST: Duration = Duration::from_secs(1);
 pub(crate) struct TurnQueue(Arc<Shared>);
 
 struct Shared {
-    /// How long a caller rests, in multiples of its turn.
     rest: u32,
     /// How many turns a caller has at a time.
     each: usize,

@@ -33,7 +33,6 @@ const SCAN: usize = 500;
 pub(super) const CHUNK: usize = 64 * 1024;
 /// How long a page is retried while the store is unavailable.
 const RETRY_FOR: Duration = Duration::from_secs(5);
-/// The pause between two retries.
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 pub(super) const MEDIA_TYPE: &str = "application/x-ndjson";
 
@@ -97,7 +96,6 @@ where
     Body::from_stream(stream::try_unfold((Box::pin(chunks), standing), bounded))
 }
 
-/// An export in progress.
 struct Export {
     api: Arc<Api>,
     caller: Arc<Principal>,

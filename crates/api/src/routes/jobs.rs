@@ -306,7 +306,6 @@ fn maybe_in_flight() -> InFlight {
     InFlight::Unknown("unknown".to_owned())
 }
 
-/// The 404 of a job that is not known.
 pub(super) fn unknown(key: &JobKey) -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, format!("no job {key} is known, or it ended too long ago"))
 }

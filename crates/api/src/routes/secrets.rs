@@ -130,7 +130,6 @@ fn change_of(id: &SecretId) -> Change {
     Change::of(AuditLogTarget { secret: Some(id.to_string()), ..AuditLogTarget::default() })
 }
 
-/// Why a secret is not added.
 enum Refused {
     /// It is the newest one already.
     Known(SecretId),

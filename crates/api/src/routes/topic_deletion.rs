@@ -124,7 +124,6 @@ async fn remove(
     }
 }
 
-/// The result of removing a job.
 enum Removed {
     Cancelled,
     Purged,

@@ -20,7 +20,6 @@ const FREE: usize = 8;
 const RATE: usize = 2;
 const WITHIN: usize = 200;
 
-/// Sends the jobs of a batch to the queues of their shards.
 pub(crate) struct PacedBatch<'a, J> {
     store: &'a Store,
     shards: Vec<mpsc::UnboundedSender<NumberedJob<J>>>,

@@ -4,7 +4,6 @@ use ringback_core::contract::{Shard, StoreError, Submitted};
 use ringback_core::job::{ImportJob, NewJob};
 use ringback_store::Store;
 
-/// A job on its way to the store.
 pub(crate) trait QueuedJob: Send + Sync + Sized + 'static {
     /// What its queues are called.
     const QUEUE: &'static str;

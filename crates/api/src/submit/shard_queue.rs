@@ -62,7 +62,6 @@ pub(super) fn start<J: QueuedJob>(
     queue
 }
 
-/// Makes the calls of a queue.
 struct Worker<J> {
     store: Store,
     shard: Shard,

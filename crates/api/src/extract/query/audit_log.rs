@@ -14,11 +14,9 @@ const WHO: &str = "key: and the id of a key, root or open";
 /// Which entries of the audit log to find.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AuditLogFilter {
-    /// Only those about this topic.
     pub(crate) topic: Option<Topic>,
     /// Only those of the operation with this name, which is not checked here.
     pub(crate) operation: Option<String>,
-    /// Only those of this caller.
     pub(crate) who: Option<String>,
     /// Only those at this time or later.
     pub(crate) after: Option<Timestamp>,
@@ -44,7 +42,6 @@ impl FromQuery for AuditLogFilter {
     }
 }
 
-/// A page of the audit log.
 pub(crate) struct AuditLogQuery {
     pub(crate) filter: AuditLogFilter,
     /// The page begins after this entry; `None` for the first page.

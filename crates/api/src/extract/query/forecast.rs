@@ -15,7 +15,6 @@ const DEFAULT_UNTIL: u64 = 86_400_000;
 
 /// Of which jobs, in which slots. Durations are in ms.
 pub(crate) struct ForecastQuery {
-    /// Only jobs of this topic; `None` for all.
     pub(crate) topic: Option<Topic>,
     /// How long a slot is.
     pub(crate) by: u64,

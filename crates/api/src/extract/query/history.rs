@@ -68,7 +68,6 @@ impl FromQuery for HistoryFilter {
     }
 }
 
-/// A page of the history.
 pub(crate) struct HistoryQuery {
     pub(crate) filter: HistoryFilter,
     pub(crate) page: EndedJobsQuery,

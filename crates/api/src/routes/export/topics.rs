@@ -69,7 +69,6 @@ struct Exported {
     policy: Option<Arc<Policy>>,
 }
 
-/// An export in progress.
 struct TopicExport {
     api: Arc<Api>,
     caller: Arc<Principal>,

@@ -227,7 +227,6 @@ impl Replay<'_> {
     }
 }
 
-/// What one step has done.
 struct Step {
     /// How many ended jobs it has tried to submit.
     tried: u32,

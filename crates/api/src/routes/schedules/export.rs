@@ -49,7 +49,6 @@ pub(crate) async fn export_schedules(
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response())
 }
 
-/// An export in progress.
 struct ScheduleExport {
     api: Arc<Api>,
     caller: Arc<Principal>,
