@@ -246,6 +246,7 @@ pub(crate) mod tests {
     use opentelemetry::metrics::MeterProvider as _;
     use opentelemetry::metrics::noop::NoopMeterProvider;
     use ringback_core::clock::{ManualClock, SystemClock};
+    use ringback_core::job::TenantScope;
     use ringback_egress::Guard;
     use ringback_service::settings::load_from;
     use ringback_service::{Health, Scrapes, Shutdown};
@@ -276,6 +277,12 @@ pub(crate) mod tests {
         let api = over(&store, shared, Arc::new(SystemClock), tasks, root);
         api.policies.known().await;
         api
+    }
+
+    /// A job that the operator submits.
+    pub(crate) fn job(api: &Api, json: &str) -> NewJob {
+        let caller = Principal::operator(TenantScope::All);
+        api.admission.parse_job(json.as_bytes(), None, &mut None, &caller).unwrap()
     }
 
     fn over(

@@ -132,23 +132,12 @@ mod tests {
     use ringback_core::limits::MAX_BATCH;
 
     use super::*;
-    use crate::state::tests::unprepared;
+    use crate::state::tests::{job as job_of, unprepared};
 
     fn job(id: usize, body: usize) -> (usize, NewJob) {
         let body = "x".repeat(body);
         let json = format!(r#"{{"topic":"t","id":"{id}","url":"http://h/","body":"{body}"}}"#);
-        (
-            id,
-            unprepared()
-                .admission
-                .parse_job(
-                    json.as_bytes(),
-                    None,
-                    &mut None,
-                    &ringback_admission::Principal::operator(ringback_core::job::TenantScope::All),
-                )
-                .unwrap(),
-        )
+        (id, job_of(&unprepared(), &json))
     }
 
     #[tokio::test(start_paused = true)]

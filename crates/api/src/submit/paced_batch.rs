@@ -108,13 +108,11 @@ impl<'a, J: QueuedJob> PacedBatch<'a, J> {
 
 #[cfg(test)]
 mod tests {
-    use ringback_admission::Principal;
-    use ringback_core::job::{NewJob, TenantScope};
     use tokio::time::Instant;
 
     use super::*;
     use crate::limits::{Deadline, MemoryPermit};
-    use crate::state::tests::unprepared;
+    use crate::state::tests::{job, unprepared};
 
     #[test]
     fn a_pause_is_as_long_as_its_jobs_take_at_the_rate() {
@@ -134,11 +132,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn all_jobs_are_sent_and_take_their_time() {
         let api = unprepared();
-        let job = |n: usize| -> NewJob {
-            let json = format!(r#"{{"topic":"t","id":"{n}","url":"http://h/"}}"#);
-            let caller = Principal::operator(TenantScope::All);
-            api.admission.parse_job(json.as_bytes(), None, &mut None, &caller).unwrap()
-        };
+        let numbered = |n: usize| job(&api, &format!(r#"{{"topic":"t","id":"{n}","url":"http://h/"}}"#));
         for (is_spread, least, most) in [(true, 14, 25), (false, 0, 0)] {
             let (permit, began) = (MemoryPermit::default(), Instant::now());
             let pace = is_spread.then(|| Pace::of(40));
@@ -146,7 +140,7 @@ mod tests {
             let send = async {
                 let mut results = Vec::new();
                 for n in 0..40 {
-                    spread.send(n, job(n), &mut results).await;
+                    spread.send(n, numbered(n), &mut results).await;
                 }
                 spread.finish(&mut results).await;
                 results

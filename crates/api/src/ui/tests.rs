@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use axum::Router;
 use axum::body::Body;
 use http::{Request, StatusCode};
 use tower::ServiceExt as _;
@@ -16,16 +15,18 @@ use crate::app;
 use crate::config::Dashboard;
 use crate::state::tests::unprepared;
 
-fn served(dashboard: Dashboard) -> Router {
+/// The answer of an API with rules for who may call.
+async fn answer_of(access: Access, dashboard: Dashboard, path: &str, headers: &[(&str, &str)]) -> Response {
     let api = unprepared();
-    let gate = Gate::open(&api);
-    app::app(api, gate, app::table(dashboard))
+    let gate = Gate::with(access, &api);
+    let request =
+        headers.iter().fold(Request::get(path), |request, (name, value)| request.header(*name, *value));
+    let request = request.body(Body::empty()).unwrap();
+    app::app(api, gate, app::table(dashboard)).oneshot(request).await.unwrap()
 }
 
 async fn get(path: &str, headers: &[(&str, &str)]) -> Response {
-    let request =
-        headers.iter().fold(Request::get(path), |request, (name, value)| request.header(*name, *value));
-    served(Dashboard::On).oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
+    answer_of(Access::open(), Dashboard::On, path, headers).await
 }
 
 fn folder() -> &'static Path {
@@ -114,14 +115,8 @@ async fn the_path_without_a_slash_leads_to_the_page() {
     assert_eq!(answer.headers()[header::LOCATION], "ui/");
 }
 
-/// The status of the answer of an API with rules for who may call.
 async fn status(access: Access, path: &str, headers: &[(&str, &str)]) -> StatusCode {
-    let api = unprepared();
-    let gate = Gate::with(access, &api);
-    let request =
-        headers.iter().fold(Request::get(path), |request, (name, value)| request.header(*name, *value));
-    let request = request.body(Body::empty()).unwrap();
-    app::app(api, gate, app::table(Dashboard::On)).oneshot(request).await.unwrap().status()
+    answer_of(access, Dashboard::On, path, headers).await.status()
 }
 
 #[tokio::test]
@@ -164,8 +159,7 @@ async fn what_is_no_file_is_not_found() {
 #[tokio::test]
 async fn nothing_is_served_where_it_is_off() {
     for path in ["/", "/ui", "/ui/", "/ui/main.js"] {
-        let request = Request::get(path).body(Body::empty()).unwrap();
-        let answer = served(Dashboard::Off).oneshot(request).await.unwrap();
+        let answer = answer_of(Access::open(), Dashboard::Off, path, &[]).await;
         assert_eq!(answer.status(), StatusCode::NOT_FOUND, "{path}");
     }
 }

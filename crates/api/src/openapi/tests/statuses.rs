@@ -409,87 +409,29 @@ async fn without_memory(api: &Api, operation: &Operation) -> Request<Body> {
 const ROOT: &str = "0123456789abcdef0123456789abcdef";
 
 /// What each scope allows, as docs/concepts/tenants-and-keys.md says it. All other operations are for the root key.
-const ALLOWED: [(&str, &[&str]); 5] = [
+const ALLOWED: [(&str, &str); 5] = [
     (
         "submit",
-        &[
-            "submit",
-            "submit_batch",
-            "cancel",
-            "reschedule",
-            "run",
-            "put_schedule",
-            "delete_schedule",
-            "pause_schedule",
-            "resume_schedule",
-            "run_schedule",
-            "cancel_jobs",
-            "run_jobs",
-            "reschedule_jobs",
-            "stop_bulk_operation",
-        ],
+        "submit submit_batch cancel reschedule run put_schedule delete_schedule pause_schedule \
+         resume_schedule run_schedule cancel_jobs run_jobs reschedule_jobs stop_bulk_operation",
     ),
-    ("consume", &["reserve", "finish", "retry", "bury", "release", "renew", "finish_all"]),
+    ("consume", "reserve finish retry bury release renew finish_all"),
     (
         "read",
-        &[
-            "get_job",
-            "list_jobs",
-            "attempts",
-            "list_topics",
-            "list_destinations",
-            "forecast",
-            "get_topic",
-            "list_dead",
-            "list_bulk_operations",
-            "get_bulk_operation",
-            "events",
-            "stats",
-            "get_schedule",
-            "list_schedules",
-            "next_firings",
-            "list_history",
-            "get_history",
-        ],
+        "get_job list_jobs attempts list_topics list_destinations forecast get_topic list_dead \
+         list_bulk_operations get_bulk_operation events stats get_schedule list_schedules next_firings \
+         list_history get_history",
     ),
     (
         "manage",
-        &[
-            "put_policy",
-            "patch_policy",
-            "delete_topic",
-            "add_secret",
-            "list_secrets",
-            "list_credentials",
-            "put_credential",
-            "delete_credential",
-            "delete_secret",
-            "pause",
-            "resume",
-            "pause_destination",
-            "resume_destination",
-            "revive",
-            "purge",
-            "purge_dead",
-            "purge_job_named_revive",
-            "revive_dead",
-            "revive_jobs",
-            "purge_jobs",
-            "erase_history",
-            "replay_history",
-            "list_audit_log",
-        ],
+        "put_policy patch_policy delete_topic add_secret list_secrets list_credentials put_credential \
+         delete_credential delete_secret pause resume pause_destination resume_destination revive purge \
+         purge_dead purge_job_named_revive revive_dead revive_jobs purge_jobs erase_history \
+         replay_history list_audit_log",
     ),
     (
         "import",
-        &[
-            "export_jobs",
-            "export_topics",
-            "export_credentials",
-            "export_destinations",
-            "export_schedules",
-            "import_jobs",
-        ],
+        "export_jobs export_topics export_credentials export_destinations export_schedules import_jobs",
     ),
 ];
 
@@ -516,7 +458,7 @@ async fn with_a_root_key_each_operation_needs_a_key_that_allows_it() {
         assert_eq!(status, 401, "{}: {body}", operation.id);
         for (key, (scope, allowed)) in keys.iter().zip(ALLOWED) {
             let (status, body) = answer(&app, with(operation.good(), key["key"].as_str().unwrap())).await;
-            let is_allowed = allowed.contains(&operation.id.as_str());
+            let is_allowed = allowed.split(' ').any(|name| name == operation.id);
             assert_ne!(status, 401, "{}: {body}", operation.id);
             assert_eq!(status != 403, is_allowed, "{} with {scope}: {status} {body}", operation.id);
         }

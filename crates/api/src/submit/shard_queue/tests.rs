@@ -5,16 +5,15 @@ use std::sync::Mutex;
 use futures_util::future::join_all;
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::metrics::noop::NoopMeterProvider;
-use ringback_admission::Principal;
 use ringback_core::clock::SystemClock;
 use ringback_core::contract::{Limit, Options, StoreError};
-use ringback_core::job::{NewJob, TenantScope};
+use ringback_core::job::NewJob;
 use ringback_store::{Memory, settings};
 use tokio::time::{Instant, timeout};
 
 use super::*;
 use crate::limits::Deadline;
-use crate::state::tests::unprepared;
+use crate::state::tests::{job, unprepared};
 use crate::submit::SubmitQueues;
 
 type Calls = Arc<Mutex<Vec<Vec<u32>>>>;
@@ -67,9 +66,7 @@ fn start() -> Test {
     let (mut tasks, shutdown) = (Tasks::new(), Shutdown::new(Duration::from_secs(30)));
     let metrics = Arc::new(Metrics::new(&NoopMeterProvider::new().meter("test")));
     let queues = SubmitQueues::start(&store, &metrics, &mut tasks, &shutdown);
-    let caller = Principal::operator(TenantScope::All);
-    let json = br#"{"topic":"t","id":"0","url":"http://h/"}"#;
-    let job = unprepared().admission.parse_job(json, None, &mut None, &caller).unwrap();
+    let job = job(&unprepared(), r#"{"topic":"t","id":"0","url":"http://h/"}"#);
     Test { queues, tasks, shutdown, calls: Calls::default(), job }
 }
 
