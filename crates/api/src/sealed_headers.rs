@@ -1,9 +1,10 @@
 //! The secret header values of policies: sealed before they are stored, if there is a master key, and opened to keep
 //! those that a caller puts back as a mask.
 
+use ringback_admission::invalid_field;
 use ringback_core::job::Topic;
 use ringback_core::policy::Policy;
-use ringback_wire::{FieldError, Problem, secret_header_values, with_opened_headers, with_sealed_headers};
+use ringback_wire::{Problem, secret_header_values, with_opened_headers, with_sealed_headers};
 
 use crate::state::Api;
 
@@ -20,12 +21,11 @@ pub(crate) fn with_opened(api: &Api, topic: &Topic, policy: Policy) -> Result<Po
         },
         Err(why) => why.to_string(),
     };
-    Err(Problem::fields(vec![FieldError {
-        field: "sealed_headers".to_owned(),
-        detail: format!("the values of secret headers cannot be opened: {why}"),
-        allowed: "values that a master key of this installation has sealed for this topic and the same headers_to; or the values themselves in headers"
-            .to_owned(),
-    }]))
+    Err(invalid_field(
+        "sealed_headers",
+        format!("the values of secret headers cannot be opened: {why}"),
+        "values that a master key of this installation has sealed for this topic and the same headers_to; or the values themselves in headers",
+    ))
 }
 
 /// A policy with its secret header values sealed. Without a master key they stay as they are.

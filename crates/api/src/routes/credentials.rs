@@ -6,20 +6,19 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse as _, Response};
-use http::{StatusCode, header};
-use ringback_admission::Principal;
+use axum::response::Response;
+use http::StatusCode;
+use ringback_admission::{Principal, invalid_field};
 use ringback_core::credential::{Contents, Credential, CredentialKey, MAX_CREDENTIALS};
 use ringback_core::job::Topic;
 use ringback_core::policy::Policies;
 use ringback_secrets::{Authorities, TlsIdentity, TlsIdentityError};
 use ringback_service::http_server::Peer;
 use ringback_wire::{
-    CredentialLine, CredentialResponse, CredentialsResponse, FieldError, NewContents, NewCredential, Problem,
-    parse_credential,
+    CredentialLine, CredentialResponse, CredentialsResponse, NewContents, NewCredential, parse_credential,
 };
 
-use super::export::{MEDIA_TYPE, turn};
+use super::export::{turn, whole};
 use super::policy_change::{entry_applied, wait_until_applied};
 use crate::access::Authenticated;
 use crate::audit_log::{Audited, Change};
@@ -148,14 +147,10 @@ pub(crate) async fn export_credentials(
     let _turn = turn(&api, caller.holder(peer))?;
     // Not those that this process knows, which may be some seconds old.
     let all = Deadline::from_now().bound(api.store.credentials()).await??;
-    let (mut lines, policies) = (Vec::new(), api.policies.all()?);
+    let policies = api.policies.all()?;
     let reached = all.iter().filter(|(key, _)| caller.reach().has_tenant(key.tenant.as_ref()));
-    for (key, credential) in reached.filter(|(key, _)| is_seen_by(&caller, key, &policies)) {
-        serde_json::to_writer(&mut lines, &CredentialLine::new(key, credential))
-            .expect("plain data always serialises");
-        lines.push(b'\n');
-    }
-    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], lines).into_response())
+    let reached = reached.filter(|(key, _)| is_seen_by(&caller, key, &policies));
+    Ok(whole(reached.map(|(key, credential)| CredentialLine::new(key, credential))))
 }
 
 /// Checks that the key of a caller is for all topics of its tenant: a credential is.
@@ -210,11 +205,10 @@ fn no_master_key() -> ApiError {
 }
 
 fn not_opened(why: &str) -> ApiError {
-    Problem::fields(vec![FieldError {
-        field: "sealed".to_owned(),
-        detail: format!("the credential cannot be opened: {why}"),
-        allowed: "one that a master key of this installation has sealed for this tenant, name and to; or its contents themselves"
-            .to_owned(),
-    }])
+    invalid_field(
+        "sealed",
+        format!("the credential cannot be opened: {why}"),
+        "one that a master key of this installation has sealed for this tenant, name and to; or its contents themselves",
+    )
     .into()
 }

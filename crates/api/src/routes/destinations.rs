@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
-use http::{StatusCode, header};
+use axum::response::Response;
+use http::StatusCode;
 use ringback_admission::Principal;
 use ringback_core::contract::{
     DestinationQuery, LaneSpan, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit,
@@ -14,14 +14,14 @@ use ringback_service::http_server::Peer;
 use ringback_wire::{DestinationLine, DestinationPauseResponse, DestinationsResponse};
 use serde_json::json;
 
-use super::export::{MEDIA_TYPE, turn};
+use super::export::{turn, whole};
 use crate::access::Authenticated;
 use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{DestinationPath, NoBody, Query};
 use crate::limits::Deadline;
 use crate::schema::{
-    DestinationCursor, DestinationParams, EmptyRequest, NoBodyProblems, PauseDestinationProblems,
+    DestinationCursor, DestinationParams, EmptyRequest, PauseDestinationProblems, NoBodyProblems,
     QueryProblems, StoreProblems,
 };
 use crate::state::{Api, ApiState};
@@ -128,13 +128,7 @@ pub(crate) async fn export_destinations(
     let is_reached = |pause: &&DestinationPause| {
         caller.topics().is_empty() && (*reach == TenantScope::All || pause.is_of(reach))
     };
-    let mut lines = Vec::new();
-    for pause in pauses.iter().filter(is_reached) {
-        serde_json::to_writer(&mut lines, &DestinationLine::new(pause))
-            .expect("plain data always serialises");
-        lines.push(b'\n');
-    }
-    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], lines).into_response())
+    Ok(whole(pauses.iter().filter(is_reached).map(DestinationLine::new)))
 }
 
 pub(super) fn spans(caller: &Principal) -> Vec<LaneSpan> {

@@ -18,6 +18,7 @@ use ringback_admission::Principal;
 use ringback_core::contract::{Cursor, Filter, StoreError, StoredJob};
 use ringback_service::http_server::{Holder, NoPermit, Peer, Permit};
 use ringback_wire::ExportLine;
+use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
 use crate::access::{Authenticated, Standing};
@@ -34,7 +35,7 @@ pub(super) const CHUNK: usize = 64 * 1024;
 /// How long a page is retried while the store is unavailable.
 const RETRY_FOR: Duration = Duration::from_secs(5);
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
-pub(super) const MEDIA_TYPE: &str = "application/x-ndjson";
+const MEDIA_TYPE: &str = "application/x-ndjson";
 
 /// Export jobs
 ///
@@ -61,8 +62,7 @@ pub(crate) async fn export(
     let next = page.next;
     let standing = api.standing(&caller);
     let export = Export { api, caller, filter, page: page.items.into_iter(), next, lines: 0, _turn: turn };
-    let body = body(standing, stream::try_unfold(export, Export::chunk));
-    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response())
+    Ok(streamed(standing, stream::try_unfold(export, Export::chunk)))
 }
 
 /// Takes one of the places for exports.
@@ -75,6 +75,16 @@ pub(super) fn turn(api: &Api, holder: Holder) -> Result<Permit, ApiError> {
     })
 }
 
+/// The answer with an export that is short enough to be written at once.
+pub(super) fn whole(lines: impl Iterator<Item = impl Serialize>) -> Response {
+    let mut bytes = Vec::new();
+    for line in lines {
+        serde_json::to_writer(&mut bytes, &line).expect("plain data always serialises");
+        bytes.push(b'\n');
+    }
+    ([(header::CONTENT_TYPE, MEDIA_TYPE)], bytes).into_response()
+}
+
 /// Why an export fails.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Incomplete {
@@ -84,8 +94,8 @@ pub(super) enum Incomplete {
     NoKey,
 }
 
-/// The body of an export, which is aborted when its caller may not go on.
-pub(super) fn body<S>(standing: Standing, chunks: S) -> Body
+/// The answer with an export, which is aborted when its caller may not go on.
+pub(super) fn streamed<S>(standing: Standing, chunks: S) -> Response
 where
     S: Stream<Item = Result<Bytes, Incomplete>> + Send + 'static,
 {
@@ -93,7 +103,8 @@ where
         let chunk = standing.bound(chunks.try_next()).await.map_err(|_ended| Incomplete::NoKey)??;
         Ok::<_, Incomplete>(chunk.map(|chunk| (chunk, (chunks, standing))))
     };
-    Body::from_stream(stream::try_unfold((Box::pin(chunks), standing), bounded))
+    let body = Body::from_stream(stream::try_unfold((Box::pin(chunks), standing), bounded));
+    ([(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response()
 }
 
 struct Export {

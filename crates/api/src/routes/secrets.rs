@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use ringback_admission::invalid_field;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::is_notice_topic;
 use ringback_core::job::Topic;
@@ -194,8 +195,7 @@ pub(super) fn with_sealed(api: &Api, topic: &Topic, policy: Policy) -> Result<Po
 
 /// The problem of a text that is no secret, which it does not show.
 fn not_a_secret() -> ApiError {
-    let (field, detail) = ("secret".to_owned(), "it is not a signing secret".to_owned());
-    Problem::fields(vec![FieldError { field, detail, allowed: SigningSecret::ALLOWED.to_owned() }]).into()
+    invalid_field("secret", "it is not a signing secret", SigningSecret::ALLOWED).into()
 }
 
 fn no_master_key() -> ApiError {

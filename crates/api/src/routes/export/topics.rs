@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
-use http::header;
 use ringback_admission::Principal;
 use ringback_core::contract::TopicPage;
 use ringback_core::job::Topic;
@@ -15,7 +14,7 @@ use ringback_core::policy::Policy;
 use ringback_service::http_server::{Peer, Permit};
 use ringback_wire::TopicLine;
 
-use super::{CHUNK, Incomplete, MEDIA_TYPE, body, read_page, turn};
+use super::{CHUNK, Incomplete, read_page, streamed, turn};
 use crate::access::Authenticated;
 use crate::error::ApiError;
 use crate::limits::Deadline;
@@ -58,8 +57,7 @@ pub(crate) async fn export_topics(
         _turn: turn,
     };
     export.turn_to(page);
-    let body = body(standing, stream::try_unfold(export, TopicExport::chunk));
-    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response())
+    Ok(streamed(standing, stream::try_unfold(export, TopicExport::chunk)))
 }
 
 /// What is set for a topic.

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
-use http::header;
 use ringback_admission::Principal;
 use ringback_core::contract::ScheduleRow;
 use ringback_core::job::Topic;
@@ -18,7 +17,7 @@ use super::readable;
 use crate::access::Authenticated;
 use crate::error::ApiError;
 use crate::limits::Deadline;
-use crate::routes::export::{CHUNK, Incomplete, MEDIA_TYPE, body, read_page, turn};
+use crate::routes::export::{CHUNK, Incomplete, read_page, streamed, turn};
 use crate::schema::StoreProblems;
 use crate::state::{Api, ApiState};
 
@@ -45,8 +44,7 @@ pub(crate) async fn export_schedules(
     let (page, next) = Deadline::from_now().bound(api.store.schedules(caller.reach(), None, PAGE)).await??;
     let standing = api.standing(&caller);
     let export = ScheduleExport { api, caller, page: page.into_iter(), next, lines: 0, _turn: turn };
-    let body = body(standing, stream::try_unfold(export, ScheduleExport::chunk));
-    Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response())
+    Ok(streamed(standing, stream::try_unfold(export, ScheduleExport::chunk)))
 }
 
 struct ScheduleExport {
