@@ -25,7 +25,7 @@ use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{BulkPath, MaybeJson, TopicPath, unknown_bulk};
 use crate::limits::{Deadline, check_share};
-use crate::schema::{BulkParams, BulkProblems, CreateProblems, StoreProblems, TopicParams};
+use crate::schema::{BulkParams, CreateProblems, IdProblems, StoreProblems, TopicParams};
 use crate::state::{Api, ApiState};
 
 /// What a call takes that starts a bulk operation.
@@ -221,7 +221,7 @@ pub(crate) async fn list_bulk_operations(
 #[utoipa::path(
     get, path = "/v1/bulk/{bulk}", tag = "bulk", operation_id = "get_bulk_operation",
     params(BulkParams),
-    responses((status = 200, description = "As it is now", body = BulkResponse), BulkProblems),
+    responses((status = 200, description = "As it is now", body = BulkResponse), IdProblems),
 )]
 pub(crate) async fn get_bulk_operation(
     State(api): ApiState,
@@ -238,7 +238,7 @@ pub(crate) async fn get_bulk_operation(
 #[utoipa::path(
     delete, path = "/v1/bulk/{bulk}", tag = "bulk", operation_id = "stop_bulk_operation",
     params(BulkParams),
-    responses((status = 200, description = "As it is now", body = BulkResponse), BulkProblems),
+    responses((status = 200, description = "As it is now", body = BulkResponse), IdProblems),
 )]
 pub(crate) async fn stop_bulk_operation(
     State(api): ApiState,

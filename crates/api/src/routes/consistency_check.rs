@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, NoBody, Upload};
-use crate::schema::{AcceptClockProblems, CreateProblems, EmptyRequest, NoBodyProblems, StoreProblems};
+use crate::schema::{CreateProblems, EmptyRequest, NoBodyConflictProblems, NoBodyProblems, StoreProblems};
 use crate::state::{Api, ApiState};
 
 /// Check the store
@@ -90,7 +90,7 @@ pub(crate) async fn accept_loss(
 #[utoipa::path(
     post, path = "/v1/check/accept-clock", tag = "stats", operation_id = "accept_clock",
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
-    responses((status = 200, description = "Accepted", body = ClockResponse), AcceptClockProblems),
+    responses((status = 200, description = "Accepted", body = ClockResponse), NoBodyConflictProblems),
 )]
 pub(crate) async fn accept_clock(State(api): ApiState, NoBody(_): NoBody) -> Audited<ClockResponse> {
     let detail = match api.store.accept_clock().await? {

@@ -21,7 +21,7 @@ use crate::error::{ApiError, JsonResult};
 use crate::extract::{DestinationPath, NoBody, Query};
 use crate::limits::Deadline;
 use crate::schema::{
-    DestinationCursor, DestinationParams, EmptyRequest, PauseDestinationProblems, NoBodyProblems,
+    DestinationCursor, DestinationParams, EmptyRequest, NoBodyConflictProblems, NoBodyProblems,
     QueryProblems, StoreProblems,
 };
 use crate::state::{Api, ApiState};
@@ -67,7 +67,7 @@ pub(crate) async fn list_destinations(
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
     responses(
         (status = 200, description = "The destination, paused", body = DestinationPauseResponse),
-        PauseDestinationProblems,
+        NoBodyConflictProblems,
     ),
 )]
 pub(crate) async fn pause_destination(

@@ -26,7 +26,7 @@ use crate::history::filter_of;
 use crate::inspect;
 use crate::limits::Deadline;
 use crate::schema::{
-    DeadReason, HistoryPageParams, HistoryProblems, HistoryState, HostText, JobIdText, JobParams, TagText,
+    ConflictProblems, DeadReason, HistoryPageParams, HistoryState, HostText, JobIdText, JobParams, TagText,
     Time, TopicName,
 };
 use crate::state::{Api, ApiState};
@@ -52,7 +52,7 @@ const ERASE_FOR: Duration = Duration::from_secs(1);
         ("finished_before" = Option<Time>, Query, description = "Only ended jobs before this time"),
         HistoryPageParams,
     ),
-    responses((status = 200, description = "A page", body = HistoryResponse), HistoryProblems),
+    responses((status = 200, description = "A page", body = HistoryResponse), ConflictProblems),
 )]
 pub(crate) async fn list_history(
     State(api): ApiState,
@@ -73,7 +73,7 @@ pub(crate) async fn list_history(
         JobParams,
         HistoryPageParams,
     ),
-    responses((status = 200, description = "A page", body = HistoryResponse), HistoryProblems),
+    responses((status = 200, description = "A page", body = HistoryResponse), ConflictProblems),
 )]
 pub(crate) async fn get_history(
     State(api): ApiState,
@@ -131,7 +131,7 @@ async fn ends(
     responses(
         (status = 200, description = "All are erased", body = ErasureResponse),
         (status = 202, description = "Some are erased, and some are left", body = ErasureResponse),
-        HistoryProblems,
+        ConflictProblems,
     ),
 )]
 pub(crate) async fn erase_history(

@@ -13,7 +13,7 @@ use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, KeyPath, Upload, unknown_access_key};
 use crate::limits::Deadline;
-use crate::schema::{AddKeyProblems, KeyParams, KeyProblems, StoreProblems};
+use crate::schema::{CreateProblems, IdProblems, KeyParams, StoreProblems};
 use crate::state::ApiState;
 
 /// Make a key
@@ -23,7 +23,7 @@ use crate::state::ApiState;
 #[utoipa::path(
     post, path = "/v1/keys", tag = "keys", operation_id = "add_key",
     request_body = NewKeyRequest,
-    responses((status = 201, description = "Made", body = CreatedKey), AddKeyProblems),
+    responses((status = 201, description = "Made", body = CreatedKey), CreateProblems),
 )]
 pub(crate) async fn add_key(
     State(api): ApiState,
@@ -74,7 +74,7 @@ pub(crate) async fn list_keys(State(api): ApiState) -> JsonResult<KeysResponse> 
 #[utoipa::path(
     delete, path = "/v1/keys/{key}", tag = "keys", operation_id = "delete_key",
     params(KeyParams),
-    responses((status = 200, description = "The keys that are left", body = KeysResponse), KeyProblems),
+    responses((status = 200, description = "The keys that are left", body = KeysResponse), IdProblems),
 )]
 pub(crate) async fn delete_key(State(api): ApiState, KeyPath(id): KeyPath) -> Audited<KeysResponse> {
     let keys = api.policies.keys()?;

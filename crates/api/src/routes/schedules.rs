@@ -27,7 +27,7 @@ use crate::extract::{
 use crate::inspect;
 use crate::limits::Deadline;
 use crate::schema::{
-    CreateProblems, FindProblems, QueryProblems, RestoreSource, ScheduleActionProblems, ScheduleCursor,
+    CreateProblems, FindProblems, QueryProblems, RestoreSource, ResumeProblems, ScheduleCursor,
     ScheduleParams,
 };
 use crate::schema::{EmptyRequest, IdempotencyKeyText, RunScheduleProblems};
@@ -170,7 +170,7 @@ pub(crate) async fn delete_schedule(
     post, path = "/v1/schedules/{id}/pause", tag = "schedules", operation_id = "pause_schedule",
     params(ScheduleParams),
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
-    responses((status = 200, description = "The schedule, paused", body = ScheduleResponse), ScheduleActionProblems),
+    responses((status = 200, description = "The schedule, paused", body = ScheduleResponse), ResumeProblems),
 )]
 pub(crate) async fn pause_schedule(
     State(api): ApiState,
@@ -193,7 +193,7 @@ pub(crate) async fn pause_schedule(
     post, path = "/v1/schedules/{id}/resume", tag = "schedules", operation_id = "resume_schedule",
     params(ScheduleParams),
     request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
-    responses((status = 200, description = "The schedule, not paused", body = ScheduleResponse), ScheduleActionProblems),
+    responses((status = 200, description = "The schedule, not paused", body = ScheduleResponse), ResumeProblems),
 )]
 pub(crate) async fn resume_schedule(
     State(api): ApiState,

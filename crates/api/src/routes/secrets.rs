@@ -23,7 +23,7 @@ use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, SecretPath, TopicPath, unknown_secret};
 use crate::limits::Deadline;
-use crate::schema::{CreateProblems, DeleteSecretProblems, QueryProblems, SecretParams, TopicParams};
+use crate::schema::{CreateProblems, IdProblems, QueryProblems, SecretParams, TopicParams};
 use crate::state::{Api, ApiState};
 
 /// Add a secret
@@ -109,7 +109,7 @@ pub(crate) async fn list_secrets(
 #[utoipa::path(
     delete, path = "/v1/topics/{topic}/secrets/{secret}", tag = "topics", operation_id = "delete_secret",
     params(SecretParams),
-    responses((status = 200, description = "The secrets that are left", body = SecretsResponse), DeleteSecretProblems),
+    responses((status = 200, description = "The secrets that are left", body = SecretsResponse), IdProblems),
 )]
 pub(crate) async fn delete_secret(
     State(api): ApiState,

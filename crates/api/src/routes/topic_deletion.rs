@@ -20,7 +20,7 @@ use crate::audit_log::Change;
 use crate::error::ApiError;
 use crate::extract::{ForceQuery, Query, TopicPath, outdated_cursor};
 use crate::limits::Deadline;
-use crate::schema::{DeleteTopicProblems, DeletionCursor, TopicParams};
+use crate::schema::{ConflictProblems, DeletionCursor, TopicParams};
 use crate::state::{Api, ApiState};
 
 /// How long one call removes jobs.
@@ -45,7 +45,7 @@ const MAX_PARALLEL: usize = 64;
     responses(
         (status = 200, description = "The policy is deleted, now or before, and no job is left", body = TopicDeleteResponse),
         (status = 202, description = "Jobs were removed, and some may be left", body = TopicDeleteResponse),
-        DeleteTopicProblems,
+        ConflictProblems,
     ),
 )]
 pub(crate) async fn delete_topic(

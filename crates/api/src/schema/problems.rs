@@ -42,42 +42,28 @@ problems! {
     JobActionProblems: 400 404 408 409 413 422 503;
     /// Calls that refuse a body and never answer 404.
     NoBodyProblems: 400 408 413 422 503;
-    /// POST /v1/check/accept-clock.
-    AcceptClockProblems: 400 408 409 413 422 503;
-    /// POST /v1/destinations/{host}/pause.
-    PauseDestinationProblems: 400 408 409 413 422 503;
-    /// POST /v1/topics/{topic}/resume.
-    ResumeProblems: 400 404 408 413 422 503;
-    /// DELETE /v1/topics/{topic}.
-    DeleteTopicProblems: 400 409 422 503;
+    /// Calls that refuse a body, may conflict with the state and never answer 404.
+    NoBodyConflictProblems: 400 408 409 413 422 503;
+    /// Calls without a body that may conflict with the state.
+    ConflictProblems: 400 409 422 503;
     /// POST /v1/import.
     ImportProblems: 400 408 413 415 429 503;
-    /// GET and DELETE /v1/bulk/{bulk}.
-    BulkProblems: 404 503;
-    /// POST /v1/keys.
-    AddKeyProblems: 400 408 409 413 415 422 503;
-    /// DELETE /v1/keys/{key}.
-    KeyProblems: 404 503;
+    /// Calls about a bulk operation, a key or a secret, by its id.
+    IdProblems: 404 503;
     /// DELETE /v1/quotas/{tenant}.
     QuotaProblems: 404 422 503;
     /// POST /v1/jobs/batch.
     BatchProblems: 400 408 413 415 422 429 503;
-    /// POST /v1/jobs.
+    /// POST /v1/jobs and /v1/history/replay.
     SubmitJobProblems: 400 408 409 413 415 422 429 503;
     /// DELETE /v1/credentials/{credential}.
     DeleteCredentialProblems: 404 409 422 503;
-    /// POST /v1/schedules/{id}/pause and …/resume.
-    ScheduleActionProblems: 400 404 408 413 422 503;
+    /// Calls that pause or resume one topic or schedule.
+    ResumeProblems: 400 404 408 413 422 503;
     /// POST /v1/schedules/{id}/run.
     RunScheduleProblems: 400 404 408 413 422 429 503;
-    /// GET and DELETE /v1/history.
-    HistoryProblems: 400 409 422 503;
-    /// POST /v1/history/replay.
-    ReplayProblems: 400 408 409 413 415 422 429 503;
     /// DELETE /v1/archive.
     DetachProblems: 409 422 503;
-    /// DELETE /v1/topics/{topic}/secrets/{secret}.
-    DeleteSecretProblems: 404 503;
 }
 
 /// [`SubmitJobProblems`], where a 409 may say when to submit again.

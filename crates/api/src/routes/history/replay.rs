@@ -30,7 +30,7 @@ use crate::extract::{Items, JsonBody};
 use crate::history::filter_of;
 use crate::inspect;
 use crate::limits::Deadline;
-use crate::schema::ReplayProblems;
+use crate::schema::SubmitJobProblems;
 use crate::state::{Api, ApiState};
 
 /// How long one call submits jobs.
@@ -52,7 +52,7 @@ const GROUPS: u32 = 10;
 #[utoipa::path(
     post, path = "/v1/history/replay", tag = "history", operation_id = "replay_history",
     request_body = ReplayRequest,
-    responses((status = 200, description = "Submitted", body = ReplayResponse), ReplayProblems),
+    responses((status = 200, description = "Submitted", body = ReplayResponse), SubmitJobProblems),
 )]
 pub(crate) async fn replay_history(
     State(api): ApiState,
