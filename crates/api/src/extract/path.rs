@@ -56,10 +56,9 @@ impl<S: Send + Sync> FromRequestParts<S> for TopicPath {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let topic: String = segments(parts).await?;
-        match topic.parse::<Topic>() {
-            Ok(topic) => Ok(Self(Authenticated::of(parts).topic(&topic)?)),
-            Err(error) => Err(Problem::fields(vec![invalid("topic", &topic, error.0)]).into()),
-        }
+        let parsed = topic.parse::<Topic>();
+        let topic = parsed.map_err(|error| Problem::fields(vec![invalid("topic", &topic, error.0)]))?;
+        Ok(Self(Authenticated::of(parts).topic(&topic)?))
     }
 }
 
@@ -196,10 +195,9 @@ impl<S: Send + Sync> FromRequestParts<S> for SchedulePath {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
         let text: String = segments(parts).await?;
-        match text.parse::<ScheduleId>() {
-            Ok(id) => Ok(Self(ScheduleKey { tenant: Authenticated::of(parts).tenant().cloned(), id })),
-            Err(error) => Err(Problem::fields(vec![invalid("id", &text, error.0)]).into()),
-        }
+        let parsed = text.parse::<ScheduleId>();
+        let id = parsed.map_err(|error| Problem::fields(vec![invalid("id", &text, error.0)]))?;
+        Ok(Self(ScheduleKey { tenant: Authenticated::of(parts).tenant().cloned(), id }))
     }
 }
 

@@ -233,9 +233,7 @@ impl DeadQuery {
 
 impl FromQuery for DeadQuery {
     fn read(query: &mut Parameters) -> Self {
-        let reason = query.read("reason", REASON, |text| {
-            Some(text.to_owned()).filter(|text| is_reason(text)).ok_or_else(|| is_no("reason", text))
-        });
+        let reason = query.text("reason", REASON, is_reason);
         Self { reason, after: query.time("died_after"), before: query.time("died_before") }
     }
 }

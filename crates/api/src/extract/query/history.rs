@@ -48,20 +48,14 @@ impl FromQuery for IncludeOfEnds {
 
 impl FromQuery for HistoryFilter {
     fn read(query: &mut Parameters) -> Self {
-        let or_no =
-            |name: &'static str, found: Option<String>, text: &str| found.ok_or_else(|| is_no(name, text));
         Self {
             topic: query.topic(),
             id: query.parse("id", JobId::ALLOWED),
-            tag: query.read("tag", Tags::ALLOWED_TAG, |text| {
-                or_no("tag", Tags::is_tag(text).then(|| text.to_owned()), text)
-            }),
+            tag: query.text("tag", Tags::ALLOWED_TAG, Tags::is_tag),
             state: query
                 .read("state", END_STATES, |text| end_state(text).ok_or_else(|| is_no("state", text))),
-            reason: query.read("reason", REASON, |text| {
-                or_no("reason", is_reason(text).then(|| text.to_owned()), text)
-            }),
-            host: query.read("host", HOST, |text| or_no("host", history_host(text), text)),
+            reason: query.text("reason", REASON, is_reason),
+            host: query.read("host", HOST, |text| history_host(text).ok_or_else(|| is_no("host", text))),
             finished_after: query.time("finished_after"),
             finished_before: query.time("finished_before"),
         }
@@ -104,9 +98,7 @@ impl FromQuery for ErasureQuery {
         const EITHER: &str = "tag, or topic and id";
         let filter = HistoryFilter { topic: query.topic(), ..HistoryFilter::default() };
         let id = query.parse("id", JobId::ALLOWED);
-        let tag = query.read("tag", Tags::ALLOWED_TAG, |text| {
-            Tags::is_tag(text).then(|| text.to_owned()).ok_or_else(|| is_no("tag", text))
-        });
+        let tag = query.text("tag", Tags::ALLOWED_TAG, Tags::is_tag);
         match (query.has("id"), query.has("tag")) {
             (false, false) => {
                 query.mistake("tag", "missing, and so is id: what is to be erased is not named", EITHER);

@@ -52,6 +52,18 @@ impl Parameters {
         self.read(name, allowed, |text| text.parse().map_err(|_| is_no(name, text)))
     }
 
+    /// A text that `is_valid` accepts.
+    pub(super) fn text(
+        &mut self,
+        name: &'static str,
+        allowed: impl Display,
+        is_valid: impl FnOnce(&str) -> bool,
+    ) -> Option<String> {
+        self.read(name, allowed, |text| {
+            is_valid(text).then(|| text.to_owned()).ok_or_else(|| is_no(name, text))
+        })
+    }
+
     /// The parameter `topic`: one of the caller's.
     pub(super) fn topic(&mut self) -> Option<Topic> {
         let topic: Topic = self.parse("topic", Topic::ALLOWED)?;
