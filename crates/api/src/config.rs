@@ -1,13 +1,12 @@
 //! The settings of the API and how they are parsed.
 
-mod dashboard;
-
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use ringback_archive::ArchiveUrl;
 use ringback_archive::pipe::{ChildProgram, Source};
 use ringback_core::contract::Options;
+use ringback_core::names::must_be;
 use ringback_core::retry::{self, InstallationRetry};
 use ringback_egress::Guard;
 use ringback_secrets::MasterKeys;
@@ -16,7 +15,6 @@ use ringback_service::settings::DRAIN_DELAY;
 use ringback_service::{Lookup, Setting};
 use ringback_store::settings;
 
-pub use self::dashboard::Dashboard;
 use crate::access::{self, Access};
 
 /// How long one store call may take, so that a request that first waits in a queue is still
@@ -57,6 +55,16 @@ const OWN: &[Setting] = &[
         "Where /healthz, /readyz and /metrics are served, IP address and port",
     ),
 ];
+
+/// Whether the dashboard is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
+#[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = must_be::<Self>)]
+pub enum Dashboard {
+    /// At `/ui/`.
+    On,
+    /// Not at all: its paths are unknown.
+    Off,
+}
 
 /// The configuration of an API process.
 #[derive(Clone, Debug)]
