@@ -16,3 +16,9 @@ pub(crate) use self::memory_budget::{MemoryBudget, MemoryPermit};
 pub(crate) use self::shares::{check_share, permit_to_wait};
 pub(crate) use self::stats_cache::StatsCache;
 pub(crate) use self::turn_queue::{Turn, TurnQueue};
+
+/// A caller whose tenant has shares.
+#[cfg(test)]
+fn of_tenant(name: &str) -> ringback_admission::Principal {
+    ringback_admission::Principal::of_tenant(Some(name.parse().unwrap()))
+}

@@ -51,7 +51,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::access::caller_tests::of_tenant;
+    use crate::limits::of_tenant;
 
     #[tokio::test(start_paused = true)]
     async fn a_caller_has_others_only_while_they_send_requests() {

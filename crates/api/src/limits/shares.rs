@@ -55,7 +55,7 @@ mod tests {
     use ringback_core::job::TenantScope;
 
     use super::*;
-    use crate::access::caller_tests::of_tenant;
+    use crate::limits::of_tenant;
 
     fn tenant(name: &str) -> Tenant {
         name.parse().unwrap()

@@ -108,7 +108,7 @@ mod tests {
     use tokio::time::advance;
 
     use super::*;
-    use crate::access::caller_tests::of_tenant;
+    use crate::limits::of_tenant;
 
     fn named(name: &str) -> Holder {
         Holder::Name(name.into())
