@@ -111,8 +111,12 @@ async fn until_ready(health: &Health, shutdown: &Shutdown) {
             sleep(LOOK_EVERY).await;
         }
     };
+    until_stopping(shutdown, timeout(READY_WITHIN, is_ready)).await;
+}
+
+async fn until_stopping<F: Future>(shutdown: &Shutdown, work: F) {
     tokio::select! {
-        _ = timeout(READY_WITHIN, is_ready) => {}
+        _ = work => {}
         () = shutdown.stopping() => {}
     }
 }
@@ -126,23 +130,13 @@ pub fn router(config: &Config, store: &Store, context: &Context, tasks: &mut Tas
     let retries = Retries { policies, installation: config.retry.clone() };
     let uses = Arc::new(KeyUses::default());
     let (noted, of, stopping) = (Arc::clone(&uses), store.clone(), context.shutdown.clone());
-    tasks.spawn("api's key uses", async move {
-        tokio::select! {
-            () = noted.keep(&of) => {}
-            () = stopping.stopping() => {}
-        }
-    });
+    tasks.spawn("api's key uses", async move { until_stopping(&stopping, noted.keep(&of)).await });
     let (access, shared) = (config.access.clone(), retries.policies.clone());
     let gate = Gate::new(access, shared, Arc::clone(&context.clock), uses);
     let keys = config.master_keys.clone();
     let reseal = resealing::keep(store.clone(), retries.policies.clone(), keys, random::generator());
     let shutdown = context.shutdown.clone();
-    tasks.spawn("api's resealing", async move {
-        tokio::select! {
-            () = reseal => {}
-            () = shutdown.stopping() => {}
-        }
-    });
+    tasks.spawn("api's resealing", async move { until_stopping(&shutdown, reseal).await });
     let table = app::table(config.dashboard);
     let operations = table.iter().map(|route| route.operation.clone()).collect();
     let api = Api::new(config, store, retries, random::generator(), context, tasks, operations);

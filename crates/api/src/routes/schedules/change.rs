@@ -1,5 +1,7 @@
 //! Changes of schedules: each is made of the schedule that was read, and made again if another change came between.
 
+use std::time::Duration;
+
 use http::StatusCode;
 use ringback_admission::{Principal, limit_reached};
 use ringback_core::clock::Timestamp;
@@ -9,7 +11,6 @@ use ringback_core::schedule::{
     Firing, MAX_SCHEDULES, MAX_TENANT_SCHEDULES, Progress, Schedule, ScheduleKey, ScheduleState,
 };
 use ringback_wire::{FieldError, NewSchedule, Problem, ScheduleDefaults, parse_schedule, submit_of_notice};
-use std::time::Duration;
 
 use super::{find, readable};
 use crate::error::ApiError;
@@ -93,9 +94,7 @@ async fn add(
     key: &ScheduleKey,
     NewSchedule { schedule, paused }: NewSchedule,
 ) -> Result<Option<ScheduleState>, ApiError> {
-    if let Some(shortage) = api.store.shortage().await {
-        return Err(ApiError::retry_later(shortage));
-    }
+    check_room(api).await?;
     let now = api.now();
     let state = new_state(schedule, paused, now);
     // Greater than the version of a schedule that had this key before.
@@ -149,9 +148,7 @@ async fn replace(
     if stored.as_ref() == Some(&state) {
         return Ok(Some(state));
     }
-    if let Some(shortage) = api.store.shortage().await {
-        return Err(ApiError::retry_later(shortage));
-    }
+    check_room(api).await?;
     let missed = stored.map_or(0, |stored| stored.progress.missed);
     Ok(store(api, row, &state, missed).await?.then_some(state))
 }
@@ -200,9 +197,7 @@ pub(super) async fn run_now(
     key: &ScheduleKey,
     idempotency_key: Option<&str>,
 ) -> Result<ScheduleState, ApiError> {
-    if let Some(shortage) = api.store.shortage().await {
-        return Err(ApiError::retry_later(shortage));
-    }
+    check_room(api).await?;
     for _ in 0..MAX_TRIES {
         let (row, mut state) = find(api, caller, key).await?;
         let policies = api.policies.all()?;
@@ -237,6 +232,10 @@ pub(super) async fn run_now(
         }
     }
     Err(outdated())
+}
+
+async fn check_room(api: &Api) -> Result<(), ApiError> {
+    api.store.shortage().await.map_or(Ok(()), |shortage| Err(ApiError::retry_later(shortage)))
 }
 
 fn outdated() -> ApiError {
