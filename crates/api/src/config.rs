@@ -87,7 +87,7 @@ pub struct Config {
     pub master_keys: MasterKeys,
     /// The archiver that answers queries of the history (`ARCHIVE`, `CA_FILE`); none without an archive.
     pub history: Option<ChildProgram>,
-    /// Who may call the API (`ROOT_KEY`, `HOSTS`, `INSECURE`).
+    /// Who may call the API (`ROOT_KEY`, `ALLOWED_HOSTS`, `INSECURE`).
     pub access: Access,
     /// Whether the dashboard is served (`UI`, on).
     pub dashboard: Dashboard,
