@@ -33,7 +33,7 @@ impl Api {
     /// The request of a job, and the settings that apply to it.
     pub(crate) fn inspection(&self, policies: &Policies, topic: &Topic, delivery: Delivery) -> Inspection {
         let policy = policies.get(topic).map(AsRef::as_ref);
-        Inspection::new(topic, delivery, policy, self.installation_retry())
+        Inspection::new(topic, delivery, policy, &self.retries.installation)
     }
 }
 

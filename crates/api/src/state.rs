@@ -10,15 +10,13 @@ use ringback_admission::{Admission, Allowed, Principal};
 use ringback_core::access::KeyId;
 use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::contract::RetryContext;
-use ringback_core::job::{Due, ImportJob, NewJob};
+use ringback_core::job::{ImportJob, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::policy::SecretId;
-use ringback_core::retry::InstallationRetry;
 use ringback_secrets::{CallerKey, MasterKeys, RootKey, SigningSecret};
 use ringback_service::http_server::FairLimiter;
 use ringback_service::{Context, Tasks};
 use ringback_store::{ConfigUnknown, Retries, SharedConfig, Store};
-use ringback_wire::{Problem, parse_reschedule};
 use tokio::sync::Semaphore;
 
 use crate::access::{Standing, standing};
@@ -94,7 +92,7 @@ pub(crate) struct Api {
     pub(crate) master_keys: MasterKeys,
     /// The key with which everything is allowed, if each call needs a key.
     pub(crate) root: Option<RootKey>,
-    retries: Retries,
+    pub(crate) retries: Retries,
     clock: Arc<dyn Clock>,
     rng: Mutex<StdRng>,
 }
@@ -173,10 +171,6 @@ impl Api {
         Ok(Box::pin(deadline.bound(quotas.take(caller, jobs))).await??)
     }
 
-    pub(crate) fn parse_reschedule(&self, json: &[u8]) -> Result<Due, Problem> {
-        parse_reschedule(json, self.clock.now())
-    }
-
     fn random(&self) -> MutexGuard<'_, StdRng> {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -232,11 +226,6 @@ impl Api {
     pub(crate) fn in_time(&self, outcome: Outcome, context: &RetryContext) -> Outcome {
         outcome.in_time(context.expires, self.clock.now(), || LastAttempt::by_consumer(None))
     }
-
-    /// The retry policy of jobs that have none of their own, in topics without one, and the limits of all.
-    pub(crate) const fn installation_retry(&self) -> &InstallationRetry {
-        &self.retries.installation
-    }
 }
 
 #[cfg(test)]
@@ -247,6 +236,7 @@ pub(crate) mod tests {
     use opentelemetry::metrics::noop::NoopMeterProvider;
     use ringback_core::clock::{ManualClock, SystemClock};
     use ringback_core::job::TenantScope;
+    use ringback_core::retry::InstallationRetry;
     use ringback_egress::Guard;
     use ringback_service::settings::load_from;
     use ringback_service::{Health, Scrapes, Shutdown};

@@ -8,6 +8,8 @@ use crate::operation::{Need, Operation, Operations};
 
 /// In the attributes of a handler: its request body may be left out.
 const MAY_BE_LEFT_OUT: &str = "x-may-be-left-out";
+const ON_DEAD: &str = "Posted to the `on_dead` of a job that died, or to that of its topic's policy. It is a job of the topic `ringback.on-dead`, delivered and retried like any other.";
+const ON_DONE: &str = "Posted to the `on_done` of a job whose receiver has accepted it, or to that of its topic's policy. It is a job of the topic `ringback.on-done`, delivered and retried like any other.";
 
 /// The document with everything that the macros cannot say.
 pub(super) fn complete(mut document: Value, operations: &Operations) -> Value {
@@ -16,7 +18,10 @@ pub(super) fn complete(mut document: Value, operations: &Operations) -> Value {
         "description": "A key of POST /v1/keys, or the root key. Needed where RINGBACK_ROOT_KEY is set.",
     }});
     document["security"] = json!([{"key": []}, {}]);
-    document["webhooks"] = json!({"dead_letter_notice": {"post": dead_letter_notice()}, "success_notice": {"post": success_notice()}});
+    document["webhooks"] = json!({
+        "dead_letter_notice": {"post": notice("dead", "dead_letter_notice", "Dead-letter notice", ON_DEAD)},
+        "success_notice": {"post": notice("jobs", "success_notice", "Notice of a success", ON_DONE)},
+    });
     document["components"]["schemas"]["AuditLogOperation"]["enum"] = operations.audited().into();
     for operation in operations.iter() {
         let method = operation.method.as_str().to_ascii_lowercase();
@@ -37,18 +42,6 @@ fn security(need: Need) -> Value {
         Need::Scope(scope) => json!([{"key": [scope.to_string()]}, {}]),
         Need::Root => json!([{"key": ["root"]}, {}]),
     }
-}
-
-/// The request to the URL of an `on_dead`.
-fn dead_letter_notice() -> Value {
-    let description = "Posted to the `on_dead` of a job that died, or to that of its topic's policy. It is a job of the topic `ringback.on-dead`, delivered and retried like any other.";
-    notice("dead", "dead_letter_notice", "Dead-letter notice", description)
-}
-
-/// The request to the URL of an `on_done`.
-fn success_notice() -> Value {
-    let description = "Posted to the `on_done` of a job whose receiver has accepted it, or to that of its topic's policy. It is a job of the topic `ringback.on-done`, delivered and retried like any other.";
-    notice("jobs", "success_notice", "Notice of a success", description)
 }
 
 fn notice(tag: &str, id: &str, summary: &str, description: &str) -> Value {

@@ -13,7 +13,7 @@ impl ReceiptBits {
     pub(crate) fn new(root: Option<&RootKey>, tenant: Option<&Tenant>, random: [u8; 8]) -> Self {
         let Some(root) = root else { return Self(random) };
         let [a, b, c, d, ..] = random;
-        let [e, f, g, h] = tag(root, tenant, [a, b, c, d]);
+        let [e, f, g, h] = root.tag(tenant.map_or("", Tenant::as_str), [a, b, c, d]);
         Self([a, b, c, d, e, f, g, h])
     }
 
@@ -21,10 +21,6 @@ impl ReceiptBits {
     pub(crate) fn are_of(self, root: &RootKey, tenant: Option<&Tenant>) -> bool {
         Self::new(Some(root), tenant, self.0) == self
     }
-}
-
-fn tag(root: &RootKey, tenant: Option<&Tenant>, random: [u8; 4]) -> [u8; 4] {
-    root.tag(tenant.map_or("", Tenant::as_str), random)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use http::StatusCode;
 use ringback_core::contract::MoveResult;
 use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
-use ringback_wire::{JobResponse, RescheduleRequest, delay_note};
+use ringback_wire::{JobResponse, RescheduleRequest, delay_note, parse_reschedule};
 use serde_json::json;
 
 use super::jobs::unknown;
@@ -31,7 +31,7 @@ pub(crate) async fn reschedule(
     JobPath(key): JobPath,
     JsonBody(Upload { bytes, deadline, .. }, _): JsonBody,
 ) -> Audited<JobResponse> {
-    let (due, token) = (api.parse_reschedule(&bytes)?, api.admission.token());
+    let (due, token) = (parse_reschedule(&bytes, api.now())?, api.admission.token());
     let note = delay_note(&bytes, due);
     let moved = deadline.idempotent(is_applied, || api.store.reschedule(&key, due, token)).await;
     let change = Change::default().before(json!({"state": "delayed"}));

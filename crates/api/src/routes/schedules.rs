@@ -27,10 +27,9 @@ use crate::extract::{
 use crate::inspect;
 use crate::limits::Deadline;
 use crate::schema::{
-    CreateProblems, FindProblems, QueryProblems, RestoreSource, ResumeProblems, ScheduleCursor,
-    ScheduleParams,
+    CreateProblems, EmptyRequest, FindProblems, IdempotencyKeyText, QueryProblems, RestoreSource,
+    ResumeProblems, RunScheduleProblems, ScheduleCursor, ScheduleParams,
 };
-use crate::schema::{EmptyRequest, IdempotencyKeyText, RunScheduleProblems};
 use crate::state::{Api, ApiState};
 
 /// Put a schedule
