@@ -12,12 +12,13 @@ use axum::response::{IntoResponse as _, Response};
 use futures_util::FutureExt as _;
 use ringback_service::http_server::Peer;
 
-use self::observe::Observer;
+use self::observe::observe;
 use crate::access::{Authenticated, Gate};
 use crate::audit_log::AuditLog;
 use crate::config::Dashboard;
 use crate::extract::trace_of;
 use crate::limits::{Activity, AnswerMemory};
+use crate::metrics::Metrics;
 use crate::operation::Operations;
 use crate::route::Route;
 use crate::state::Api;
@@ -25,7 +26,7 @@ use crate::{error, openapi, ui};
 
 /// What each request passes.
 struct Around {
-    observer: Observer,
+    metrics: Arc<Metrics>,
     operations: Arc<Operations>,
     gate: Gate,
     answers: AnswerMemory,
@@ -37,7 +38,7 @@ struct Around {
 /// The whole API as a service, without a listener.
 pub(crate) fn app(api: Arc<Api>, gate: Gate, table: Vec<Route>) -> Router {
     let around = Around {
-        observer: Observer { metrics: Arc::clone(&api.metrics) },
+        metrics: Arc::clone(&api.metrics),
         operations: Arc::clone(&api.operations),
         gate,
         answers: AnswerMemory::default(),
@@ -57,7 +58,7 @@ pub(crate) fn app(api: Arc<Api>, gate: Gate, table: Vec<Route>) -> Router {
 /// and counts its answer until that is read. All in one, since each layer costs every request two allocations. It runs
 /// inside the router, so that it knows the route.
 async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -> Response {
-    let Around { observer, operations, gate, answers, audit_log, activity } = &*around;
+    let Around { metrics, operations, gate, answers, audit_log, activity } = &*around;
     let operation = operations.of(&request);
     let answer = async |request: Request| {
         let (mut parts, body) = request.into_parts();
@@ -85,7 +86,7 @@ async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -
         }
         answers.hold(answer, holder, is_read)
     };
-    observer.observe(operation, request, answer).await
+    observe(metrics, operation, request, answer).await
 }
 
 #[cfg(test)]

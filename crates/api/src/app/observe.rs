@@ -14,36 +14,30 @@ use crate::extract::trace_parent;
 use crate::metrics::{Metrics, UNMATCHED};
 use crate::operation::Operation;
 
-pub(super) struct Observer {
-    pub(super) metrics: Arc<Metrics>,
-}
-
-impl Observer {
-    pub(super) async fn observe<F: Future<Output = Response>>(
-        &self,
-        operation: Option<&Operation>,
-        request: Request,
-        answer: impl FnOnce(Request) -> F,
-    ) -> Response {
-        let start = Instant::now();
-        let route = operation.map_or(UNMATCHED, |operation| &operation.path);
-        let method = request.method().clone();
-        let response = if tracing_active() {
-            let span = span(&request, route);
-            let response = answer(request).instrument(span.clone()).await;
-            span.record("http.response.status_code", response.status().as_u16());
-            response
-        } else {
-            answer(request).await
-        };
-        let (status, took) = (response.status(), start.elapsed());
-        self.metrics.request(operation.map(|operation| Arc::clone(&operation.path)), &method, status, took);
-        tracing::debug!(
-            http.method = %method, http.route = route, http.status = status.as_u16(),
-            duration_us = took.as_micros(), "request answered"
-        );
+pub(super) async fn observe<F: Future<Output = Response>>(
+    metrics: &Metrics,
+    operation: Option<&Operation>,
+    request: Request,
+    answer: impl FnOnce(Request) -> F,
+) -> Response {
+    let start = Instant::now();
+    let route = operation.map_or(UNMATCHED, |operation| &operation.path);
+    let method = request.method().clone();
+    let response = if tracing_active() {
+        let span = span(&request, route);
+        let response = answer(request).instrument(span.clone()).await;
+        span.record("http.response.status_code", response.status().as_u16());
         response
-    }
+    } else {
+        answer(request).await
+    };
+    let (status, took) = (response.status(), start.elapsed());
+    metrics.request(operation.map(|operation| Arc::clone(&operation.path)), &method, status, took);
+    tracing::debug!(
+        http.method = %method, http.route = route, http.status = status.as_u16(),
+        duration_us = took.as_micros(), "request answered"
+    );
+    response
 }
 
 fn span(request: &Request, route: &str) -> Span {

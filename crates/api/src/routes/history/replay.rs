@@ -110,7 +110,7 @@ impl Replay<'_> {
             let Step { tried, has_more } = match step {
                 Ok(step) => step,
                 // What was done counts, and the rest is left to the next call.
-                Err(_) if answer.has_done_something() => {
+                Err(_) if answer.submitted + answer.existing + answer.refused > 0 => {
                     return Ok(ReplayResponse { next: Some(cursor.to_string()), ..answer });
                 }
                 Err(error) => return Err(error),
@@ -151,7 +151,7 @@ impl Replay<'_> {
             match result {
                 Replayed::Submitted => answer.submitted += 1,
                 Replayed::Existing => answer.existing += 1,
-                Replayed::Refused(detail) => answer.refuse(row, detail),
+                Replayed::Refused(detail) => refuse(answer, row, detail),
             }
         }
         cursor.after = rows[..tried].last().map(Cursor::from).or(cursor.after.take());
@@ -256,23 +256,11 @@ impl From<SubmitResult> for Replayed {
     }
 }
 
-/// Counting in an answer.
-trait Counts {
-    fn has_done_something(&self) -> bool;
-    fn refuse(&mut self, row: &EndedJobRow, detail: String);
-}
-
-impl Counts for ReplayResponse {
-    fn has_done_something(&self) -> bool {
-        self.submitted + self.existing + self.refused > 0
-    }
-
-    fn refuse(&mut self, row: &EndedJobRow, detail: String) {
-        self.refused += 1;
-        if self.refusals.len() < MAX_REFUSALS {
-            let (topic, id, finished_at) = (row.topic.clone(), row.id.clone(), row.finished().to_string());
-            self.refusals.push(ReplayRefusal { topic, id, finished_at, detail });
-        }
+fn refuse(answer: &mut ReplayResponse, row: &EndedJobRow, detail: String) {
+    answer.refused += 1;
+    if answer.refusals.len() < MAX_REFUSALS {
+        let (topic, id, finished_at) = (row.topic.clone(), row.id.clone(), row.finished().to_string());
+        answer.refusals.push(ReplayRefusal { topic, id, finished_at, detail });
     }
 }
 
