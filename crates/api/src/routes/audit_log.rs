@@ -72,28 +72,29 @@ async fn page(
     };
     let least = filter.after.map(AuditLogId::least_of);
     let (mut items, mut looked_at) = (Vec::new(), 0);
-    loop {
+    let next = 'pages: loop {
         let read = api.store.audit_log(owner.as_ref(), place.as_ref(), MAX_AUDIT_LOG_ROWS);
         let rows = deadline.bound(read).await??;
         let is_last = rows.len() < MAX_AUDIT_LOG_ROWS;
         for row in rows {
             if least.as_ref().is_some_and(|least| row.id < *least) {
-                return Ok(Json(AuditLogResponse { items, next: None }));
+                break 'pages None;
             }
             if items.len() == limit {
-                return Ok(Json(AuditLogResponse { items, next: place.map(|id| id.to_string()) }));
+                break 'pages place;
             }
             items.extend(shown(&row, &filter, caller));
             place = Some(row.id);
             looked_at += 1;
         }
         if is_last {
-            return Ok(Json(AuditLogResponse { items, next: None }));
+            break None;
         }
         if looked_at >= MAX_LOOKED_AT || deadline.is_near() {
-            return Ok(Json(AuditLogResponse { items, next: place.map(|id| id.to_string()) }));
+            break place;
         }
-    }
+    };
+    Ok(Json(AuditLogResponse { items, next: next.map(|id| id.to_string()) }))
 }
 
 /// An entry as a caller sees it; `None` if it is not wanted, or for others.

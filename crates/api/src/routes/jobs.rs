@@ -109,28 +109,23 @@ fn seconds_up(duration: Duration) -> u64 {
 
 /// The status and the job of a submit. A conflict or a full store is a problem.
 pub(super) fn submit_result(submitted: Submitted) -> Result<(StatusCode, JobResponse), Problem> {
+    let conflict = |detail: String| Err(Problem::new(StatusCode::CONFLICT, detail));
     match submitted.answer {
         SubmitResult::Created => Ok((StatusCode::CREATED, submitted.job.into())),
         SubmitResult::Repeated | SubmitResult::Replaced | SubmitResult::Postponed => {
             Ok((StatusCode::OK, submitted.job.into()))
         }
-        SubmitResult::Conflict => Err(Problem::new(
-            StatusCode::CONFLICT,
-            format!(
-                "another job has this topic and id, with other content; it is {}: look at it, choose another id, or submit with if_exists \"replace\" or \"postpone\"",
-                submitted.job.state
-            ),
+        SubmitResult::Conflict => conflict(format!(
+            "another job has this topic and id, with other content; it is {}: look at it, choose another id, or submit with if_exists \"replace\" or \"postpone\"",
+            submitted.job.state
         )),
-        SubmitResult::Cancelled => Err(Problem::new(
-            StatusCode::CONFLICT,
-            "the job with this topic, id and content was cancelled and is not sent: choose another id, or submit with if_exists \"replace\" or \"postpone\" to begin again",
-        )),
-        SubmitResult::Reserved { retry_after } => Err(Problem::new(
-            StatusCode::CONFLICT,
-            format!(
-                "the job with this topic and id is being delivered and cannot be changed meanwhile: submit again when it is settled, in {} s at the latest",
-                seconds_up(retry_after)
-            ),
+        SubmitResult::Cancelled => conflict(
+            "the job with this topic, id and content was cancelled and is not sent: choose another id, or submit with if_exists \"replace\" or \"postpone\" to begin again"
+                .to_owned(),
+        ),
+        SubmitResult::Reserved { retry_after } => conflict(format!(
+            "the job with this topic and id is being delivered and cannot be changed meanwhile: submit again when it is settled, in {} s at the latest",
+            seconds_up(retry_after)
         )),
         SubmitResult::Full(limit) => Err(limit_reached(limit)),
     }

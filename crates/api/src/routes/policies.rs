@@ -13,9 +13,8 @@ use ringback_core::credential::CredentialKey;
 use ringback_core::job::{Callback, Topic};
 use ringback_core::policy::{Metrics, Policy};
 use ringback_wire::{
-    FieldError, PolicyPatch, PolicyPatchRequest, PolicyRequest, PolicyResponse, Problem, brings_secrets,
-    close_policy, dropped_fields, parse_policy, policy_of_notices, secret_header_values, unmask_policy,
-    with_secrets,
+    PolicyPatch, PolicyPatchRequest, PolicyRequest, PolicyResponse, Problem, brings_secrets, close_policy,
+    dropped_fields, parse_policy, policy_of_notices, secret_header_values, unmask_policy, with_secrets,
 };
 
 use super::policy_change::{applied, check_share_of_policies, shown_policy};
@@ -132,13 +131,9 @@ impl NewPolicy {
         topic: &Topic,
         stored: Option<&Policy>,
     ) -> Result<Policy, Problem> {
-        let policy = match self {
-            Self::Whole { opened, .. } => Cow::Borrowed(&**opened),
-            Self::Patch(patch) => Cow::Owned(close_policy(patch.merged(stored)?)?),
-        };
-        let from = match self {
-            Self::Whole { from, .. } => *from,
-            Self::Patch(_) => PutFrom::Caller,
+        let (policy, from, sealed) = match self {
+            Self::Whole { opened, sealed, from, .. } => (Cow::Borrowed(&**opened), *from, sealed.as_deref()),
+            Self::Patch(patch) => (Cow::Owned(close_policy(patch.merged(stored)?)?), PutFrom::Caller, None),
         };
         check_policy(&policy, stored, caller, from)?;
         if is_notice_topic(topic)
@@ -146,12 +141,8 @@ impl NewPolicy {
         {
             return Err(problem);
         }
-        let sealed = match self {
-            Self::Whole { sealed, .. } => sealed.clone(),
-            Self::Patch(_) => None,
-        };
         let policy = match sealed {
-            Some(sealed) => *sealed,
+            Some(sealed) => sealed.clone(),
             None if policy.headers.masked_names().next().is_some() => {
                 let stored = stored.map(|stored| with_opened(api, topic, stored.clone())).transpose()?;
                 with_sealed_values(api, topic, &unmask_policy(&policy, stored.as_ref())?)?
@@ -228,19 +219,14 @@ fn check_policy(
     let mut errors: Vec<_> = new.filter_map(|(field, url)| judge(field, url.as_ref()?)).collect();
     let has_metrics = |of: &Policy| of.metrics == Metrics::ByTopic;
     if has_metrics(policy) && !stored.is_some_and(has_metrics) && !caller.is_operator() {
-        errors.push(FieldError {
-            field: "metrics".to_owned(),
-            detail: "the topics with metrics of their own are few, and the operator chooses them".to_owned(),
-            allowed: "false, or the root key".to_owned(),
-        });
+        let detail = "the topics with metrics of their own are few, and the operator chooses them";
+        errors.extend(invalid_field("metrics", detail, "false, or the root key").errors);
     }
     let kept = stored.and_then(|stored| stored.credentials.as_ref());
     if !caller.topics().is_empty() && policy.credentials.is_some() && policy.credentials.as_ref() != kept {
-        errors.push(FieldError {
-            field: "credentials".to_owned(),
-            detail: "the key is for some topics, and a credential is for all topics of a tenant".to_owned(),
-            allowed: "the credential that the policy has; or a key without `topics`".to_owned(),
-        });
+        let detail = "the key is for some topics, and a credential is for all topics of a tenant";
+        let allowed = "the credential that the policy has; or a key without `topics`";
+        errors.extend(invalid_field("credentials", detail, allowed).errors);
     }
     if errors.is_empty() { Ok(()) } else { Err(Problem::fields(errors)) }
 }
