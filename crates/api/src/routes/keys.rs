@@ -13,7 +13,7 @@ use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{JsonBody, KeyPath, Upload, unknown_access_key};
 use crate::limits::Deadline;
-use crate::schema::{CreateProblems, IdProblems, KeyParams, StoreProblems};
+use crate::schema::{CreateProblems, IdProblems, KeyIdText, StoreProblems};
 use crate::state::ApiState;
 
 /// Make a key
@@ -73,7 +73,7 @@ pub(crate) async fn list_keys(State(api): ApiState) -> JsonResult<KeysResponse> 
 /// Calls with the key are refused within a second, in all processes that reach the store.
 #[utoipa::path(
     delete, path = "/v1/keys/{key}", tag = "keys", operation_id = "delete_key",
-    params(KeyParams),
+    params(("key" = KeyIdText, Path, description = "The key's id")),
     responses((status = 200, description = "The keys that are left", body = KeysResponse), IdProblems),
 )]
 pub(crate) async fn delete_key(State(api): ApiState, KeyPath(id): KeyPath) -> Audited<KeysResponse> {

@@ -23,7 +23,7 @@ use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{MaybeJson, SecretPath, TopicPath, unknown_secret};
 use crate::limits::Deadline;
-use crate::schema::{CreateProblems, IdProblems, QueryProblems, SecretParams, TopicParams};
+use crate::schema::{CreateProblems, IdProblems, QueryProblems, SecretIdText, TopicParams};
 use crate::state::{Api, ApiState};
 
 /// Add a secret
@@ -108,7 +108,7 @@ pub(crate) async fn list_secrets(
 /// Callbacks of a topic without secrets are signed by those of the installation, if it has some, or not at all.
 #[utoipa::path(
     delete, path = "/v1/topics/{topic}/secrets/{secret}", tag = "topics", operation_id = "delete_secret",
-    params(SecretParams),
+    params(TopicParams, ("secret" = SecretIdText, Path, description = "The secret's id")),
     responses((status = 200, description = "The secrets that are left", body = SecretsResponse), IdProblems),
 )]
 pub(crate) async fn delete_secret(

@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 
 use ringback_wire::schema::{
-    BulkId, CredentialNameText, DestinationHost, HistoryCursor, JobIdText, KeyIdText, QuotaName, ReceiptText,
-    ScheduleIdText, SecretIdText, TopicName,
+    BulkId, CredentialNameText, DestinationHost, HistoryCursor, JobIdText, QuotaName, ReceiptText,
+    ScheduleIdText, TopicName,
 };
 use utoipa::{IntoParams, ToSchema};
 
@@ -25,24 +25,6 @@ pub(crate) struct JobParams {
 pub(crate) struct TopicParams {
     /// The topic
     topic: TopicName,
-}
-
-/// A secret by topic and id.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Path)]
-pub(crate) struct SecretParams {
-    /// The topic
-    topic: TopicName,
-    /// The secret's id
-    secret: SecretIdText,
-}
-
-/// A key of a caller by id.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Path)]
-pub(crate) struct KeyParams {
-    /// The key's id
-    key: KeyIdText,
 }
 
 /// A credential by name.
