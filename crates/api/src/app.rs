@@ -91,7 +91,7 @@ async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -
 
 #[cfg(test)]
 pub(crate) fn open(api: Arc<Api>) -> Router {
-    let gate = Gate::open(&api);
+    let gate = Gate::with(crate::access::Access::open(), &api);
     app(api, gate, table(Dashboard::On))
 }
 

@@ -46,11 +46,6 @@ impl Gate {
     }
 
     #[cfg(test)]
-    pub(crate) fn open(api: &crate::state::Api) -> Self {
-        Self::with(Access::open(), api)
-    }
-
-    #[cfg(test)]
     pub(crate) fn with(access: Access, api: &crate::state::Api) -> Self {
         let clock = Arc::new(ringback_core::clock::SystemClock);
         Self::new(access, api.policies.clone(), clock, Arc::default())
