@@ -23,16 +23,13 @@ impl From<Scope> for Need {
     }
 }
 
-/// An operation of the API.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
     pub(crate) name: Arc<str>,
     /// Its method. HEAD is served as GET is.
     pub(crate) method: Method,
     pub(crate) path: Arc<str>,
-    /// What a caller needs.
     pub(crate) need: Need,
-    /// Whether it leaves an entry in the audit log.
     pub(crate) is_audited: bool,
 }
 

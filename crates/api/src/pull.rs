@@ -45,7 +45,6 @@ impl FoundJobs {
     }
 }
 
-/// The reserves of the process.
 pub(crate) struct Pulls {
     shards: Vec<Shard>,
     waiters: Arc<Waiters>,

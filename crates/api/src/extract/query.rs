@@ -42,7 +42,6 @@ const DEFAULT_UPCOMING: usize = 5;
 
 pub(crate) struct Query<T>(pub(crate) T);
 
-/// What a query can be parsed into.
 pub(crate) trait FromQuery: Sized {
     /// Reads every parameter of the query. Any parameter that is not read is a mistake.
     fn read(query: &mut Parameters) -> Self;

@@ -79,7 +79,6 @@ fn locator(text: &str) -> Option<Locator> {
     number.to_be_bytes()[4..].try_into().ok()
 }
 
-/// An item of a page.
 pub(crate) trait Listed {
     fn key(&self) -> &JobKey;
 }

@@ -4,7 +4,6 @@
 use ringback_core::job::Tenant;
 use ringback_secrets::RootKey;
 
-/// The random bits of a receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReceiptBits(pub(crate) [u8; 8]);
 

@@ -28,7 +28,6 @@ const REPEAT_FOR: Duration = Duration::from_secs(50);
 /// others expire.
 const MAX_LOST: usize = 1000;
 
-/// A command to a [`ShardReserver`].
 pub(super) enum Command {
     Reserve(Request),
     /// Release jobs that nobody waits for any more.
@@ -52,7 +51,6 @@ pub(super) struct ShardRequest {
     pub(super) ttr: Option<Duration>,
     /// The lease of jobs without a `ttr`, if the request has none either.
     pub(super) default_ttr: Duration,
-    /// The random bits of the receipts.
     pub(super) bits: ReceiptBits,
 }
 

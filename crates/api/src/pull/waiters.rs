@@ -11,7 +11,6 @@ use ringback_core::contract::Shard;
 use ringback_core::job::Topic;
 use tokio::sync::{Notify, oneshot};
 
-/// All waiters of a process.
 #[derive(Default)]
 pub(super) struct Waiters {
     topics: Mutex<HashMap<Topic, Queue>>,
@@ -19,7 +18,6 @@ pub(super) struct Waiters {
     came: Notify,
 }
 
-/// The waiters of one topic.
 #[derive(Default)]
 struct Queue {
     /// The number of waiters, idle or asking a shard.

@@ -303,7 +303,6 @@ async fn found(
     Ok((row, state))
 }
 
-/// A schedule that the caller may see.
 async fn find(
     api: &Api,
     caller: &Principal,

@@ -29,15 +29,11 @@ use crate::state::tests::{prepared, prepared_with, unprepared};
 
 /// A receipt of the first shard that no lease has.
 const RECEIPT: &str = "AAAHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-";
-/// A secret to add.
 const SECRET: &str = r#"{"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}"#;
-/// A credential to put.
 const CREDENTIAL: &str = r#"{"to":["http://h"],"bearer":"t"}"#;
-/// A schedule to put.
 const SCHEDULE: &str = r#"{"every":"1h","job":{"topic":"t","url":"http://h/"}}"#;
 const DEAD: &str = r#"{"topic":"t","id":"i","url":"http://h/","state":"dead","reason":"lost"}"#;
 
-/// An operation of the document.
 struct Operation {
     id: String,
     method: Method,
@@ -325,7 +321,6 @@ async fn attach_archive(api: &Arc<Api>) {
     assert_eq!(answer(&app, cancel).await.0, 200);
 }
 
-/// Pauses the most destinations that there can be.
 async fn pause_all_destinations(api: &Api) {
     for n in 0..MAX_PAUSED_DESTINATIONS {
         let destination = Destination::parse(&format!("{n}.example")).unwrap();

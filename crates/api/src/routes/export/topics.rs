@@ -60,7 +60,6 @@ pub(crate) async fn export_topics(
     Ok(streamed(standing, stream::try_unfold(export, TopicExport::chunk)))
 }
 
-/// What is set for a topic.
 #[derive(Default)]
 struct Exported {
     paused: bool,
