@@ -27,7 +27,6 @@ mod resealing;
 mod route;
 mod routes;
 mod schema;
-mod sealed_headers;
 mod state;
 mod submit;
 mod ui;

@@ -1,5 +1,7 @@
 //! The policy of a topic: put it as a whole, or change some of its fields. Both make the new policy of what is stored,
 //! so that what a caller does not see or may not choose stays: secret values, and what others have put into use.
+//! The values of secret headers are sealed before they are stored, if there is a master key, and opened to keep those
+//! that a caller puts back as a mask.
 
 use std::borrow::Cow;
 
@@ -14,7 +16,8 @@ use ringback_core::job::{Callback, Topic};
 use ringback_core::policy::{Metrics, Policy};
 use ringback_wire::{
     PolicyPatch, PolicyPatchRequest, PolicyRequest, PolicyResponse, Problem, brings_secrets, close_policy,
-    dropped_fields, parse_policy, policy_of_notices, secret_header_values, unmask_policy, with_secrets,
+    dropped_fields, parse_policy, policy_of_notices, secret_header_values, unmask_policy,
+    with_opened_headers, with_sealed_headers, with_secrets,
 };
 
 use super::policy_change::{applied, check_share_of_policies, shown_policy};
@@ -25,7 +28,6 @@ use crate::error::ApiError;
 use crate::extract::{JsonBody, PatchBody, PutFrom, Query, TopicPath, Upload};
 use crate::limits::Deadline;
 use crate::schema::{CreateProblems, RestoreSource, TopicParams};
-use crate::sealed_headers::{with_opened, with_sealed_values};
 use crate::state::{Api, ApiState};
 
 /// Set topic defaults
@@ -250,4 +252,34 @@ fn unreadable(topic: &Topic) -> ApiError {
         "the stored policy of topic {topic} cannot be read: a later version may have written it; add \"secrets\":[] to replace it and its signing secrets"
     );
     ApiError::new(StatusCode::CONFLICT, detail)
+}
+
+/// A policy with its sealed header values in the clear, to be put together with others and sealed again.
+///
+/// # Errors
+/// 422 if they cannot be opened.
+fn with_opened(api: &Api, topic: &Topic, policy: Policy) -> Result<Policy, Problem> {
+    let Some(sealed) = &policy.sealed_headers else { return Ok(policy) };
+    let why = match api.master_keys.open(&policy.sealed_name(topic), sealed) {
+        Ok(values) => match with_opened_headers(&policy, &values) {
+            Some(opened) => return Ok(opened),
+            None => "they are not the values of the headers that are masked".to_owned(),
+        },
+        Err(why) => why.to_string(),
+    };
+    Err(invalid_field(
+        "sealed_headers",
+        format!("the values of secret headers cannot be opened: {why}"),
+        "values that a master key of this installation has sealed for this topic and the same headers_to; or the values themselves in headers",
+    ))
+}
+
+/// A policy with its secret header values sealed. Without a master key they stay as they are.
+///
+/// # Errors
+/// 422 if the headers are too long with masks in place of the values.
+fn with_sealed_values(api: &Api, topic: &Topic, policy: &Policy) -> Result<Policy, Problem> {
+    let sealed = secret_header_values(policy)
+        .and_then(|values| api.seal(&policy.sealed_name(topic), values.as_bytes()));
+    sealed.map_or_else(|| Ok(policy.clone()), |sealed| with_sealed_headers(policy, &sealed))
 }
