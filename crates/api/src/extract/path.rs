@@ -201,18 +201,6 @@ impl<S: Send + Sync> FromRequestParts<S> for SchedulePath {
     }
 }
 
-pub(crate) fn unknown_schedule() -> ApiError {
-    ApiError::new(StatusCode::NOT_FOUND, "no schedule with this id is known")
-}
-
-pub(crate) fn unknown_credential() -> ApiError {
-    ApiError::new(StatusCode::NOT_FOUND, "no credential with this name is known")
-}
-
-pub(crate) fn unknown_quota() -> ApiError {
-    ApiError::new(StatusCode::NOT_FOUND, "the tenant has no quota of its own")
-}
-
 pub(crate) fn unknown_access_key() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "no key with this id is known")
 }

@@ -23,7 +23,7 @@ use super::policy_change::{entry_applied, wait_until_applied};
 use crate::access::Authenticated;
 use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
-use crate::extract::{CredentialPath, JsonBody, Upload, unknown_credential};
+use crate::extract::{CredentialPath, JsonBody, Upload};
 use crate::limits::{Deadline, check_share};
 use crate::schema::{
     CreateProblems, CredentialParams, CredentialRequest, DeleteCredentialProblems, StoreProblems,
@@ -124,7 +124,8 @@ pub(crate) async fn delete_credential(
         return Err(ApiError::new(StatusCode::CONFLICT, detail));
     }
     let deleted = deadline.bound(api.store.delete_credential(&key)).await??;
-    wait_until_applied(&api, deleted.ok_or_else(unknown_credential)?).await;
+    let unknown = || ApiError::new(StatusCode::NOT_FOUND, "no credential with this name is known");
+    wait_until_applied(&api, deleted.ok_or_else(unknown)?).await;
     Ok((Change::default(), list_credentials(State(api), Authenticated(caller)).await?))
 }
 

@@ -9,7 +9,7 @@ use ringback_wire::{QuotaRequest, QuotaResponse, QuotasResponse};
 use super::policy_change::{entry_applied, wait_until_applied};
 use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
-use crate::extract::{JsonBody, QuotaPath, Upload, unknown_quota};
+use crate::extract::{JsonBody, QuotaPath, Upload};
 use crate::limits::Deadline;
 use crate::schema::{CreateProblems, QuotaParams, QuotaProblems, StoreProblems};
 use crate::state::ApiState;
@@ -79,6 +79,7 @@ pub(crate) async fn put_quota(
 pub(crate) async fn delete_quota(State(api): ApiState, QuotaPath(of): QuotaPath) -> Audited<QuotasResponse> {
     let before = api.policies.quotas()?.get(&of).map(|quota| QuotaResponse::new(&of, *quota));
     let deleted = Deadline::from_now().bound(api.store.delete_quota(&of)).await??;
-    wait_until_applied(&api, deleted.ok_or_else(unknown_quota)?).await;
+    let unknown = || ApiError::new(StatusCode::NOT_FOUND, "the tenant has no quota of its own");
+    wait_until_applied(&api, deleted.ok_or_else(unknown)?).await;
     Ok((Change::default().before(before), list_quotas(State(api)).await?))
 }

@@ -22,7 +22,7 @@ use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{
     IdempotencyKey, JsonBody, NoBody, PutFrom, Query, SchedulePath, SchedulesQuery, UpcomingQuery, Upload,
-    cursor_of, unknown_schedule,
+    cursor_of,
 };
 use crate::inspect;
 use crate::limits::Deadline;
@@ -156,7 +156,7 @@ pub(crate) async fn delete_schedule(
     };
     let state = Deadline::from_now().bound(delete).await??;
     // One that cannot be read can be deleted, and not shown.
-    let state = state.ok_or_else(unknown_schedule)?;
+    let state = state.ok_or_else(unknown)?;
     let answer = ScheduleResponse::new(&key.id, state);
     Ok((change_of(&answer).before(shown(&answer)), Json(answer)))
 }
@@ -297,7 +297,7 @@ async fn found(
     caller: &Principal,
     key: &ScheduleKey,
 ) -> Result<(ScheduleRow, Option<ScheduleState>), ApiError> {
-    let row = api.store.schedule(key).await?.ok_or_else(unknown_schedule)?;
+    let row = api.store.schedule(key).await?.ok_or_else(unknown)?;
     caller.check_topic(&row.topic)?;
     let state = readable(&row);
     Ok((row, state))
@@ -315,6 +315,10 @@ async fn find(
         ApiError::new(StatusCode::NOT_FOUND, detail)
     })?;
     Ok((row, state))
+}
+
+fn unknown() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "no schedule with this id is known")
 }
 
 fn readable(row: &ScheduleRow) -> Option<ScheduleState> {

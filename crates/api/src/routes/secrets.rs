@@ -50,7 +50,10 @@ pub(crate) async fn add_secret(
     let asked = NewSecretRequest::parse(&json)?;
     check_share_of_policies(&api, &caller, &topic)?;
     let secret = match asked.secret {
-        Some(text) => SigningSecret::parse(&text).ok_or_else(not_a_secret)?,
+        Some(text) => SigningSecret::parse(&text).ok_or_else(|| {
+            // The text is not shown.
+            invalid_field("secret", "it is not a signing secret", SigningSecret::ALLOWED)
+        })?,
         None => api.make_secret(),
     };
     if is_notice_topic(&topic) {
@@ -191,11 +194,6 @@ pub(super) fn with_sealed(api: &Api, topic: &Topic, policy: Policy) -> Result<Po
     }
     // What was opened is short, so it stays within the limit of a policy.
     Ok(if signing == policy.secrets { policy } else { with_secrets(&policy, &signing) })
-}
-
-/// The problem of a text that is no secret, which it does not show.
-fn not_a_secret() -> ApiError {
-    invalid_field("secret", "it is not a signing secret", SigningSecret::ALLOWED).into()
 }
 
 fn no_master_key() -> ApiError {

@@ -177,14 +177,10 @@ async fn find(api: &Api, topic: Topic, deadline: Deadline) -> Result<TopicRespon
     let both = async { tokio::try_join!(api.store.topic(&topic), api.store.policy(&topic)) };
     let (counts, policy) = deadline.bound(both).await??;
     if counts.is_none() && policy.is_none() {
-        return Err(unknown(&topic));
+        let detail = format!(
+            "no topic {topic} is known: it has no jobs, had none recently, is not paused, and has no policy"
+        );
+        return Err(ApiError::new(StatusCode::NOT_FOUND, detail));
     }
     Ok(TopicResponse::new(&topic, &counts.unwrap_or_default(), policy.as_ref()))
-}
-
-fn unknown(topic: &Topic) -> ApiError {
-    let detail = format!(
-        "no topic {topic} is known: it has no jobs, had none recently, is not paused, and has no policy"
-    );
-    ApiError::new(StatusCode::NOT_FOUND, detail)
 }
