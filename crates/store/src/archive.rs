@@ -25,9 +25,6 @@ impl Store {
 
     /// Says which ended jobs every shard puts into its archive outbox from now on. `None` detaches the archive: then no
     /// end does, and what waits there stays.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn attach_archive(&self, settings: Option<ArchiveSettings>) -> Result<(), StoreError> {
         for shard in self.shards() {
             backend!(self.attach_archive(shard, settings).await)?;
@@ -36,9 +33,6 @@ impl Store {
     }
 
     /// The archive outbox of all shards.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn archive_status(&self) -> Result<ArchiveStatus, StoreError> {
         let mut all = ArchiveStatus::default();
         for shard in self.shards() {
@@ -48,9 +42,6 @@ impl Store {
     }
 
     /// The archive outbox of a shard.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn archive_status_of(&self, shard: Shard) -> Result<ArchiveStatus, StoreError> {
         backend!(self.archive_status(shard).await)
     }
@@ -58,9 +49,7 @@ impl Store {
     /// The first entries of the archive outbox of a shard, at most `limit` and [`MAX_ARCHIVE_ENTRIES`], of about
     /// [`MAX_ARCHIVE_BYTES`](ringback_core::contract::MAX_ARCHIVE_BYTES). They are those of `archiver` for the time
     /// that it `lasts`, or until it removes them.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating returns the same entries.
+    /// Repeating returns the same entries.
     pub async fn take_ended(
         &self,
         shard: Shard,
@@ -72,9 +61,6 @@ impl Store {
     }
 
     /// Removes entries, as far as they are still the first ones, because they are archived. Returns how many are left.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn remove_ended(
         &self,
         shard: Shard,
@@ -85,9 +71,7 @@ impl Store {
     }
 
     /// Drops all entries that wait for an archive, and returns how many there were.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating drops the rest.
+    /// Repeating drops the rest.
     pub async fn drop_ended(&self) -> Result<u64, StoreError> {
         let mut dropped = 0;
         for shard in self.shards() {

@@ -62,9 +62,6 @@ impl Store {
 
     /// The log of a job: at most [`MAX_ATTEMPTS`](ringback_core::contract::MAX_ATTEMPTS), the newest last,
     /// without those whose retention has ended. `None` if neither the job nor a log is known.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn attempts(&self, key: &JobKey) -> Result<Option<Vec<Attempt>>, StoreError> {
         backend!(self.attempts(self.shard_of(key), key).await)
     }

@@ -8,9 +8,6 @@ use crate::store::Store;
 impl Store {
     /// Adds entries, at most [`MAX_AUDIT_LOG_ROWS`]. While all together weigh too much, the oldest entry of the owner
     /// whose entries weigh most is removed.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn append_audit_log(&self, rows: &[AuditLogRow]) -> Result<(), StoreError> {
         let rows = &rows[..rows.len().min(MAX_AUDIT_LOG_ROWS)];
         backend!(self.append_audit_log(rows).await)
@@ -18,9 +15,6 @@ impl Store {
 
     /// The newest entries of an owner, or of all, with ids less than `before`. At most `limit` and
     /// [`MAX_AUDIT_LOG_ROWS`]; fewer only if there are no more.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn audit_log(
         &self,
         owner: Option<&AuditLogOwner>,

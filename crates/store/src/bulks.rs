@@ -13,9 +13,7 @@ use crate::store::Store;
 
 impl Store {
     /// Starts to change many jobs. A carrier has to take the bulk operation and work on it.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating with the same token shows whether it started.
+    /// Repeating with the same token shows whether it started.
     pub async fn start_bulk(
         &self,
         token: Token,
@@ -27,9 +25,6 @@ impl Store {
     }
 
     /// The running bulk operations, and those that ended not long ago; the latest first.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn bulks(&self) -> Result<Vec<Bulk>, StoreError> {
         let mut all = backend!(self.bulks(None).await)?;
         all.sort_unstable_by_key(|bulk| (std::cmp::Reverse(bulk.started), bulk.id));
@@ -37,51 +32,34 @@ impl Store {
     }
 
     /// A bulk operation and its progress.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn bulk(&self, id: BulkId) -> Result<Option<Bulk>, StoreError> {
         Ok(backend!(self.bulks(Some(id)).await)?.pop())
     }
 
     /// Stops a bulk operation: it changes no more jobs. One that has ended stays as it is.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn stop_bulk(&self, id: BulkId) -> Result<Option<Bulk>, StoreError> {
         backend!(self.end_bulk(id, None, BulkState::Stopped).await)
     }
 
     /// Takes a bulk operation without a worker, for `ttl`.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]. A bulk operation that was taken without a reply is free again after `ttl`.
+    /// One that was taken without a reply is free again after `ttl`.
     pub async fn take_bulk(&self, worker: WorkerId, ttl: Duration) -> Result<TakenBulk, StoreError> {
         backend!(self.take_bulk(worker, ttl).await)
     }
 
     /// Keeps a taken bulk operation for another `ttl`; zero gives it back. Returns false if it has ended or
     /// belongs to another worker.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn keep_bulk(&self, id: BulkId, worker: WorkerId, ttl: Duration) -> Result<bool, StoreError> {
         backend!(self.keep_bulk(id, worker, ttl).await)
     }
 
     /// The worker has changed all jobs of its bulk operation.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn finish_bulk(&self, id: BulkId, worker: WorkerId) -> Result<(), StoreError> {
         backend!(self.end_bulk(id, Some(worker), BulkState::Done).await).map(drop)
     }
 
     /// revive of many jobs of a shard, at most [`MAX_DEAD`](ringback_core::contract::MAX_DEAD): dead →
     /// ready, if they have been dead since and this bulk operation has not revived them before.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn revive_many(
         &self,
         shard: Shard,
@@ -94,9 +72,6 @@ impl Store {
     /// cancel, run, revive, reschedule or purge of many jobs of a shard, at most
     /// [`MAX_DEAD`](ringback_core::contract::MAX_DEAD): of those that fit a filter when they are changed, and that this
     /// bulk operation has not moved before.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn change_many(
         &self,
         shard: Shard,

@@ -19,9 +19,6 @@ impl Store {
 
     /// Whether the time of a shard's server and this machine's clock agree within a minute: only then is something
     /// deleted because it is old. Asks the server.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn is_time_sure(&self, shard: Shard) -> Result<bool, StoreError> {
         backend!(self.agrees_on_time(shard).await)
     }
@@ -33,9 +30,6 @@ impl Store {
     }
 
     /// Says that the machine's clock is right, and not the time that an embedded store had before.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn accept_clock(&self) -> Result<AcceptClock, StoreError> {
         backend!(self.accept_clock().await)
     }

@@ -24,9 +24,6 @@ const MAX_TRIES: usize = 8;
 
 impl Store {
     /// Puts the policy of a topic in place of any other, and notifies every [`SharedConfig`](crate::SharedConfig).
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn put_policy(&self, topic: &Topic, policy: &Policy) -> Result<PolicyPut, StoreError> {
         let make = |_: Option<&str>| Ok(Ok::<_, Infallible>(policy.clone()));
         let Ok((_, put)) = self.replace_policy(topic, make).await?;
@@ -36,9 +33,6 @@ impl Store {
     /// Replaces the stored policy of a topic by the one that `make` makes of it. If the stored policy
     /// changes meanwhile, `make` is called again. After some tries the result is [`PolicyPut::Outdated`].
     /// Returns the policy that was put, or the error of `make`.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn change_policy<E>(
         &self,
         topic: &Topic,
@@ -85,26 +79,17 @@ impl Store {
     }
 
     /// The policy of a topic.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn policy(&self, topic: &Topic) -> Result<Option<Policy>, StoreError> {
         backend!(self.entry(topic.as_str()).await)?.as_deref().map(parse_stored).transpose()
     }
 
     /// Deletes the policy of a topic; `None` if it had none.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
         backend!(self.delete_entry(topic.as_str()).await)
     }
 
     /// All policies, and a version that they have at least; `None` if the version is still `known`, which
     /// takes only one small read.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn policies(
         &self,
         known: Option<PolicyVersion>,
@@ -113,9 +98,7 @@ impl Store {
     }
 
     /// All policies of a scope, for a copy that leaves nothing out.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; unreadable if one of these policies is.
+    /// Unreadable if one of these policies is.
     pub async fn all_policies(&self, scope: &TenantScope) -> Result<Policies, StoreError> {
         let Some((_, Entries { policies, unreadable, .. })) = self.read_entries(None).await? else {
             return Ok(Policies::default());
@@ -127,17 +110,11 @@ impl Store {
     }
 
     /// Adds a key, and notifies every [`SharedConfig`](crate::SharedConfig). Returns the version with it.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn add_key(&self, key: &AccessKey) -> Result<PolicyPut, StoreError> {
         self.put_key(key, None).await
     }
 
     /// Notes that a key was used. Nothing changes if it was changed or deleted meanwhile.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn note_key_use(&self, key: &AccessKey, at: Timestamp) -> Result<(), StoreError> {
         let used = AccessKey { last_used: Some(at), ..key.clone() };
         self.put_key(&used, Some(&written(key))).await.map(drop)
@@ -151,26 +128,17 @@ impl Store {
     }
 
     /// Deletes a key; `None` if there is none with this id.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn delete_key(&self, id: &KeyId) -> Result<Option<PolicyVersion>, StoreError> {
         backend!(self.delete_entry(&name_of_key(id)).await)
     }
 
     /// All keys, in no particular order.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn access_keys(&self) -> Result<Vec<Arc<AccessKey>>, StoreError> {
         let entries = self.read_entries(None).await?;
         Ok(entries.map(|(_, entries)| entries.keys.into_values().collect()).unwrap_or_default())
     }
 
     /// Sets a quota in place of any other, and notifies every [`SharedConfig`](crate::SharedConfig).
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn put_quota(&self, of: &QuotaOf, quota: Quota) -> Result<PolicyPut, StoreError> {
         let limit = MAX_POLICIES + MAX_KEYS + MAX_QUOTAS;
         let make = |_: Option<&str>| Ok(Ok::<_, Infallible>(quota));
@@ -180,17 +148,11 @@ impl Store {
     }
 
     /// Deletes a quota; `None` if there is none.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn delete_quota(&self, of: &QuotaOf) -> Result<Option<PolicyVersion>, StoreError> {
         backend!(self.delete_entry(&name_of_quota(of)).await)
     }
 
     /// All quotas.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn quotas(&self) -> Result<Quotas, StoreError> {
         let entries = self.read_entries(None).await?;
         Ok(entries.map(|(_, entries)| entries.quotas).unwrap_or_default())
@@ -200,9 +162,6 @@ impl Store {
     /// [`SharedConfig`](crate::SharedConfig). If it changes meanwhile, `make` is called again. After some tries the
     /// result is [`PolicyPut::Outdated`]. Returns the credential that was put, or the error of `make`. One that cannot
     /// be read counts as none.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn change_credential<E>(
         &self,
         key: &CredentialKey,
@@ -215,26 +174,17 @@ impl Store {
     }
 
     /// A credential. One that cannot be read counts as none.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn credential(&self, key: &CredentialKey) -> Result<Option<Credential>, StoreError> {
         let stored = backend!(self.entry(&name_of_credential(key)).await)?;
         Ok(stored.and_then(|text| serde_json::from_str(&text).ok()))
     }
 
     /// Deletes a credential; `None` if there is none.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn delete_credential(&self, key: &CredentialKey) -> Result<Option<PolicyVersion>, StoreError> {
         backend!(self.delete_entry(&name_of_credential(key)).await)
     }
 
     /// All credentials.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn credentials(&self) -> Result<Credentials, StoreError> {
         let entries = self.read_entries(None).await?;
         Ok(entries.map(|(_, entries)| entries.credentials).unwrap_or_default())

@@ -13,9 +13,6 @@ impl Store {
     /// A page of a topic's dead jobs in the order of death, from the first without a cursor. Returns at
     /// most `limit` jobs and reads a bounded number in each shard. A job that is dead from the first page
     /// to the last is on exactly one of them, unless it was revived and died again.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn dead(
         &self,
         filter: &DeadFilter,
@@ -31,9 +28,6 @@ impl Store {
     }
 
     /// A page of the dead jobs of one shard, only by their cursors, as [`Store::purge_many`] takes them.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn dead_cursors(
         &self,
         shard: Shard,
@@ -46,26 +40,17 @@ impl Store {
 
     /// purge of many jobs of a shard, at most [`MAX_DEAD`]: dead → gone, if they have been dead since.
     /// Returns how many were purged.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn purge_many(&self, shard: Shard, cursors: &[DeadCursor]) -> Result<u64, StoreError> {
         backend!(self.purge_many(shard, cursors).await)
     }
 
     /// The first outbox entries of a shard that are due now, at most `limit` and at most [`MAX_NOTICES`].
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn outbox(&self, shard: Shard, limit: usize) -> Result<Outbox, StoreError> {
         backend!(self.outbox(shard, limit.min(MAX_NOTICES)).await)
     }
 
     /// acknowledge: removes entries that are done, and postpones the others. At most [`MAX_NOTICES`]
     /// together.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn acknowledge(
         &self,
         shard: Shard,

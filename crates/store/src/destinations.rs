@@ -18,9 +18,6 @@ impl Store {
     /// Pauses a destination: no job of the pause's scope is delivered there any more. Deliveries that are under way go
     /// on and are settled. If there are too many pauses, it is not paused. Works shard by shard: if it fails, the
     /// destination may be paused in some of them.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn pause_destination(
         &self,
         pause: &DestinationPause,
@@ -36,9 +33,6 @@ impl Store {
 
     /// Ends a pause of a destination. Returns whether it was paused. Works shard by shard like
     /// [`Store::pause_destination`]: the destination counts as paused until the last shard has resumed.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn resume_destination(&self, pause: &DestinationPause) -> Result<bool, StoreError> {
         let mut was_paused = false;
         for shard in self.shards() {
@@ -48,9 +42,6 @@ impl Store {
     }
 
     /// All paused destinations.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn paused_destinations(&self) -> Result<BTreeSet<DestinationPause>, StoreError> {
         let of_shards = self.shards().map(async |shard| backend!(self.paused_destinations(shard).await));
         Ok(try_join_all(of_shards).await?.into_iter().flatten().collect())
@@ -58,9 +49,6 @@ impl Store {
 
     /// A page of origins of these lanes and paused destinations of a scope, at most [`MAX_DESTINATION_PAGE`]. Each page
     /// reads the counts of all these lanes, a part at a time, so the sums can be off by what moved meanwhile.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn destinations(
         &self,
         spans: &[LaneSpan],

@@ -12,9 +12,7 @@ const TRIES: usize = 8;
 impl Store {
     /// Takes reports in. Returns false if other processes changed the same destinations each time, so that nothing was
     /// taken in.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]. Reporting the same again can count its failures twice, and does no other harm.
+    /// Reporting the same again can count its failures twice.
     pub async fn report_destinations(&self, reports: &[DestinationReport]) -> Result<bool, StoreError> {
         for _ in 0..TRIES {
             let mut shared = backend!(self.failing().await)?;
@@ -27,9 +25,6 @@ impl Store {
     }
 
     /// The destinations that fail for the jobs of a scope.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn failing_destinations(
         &self,
         scope: &TenantScope,

@@ -7,33 +7,21 @@ use crate::store::Store;
 
 impl Store {
     /// A process takes a feed that nobody has, keeps its own for longer, or gives it back, and moves its position.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn hold_feed(&self, name: &FeedName, hold: FeedHold) -> Result<FeedLease, StoreError> {
         backend!(self.hold_feed(name, hold).await)
     }
 
     /// What is stored of a feed; nothing of one that was never used.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn feed(&self, name: &FeedName) -> Result<StoredFeed, StoreError> {
         backend!(self.change_feed(name, None, false).await)
     }
 
     /// Sets the position of a feed, also while a process has it. That one notices when it next moves it.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn set_feed(&self, name: &FeedName, position: FeedPosition) -> Result<(), StoreError> {
         backend!(self.change_feed(name, Some(position), false).await).map(drop)
     }
 
     /// Notes that a process has worked on a feed after its lease had run out.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn disturb_feed(&self, name: &FeedName) -> Result<(), StoreError> {
         backend!(self.change_feed(name, None, true).await).map(drop)
     }

@@ -30,9 +30,6 @@ pub struct ForecastFirings {
 impl Store {
     /// How many jobs of these lanes come due in which slot. Reads a part at a time, so a job that moves meanwhile can be
     /// missed or counted twice.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn forecast(&self, spans: &[LaneSpan], slots: &ForecastSlots) -> Result<Forecast, StoreError> {
         let of_shards = self.shards().map(async |shard| backend!(self.forecast(shard, spans, slots).await));
         let mut sum = Forecast::new(slots.count);
@@ -44,9 +41,6 @@ impl Store {
 
     /// How often the schedules of a scope fire in which slot after `now`, as far as `reaches` takes their topics. Reads
     /// 10,000 schedules, and counts 50,000 times of cron expressions; periods cost nothing.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn forecast_schedules(
         &self,
         scope: &TenantScope,

@@ -14,18 +14,13 @@ use crate::store::Store;
 
 impl Store {
     /// reserve, for a consumer: ready → reserved.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating with the same caller and sequence returns the same jobs.
+    /// Repeating with the same caller and sequence returns the same jobs.
     pub async fn pull(&self, shard: Shard, ask: &Pull<'_>) -> Result<Pulled, StoreError> {
         backend!(self.pull(shard, ask).await)
     }
 
     /// The topics of a shard that have ready pull jobs, in pages: of at most `limit` lanes after the first `from`. Then
     /// how many lanes were looked at: fewer than `limit` on the last page. No transition.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn pull_topics(
         &self,
         shard: Shard,
@@ -41,9 +36,6 @@ impl Store {
     }
 
     /// What decides when the job of a receipt is retried; `None` if the receipt is not current. No transition.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn lease_info(&self, receipt: &Receipt) -> Result<Option<RetryContext>, StoreError> {
         backend!(self.lease_info(receipt).await)
     }
@@ -51,9 +43,6 @@ impl Store {
     /// renew, by receipt: the lease lasts for `by` from now, but no longer than `within` from when it was granted,
     /// and never shorter than before. Returns the new deadline; `None` if the receipt is not current, or if the
     /// lease has expired and may not last longer.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn renew_receipt(
         &self,
         receipt: &Receipt,
@@ -66,9 +55,6 @@ impl Store {
     /// settle, by receipts, all of one shard. Returns a result per receipt, in order; never
     /// [`SettleResult::Late`]. A receipt that is not current has no effect. Only the repetition of the outcome
     /// that settled the job last is [`SettleResult::Replayed`].
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn settle_receipts(
         &self,
         shard: Shard,
@@ -79,9 +65,6 @@ impl Store {
 
     /// [`Store::settle_receipts`] for leases that have run out. A lease that was renewed meanwhile is
     /// stale.
-    ///
-    /// # Errors
-    /// As [`Store::settle_receipts`].
     pub async fn settle_expired(
         &self,
         shard: Shard,

@@ -11,25 +11,16 @@ use crate::store::Store;
 
 impl Store {
     /// A job; an ended one while its tombstone is kept.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn get(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
         backend!(self.get(self.shard_of(key), key).await)
     }
 
     /// [`Store::get`] with everything that is stored of the job.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn get_stored(&self, key: &JobKey) -> Result<Option<FoundJob>, StoreError> {
         backend!(self.get_stored(self.shard_of(key), key).await)
     }
 
     /// The pauses that hold a job that has not ended; none if it has, or is not known.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn paused_by(&self, key: &JobKey) -> Result<JobPauses, StoreError> {
         backend!(self.paused_by(self.shard_of(key), key).await)
     }
@@ -37,9 +28,7 @@ impl Store {
     /// A page of jobs that have not ended, from the beginning without a cursor. Reads about `look` jobs, at
     /// most [`MAX_PAGE`](ringback_core::contract::MAX_PAGE), and returns those that match. A job can be
     /// returned twice, and an empty page is not the last one if it has a next cursor.
-    ///
-    /// # Errors
-    /// [`StoreError::Outdated`] if the cursor is not valid any more, or any other [`StoreError`].
+    /// Fails with [`StoreError::Outdated`] if the cursor is not valid any more.
     pub async fn page(
         &self,
         filter: &Filter,
@@ -51,9 +40,6 @@ impl Store {
     }
 
     /// [`Store::page`] with the origin that each job is delivered to.
-    ///
-    /// # Errors
-    /// The same as [`Store::page`].
     pub async fn page_listed(
         &self,
         filter: &Filter,
@@ -65,17 +51,11 @@ impl Store {
 
     /// How many jobs the pages of a filter look at in all if an index serves it; `None` if they scan all jobs. There
     /// are indexes of dead jobs and of tags.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
         backend!(self.indexed_jobs(filter).await)
     }
 
     /// [`Store::page`] with everything that is stored of each job. Reads fewer jobs if they are large.
-    ///
-    /// # Errors
-    /// As [`Store::page`].
     pub async fn page_stored(
         &self,
         filter: &Filter,
@@ -87,9 +67,6 @@ impl Store {
 
     /// Statistics of all shards. They are read one after the other, so the sums can be off by what moved
     /// meanwhile.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn stats(&self) -> Result<Stats, StoreError> {
         let mut sum = Stats::default();
         for shard in self.shards() {
@@ -105,9 +82,7 @@ impl Store {
     /// memory for each job in a list, for at most half a million at a time; on both backends a row for each
     /// lane and topic that has jobs or is known. A repair of the embedded store also keeps up to 10,000
     /// findings at a time.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; [`StoreError::Outdated`] if Redis was restarted meanwhile.
+    /// Fails with [`StoreError::Outdated`] if Redis was restarted meanwhile.
     pub async fn check(&self, repair: Repair) -> Result<Check, StoreError> {
         backend!(self.check(repair).await)
     }

@@ -11,18 +11,12 @@ use crate::store::Store;
 
 impl Store {
     /// A schedule.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn schedule(&self, key: &ScheduleKey) -> Result<Option<ScheduleRow>, StoreError> {
         backend!(self.schedule(key).await)
     }
 
     /// The first schedules of a scope behind one, in the order of their keys, at most `limit`. Fewer, and even none,
     /// may be followed by others; the second value is where to go on, `None` at the end.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn schedules(
         &self,
         scope: &TenantScope,
@@ -33,9 +27,6 @@ impl Store {
     }
 
     /// Adds a schedule, unless there is one with its key. `most` is how many its tenant may have, if that is limited.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn add_schedule(
         &self,
         row: &ScheduleRow,
@@ -46,25 +37,17 @@ impl Store {
 
     /// Removes the place of a schedule that is not there, which a call that ended early has left. Returns whether there
     /// was one.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn forget_schedule(&self, key: &ScheduleKey) -> Result<bool, StoreError> {
         backend!(self.forget_schedule(key).await)
     }
 
     /// Removes a schedule, if it still has this version.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn remove_schedule(&self, row: &ScheduleRow) -> Result<bool, StoreError> {
         backend!(self.remove_schedule(self.shard_of(&row.shard_key()), row).await)
     }
 
     /// Changes schedules of a shard that have the expected versions, and submits nothing. Returns a result for each.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]. Repeating shows that the version is another one.
+    /// Repeating shows that the version is another one.
     pub async fn change_schedules(
         &self,
         shard: Shard,
@@ -74,18 +57,13 @@ impl Store {
     }
 
     /// The first schedules of a shard whose time has come.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn due_schedules(&self, shard: Shard, limit: usize) -> Result<DueSchedules, StoreError> {
         backend!(self.due_schedules(shard, limit).await)
     }
 
     /// Changes schedules of a shard that have the expected versions, and submits the jobs of each, at least one, in the
     /// same step. Returns a result for each.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]. Repeating shows that the version is another one.
+    /// Repeating shows that the version is another one.
     pub async fn fire(
         &self,
         shard: Shard,

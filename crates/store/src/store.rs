@@ -70,9 +70,6 @@ impl Store {
 
     /// [`Store::prepare`]. Returns kind and profile as a text. Takes a clone, for tasks that outlive the
     /// caller.
-    ///
-    /// # Errors
-    /// As [`Store::prepare`].
     pub async fn prepared(self) -> Result<String, StoreError> {
         self.prepare().await?;
         Ok(self.describe().await)
@@ -80,9 +77,6 @@ impl Store {
 
     /// Checks that the store replies, and that it still has what it had. Returns the same text as
     /// [`Store::prepared`], and takes a clone like it.
-    ///
-    /// # Errors
-    /// Why it does not.
     pub async fn answers(self) -> Result<String, StoreError> {
         backend!(self.ping().await)?;
         Ok(self.describe().await)
@@ -124,9 +118,6 @@ impl Store {
     }
 
     /// Accepts a loss of jobs that was noticed, so that submits go on.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn accept_loss(&self, run_id: &str) -> Result<AcceptLoss, StoreError> {
         backend!(self.accept_loss(run_id).await)
     }
@@ -145,9 +136,6 @@ impl Store {
 
     /// The share of its memory limit that the store uses: from 0 to 1, or beyond. The fullest server
     /// counts. 0 without a limit.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn memory_share(&self) -> Result<f64, StoreError> {
         backend!(self.memory_share().await)
     }

@@ -70,9 +70,6 @@ macro_rules! open {
 impl Store {
     /// Emits the events of a shard for `lasts` from now, to all event streams. Returns the time since when
     /// they are emitted, by the store's clock. While it stays the same, no event in between was left out.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
         backend!(self.watch(shard, lasts).await)
     }

@@ -16,9 +16,6 @@ use crate::store::Store;
 impl Store {
     /// The counts of a topic over all shards; `None` if it has no jobs and had none lately. Lanes and
     /// shards are not read at the same moment, so the sums can be off by what moved meanwhile.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn topic(&self, topic: &Topic) -> Result<Option<TopicCounts>, StoreError> {
         let mut sum: Option<TopicCounts> = None;
         for (found, _) in backend!(self.topics(&TopicSpan::One(topic.clone())).await)? {
@@ -30,9 +27,6 @@ impl Store {
     }
 
     /// A page of at most `limit` topics of a scope, and at most [`MAX_TOPIC_PAGE`], after one or from the first.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn topics(
         &self,
         scope: &TenantScope,
@@ -59,9 +53,6 @@ impl Store {
     /// pause: no job of the topic is delivered or pulled any more. Deliveries that are under way go on and
     /// are settled. A topic that was not known becomes known; if there are too many topics, it is not
     /// paused. Works shard by shard: if it fails, the topic may be paused in some of them.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn pause(
         &self,
         topic: &Topic,
@@ -81,9 +72,6 @@ impl Store {
 
     /// resume: ends a pause. Returns whether the topic is known. Works shard by shard like
     /// [`Store::pause`]: the topic counts as paused until the last shard has resumed.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn resume(&self, topic: &Topic) -> Result<bool, StoreError> {
         let mut is_known = false;
         for shard in self.shards() {
@@ -94,9 +82,6 @@ impl Store {
 
     /// Whether a topic has jobs that have not ended. The shards are not read at the same moment, so a job
     /// that comes meanwhile may be missed.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn has_jobs(&self, topic: &Topic) -> Result<bool, StoreError> {
         Ok(self.presence(topic).await?.contains(&Some(TopicPresence::Jobs)))
     }
@@ -107,25 +92,17 @@ impl Store {
     }
 
     /// The sum of the counts of all topics of a scope, over all shards. Reads the counts of all their lanes, each once.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn totals(&self, scope: &TenantScope) -> Result<TopicTotals, StoreError> {
         backend!(self.totals(scope).await)
     }
 
     /// How many jobs a tenant has that are delayed, ready, reserved or dead.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn jobs_of(&self, tenant: &Tenant) -> Result<u64, StoreError> {
         Ok(self.totals(&TenantScope::One(Some(tenant.clone()))).await?.counts.jobs())
     }
 
     /// Takes a part of the jobs that a tenant may submit. `now` is the time of a store without a server.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating draws again.
+    /// Repeating draws again.
     pub async fn grant_quota(
         &self,
         tenant: &Tenant,

@@ -29,50 +29,33 @@ impl Store {
 
     /// import: nothing → delayed, ready or dead, for jobs with a history. Otherwise like
     /// [`Store::submit`]: a submit and an import of the same content count as repetitions of each other.
-    ///
-    /// # Errors
-    /// As [`Store::submit`].
     pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
         self.noting(shard, backend!(self.import(shard, jobs).await))
     }
 
     /// cancel: delayed, ready, dead → cancelled. For a reserved job, it requests the cancel.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating the call shows whether it took effect.
+    /// Repeating the call shows whether it took effect.
     pub async fn cancel(&self, key: &JobKey) -> Result<Cancelled, StoreError> {
         backend!(self.cancel(self.shard_of(key), key).await)
     }
 
     /// A carrier's heartbeat: it counts as alive for `ttl`. Zero removes it.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         backend!(self.heartbeat(carrier, ttl).await)
     }
 
     /// A carrier takes over a shard. The store fences the previous owner.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn take_shard(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
         backend!(self.take_shard(shard, carrier).await)
     }
 
     /// A carrier gives up a shard, if it still owns it.
-    ///
-    /// # Errors
-    /// Any [`StoreError`].
     pub async fn release_shard(&self, shard: Shard, epoch: &Epoch) -> Result<(), StoreError> {
         backend!(self.release_shard(shard, epoch).await)
     }
 
     /// promote: delayed and due → ready, at most `limit` jobs. `floor` is the longest time that the carrier
     /// will sleep.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn promote(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
         backend!(self.promote(shard, epoch, limits).await)
     }
@@ -80,9 +63,6 @@ impl Store {
     /// recover: jobs whose lease has run out, at most `limit` → ready; dead after
     /// [`MAX_LOST`](ringback_core::limits::MAX_LOST) in a row; cancelled if that was requested. Expired pull
     /// jobs are returned instead, for the caller to settle.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn recover(
         &self,
         shard: Shard,
@@ -93,25 +73,17 @@ impl Store {
     }
 
     /// evict: dead jobs whose retention has ended, at most `limit` → gone.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn evict(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
         backend!(self.evict(shard, epoch, limits).await)
     }
 
     /// reserve: ready → reserved.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating with the same sequence returns the same leases.
+    /// Repeating with the same sequence returns the same leases.
     pub async fn reserve(&self, shard: Shard, ask: &Reserve<'_>) -> Result<Reserved, StoreError> {
         backend!(self.reserve(shard, ask).await)
     }
 
     /// renew: the lease lasts for `by` from now.
-    ///
-    /// # Errors
-    /// Any [`StoreError`]; repeating does no harm.
     pub async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
         let asked = Instant::now();
         let Some(_deadline) = backend!(self.renew(&lease.grant.receipt, by, None).await)? else {
@@ -123,9 +95,7 @@ impl Store {
 
     /// settle: the outcome of each lease, all of one shard. `lateness` is the lateness of deliveries since
     /// the last settle of this shard. Returns a result per lease, in order.
-    ///
-    /// # Errors
-    /// Returns the leases; settling them again does no harm.
+    /// An error returns the leases.
     pub async fn settle(
         &self,
         shard: Shard,
@@ -138,10 +108,7 @@ impl Store {
 
     /// exchange: [`Store::settle`] and then [`Store::reserve`] of the same shard, in one call. The reserve
     /// can return jobs that the settle released.
-    ///
-    /// # Errors
-    /// Returns the leases. Settling them again and reserving with the same sequence, together or one by
-    /// one, does no harm.
+    /// An error returns the leases: settle them again and reserve with the same sequence, together or one by one.
     pub async fn exchange(
         &self,
         shard: Shard,
