@@ -97,8 +97,7 @@ impl Store {
         Ok(self.read_entries(known).await?.map(|(version, entries)| (version, entries.policies)))
     }
 
-    /// All policies of a scope, for a copy that leaves nothing out.
-    /// Unreadable if one of these policies is.
+    /// All policies of a scope, for a copy that leaves nothing out: an error if one cannot be read.
     pub async fn all_policies(&self, scope: &TenantScope) -> Result<Policies, StoreError> {
         let Some((_, Entries { policies, unreadable, .. })) = self.read_entries(None).await? else {
             return Ok(Policies::default());

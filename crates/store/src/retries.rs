@@ -19,9 +19,6 @@ pub struct Retries {
 impl Retries {
     /// The outcome of a job that has failed once more, at `now`. The job's own policy counts first, then its
     /// topic's, then the default.
-    ///
-    /// # Errors
-    /// Before the policies of the topics were loaded.
     pub fn failed(
         &self,
         tries: &RetryContext,

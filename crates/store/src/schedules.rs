@@ -62,8 +62,7 @@ impl Store {
     }
 
     /// Changes schedules of a shard that have the expected versions, and submits the jobs of each, at least one, in the
-    /// same step. Returns a result for each.
-    /// Repeating shows that the version is another one.
+    /// same step. Returns a result for each. Repeating shows that the version is another one.
     pub async fn fire(
         &self,
         shard: Shard,

@@ -93,48 +93,29 @@ impl SharedConfig {
     }
 
     /// All policies.
-    ///
-    /// # Errors
-    /// Before they were loaded.
     pub fn all(&self) -> Result<Arc<Policies>, ConfigUnknown> {
-        self.0.borrow().as_ref().map(|known| Arc::clone(&known.policies)).ok_or(ConfigUnknown)
+        self.part(|known| Arc::clone(&known.policies))
     }
 
     /// The policy of a topic.
-    ///
-    /// # Errors
-    /// Before the policies were loaded.
     pub fn get(&self, topic: &Topic) -> Result<Option<Arc<Policy>>, ConfigUnknown> {
-        match &*self.0.borrow() {
-            // Most installations have none.
-            Some(known) if known.policies.is_empty() => Ok(None),
-            Some(known) => Ok(known.policies.get(topic).cloned()),
-            None => Err(ConfigUnknown),
-        }
+        // Most installations have none.
+        self.part(|known| if known.policies.is_empty() { None } else { known.policies.get(topic).cloned() })
     }
 
     /// The keys of callers.
-    ///
-    /// # Errors
-    /// Before they were loaded, with the policies.
     pub fn keys(&self) -> Result<Arc<AccessKeys>, ConfigUnknown> {
-        self.0.borrow().as_ref().map(|known| Arc::clone(&known.keys)).ok_or(ConfigUnknown)
+        self.part(|known| Arc::clone(&known.keys))
     }
 
     /// The quotas of tenants.
-    ///
-    /// # Errors
-    /// Before they were loaded, with the policies.
     pub fn quotas(&self) -> Result<Arc<Quotas>, ConfigUnknown> {
-        self.0.borrow().as_ref().map(|known| Arc::clone(&known.quotas)).ok_or(ConfigUnknown)
+        self.part(|known| Arc::clone(&known.quotas))
     }
 
     /// The credentials that policies refer to.
-    ///
-    /// # Errors
-    /// Before they were loaded, with the policies.
     pub fn credentials(&self) -> Result<Arc<Credentials>, ConfigUnknown> {
-        self.0.borrow().as_ref().map(|known| Arc::clone(&known.credentials)).ok_or(ConfigUnknown)
+        self.part(|known| Arc::clone(&known.credentials))
     }
 
     /// A credential; `None` without it, or before they were loaded.
@@ -143,17 +124,17 @@ impl SharedConfig {
     }
 
     /// The quota of a tenant: its own, or that of all that have none.
-    ///
-    /// # Errors
-    /// Before they were loaded, with the policies.
     pub fn quota(&self, tenant: &Tenant) -> Result<Option<Quota>, ConfigUnknown> {
-        let known = self.0.borrow();
-        let quotas = &known.as_ref().ok_or(ConfigUnknown)?.quotas;
+        let quotas = self.quotas()?;
         if quotas.is_empty() {
             return Ok(None);
         }
         let own = quotas.get(&QuotaOf::Tenant(tenant.clone()));
         Ok(own.or_else(|| quotas.get(&QuotaOf::Others)).copied())
+    }
+
+    fn part<T>(&self, read: impl FnOnce(&ConfigSnapshot) -> T) -> Result<T, ConfigUnknown> {
+        self.0.borrow().as_ref().map(read).ok_or(ConfigUnknown)
     }
 
     /// Whether a topic has a policy that cannot be read. What it says, such as who signs, is then not known.
