@@ -5,7 +5,7 @@ use ringback_core::contract::{
     DESTINATION_STEP, DestinationCounts, DestinationPart, LaneSpan, Shard, StoreError,
 };
 
-use super::stats::{begin, behind, end};
+use super::stats::{behind, lanes};
 use crate::redis_store::RedisStore;
 use crate::script;
 
@@ -17,14 +17,7 @@ impl RedisStore {
         span: &LaneSpan,
         after: Option<&[u8]>,
     ) -> Result<DestinationPart, StoreError> {
-        let (first, till) = match span {
-            LaneSpan::Topic(topic) => (begin(topic), end(topic)),
-            LaneSpan::Of(scope) => {
-                let (least, below) = scope.bounds();
-                let till = below.map_or_else(|| "+".to_owned(), |below| format!("({below}"));
-                (format!("[{least}").into_bytes(), till.into_bytes())
-            }
-        };
+        let (first, till) = lanes(span);
         let from = after.map_or(first, behind);
         let (last, parts): (Bytes, Vec<(String, [i64; 4])>) =
             self.call(&script::DESTINATIONS, shard).arg((from, till, DESTINATION_STEP)).run().await?;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use ringback_core::contract::{Forecast, ForecastPart, ForecastSlots, LaneSpan, Shard, StoreError};
 use ringback_core::job::TenantScope;
 
-use super::stats::{begin, behind, end};
+use super::stats::{behind, lanes};
 use crate::redis_store::RedisStore;
 use crate::script;
 
@@ -52,15 +52,7 @@ impl RedisStore {
         slots: &ForecastSlots,
         forecast: &mut Forecast,
     ) -> Result<(), StoreError> {
-        let (mut from, till) = match span {
-            LaneSpan::Topic(topic) => (begin(topic), end(topic)),
-            LaneSpan::Of(scope) => {
-                let (least, below) = scope.bounds();
-                let till = below.map_or_else(|| "+".to_owned(), |below| format!("({below}"));
-                (format!("[{least}").into_bytes(), till.into_bytes())
-            }
-        };
-        let mut n_read = 0;
+        let ((mut from, till), mut n_read) = (lanes(span), 0);
         loop {
             let is_of_many = n_read >= MANY;
             let most = if is_of_many { NEAR_READ_OF_MANY } else { NEAR_READ };

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{
-    MAX_LANES_SEARCHED, Shard, Stats, StoreError, TopicCounts, TopicPresence, TopicShardPage, TopicSpan,
-    TopicTotals,
+    LaneSpan, MAX_LANES_SEARCHED, Shard, Stats, StoreError, TopicCounts, TopicPresence, TopicShardPage,
+    TopicSpan, TopicTotals,
 };
 use ringback_core::job::{TenantScope, Topic};
 
@@ -54,10 +54,8 @@ impl RedisStore {
         let (mut from, till, limit) = match span {
             TopicSpan::One(topic) => (begin(topic), end(topic), 1),
             TopicSpan::After(scope, after, limit) => {
-                let (least, below) = scope.bounds();
-                let from = after.as_ref().map_or_else(|| format!("[{least}").into_bytes(), end);
-                let till = below.map_or_else(|| "+".to_owned(), |below| format!("({below}"));
-                (from, till.into_bytes(), *limit)
+                let (first, till) = range(scope);
+                (after.as_ref().map_or(first, end), till, *limit)
             }
         };
         let (mut found, mut looked): (Vec<(Topic, TopicCounts)>, usize) = (Vec::new(), 0);
@@ -90,9 +88,7 @@ impl RedisStore {
     }
 
     async fn totals_of(&self, shard: Shard, scope: &TenantScope) -> Result<TopicTotals, StoreError> {
-        let (least, below) = scope.bounds();
-        let till = below.map_or_else(|| "+".to_owned(), |below| format!("({below}")).into_bytes();
-        let (mut from, mut totals) = (format!("[{least}").into_bytes(), TopicTotals::default());
+        let ((mut from, till), mut totals) = (range(scope), TopicTotals::default());
         loop {
             let (last, topics, counts): (Bytes, String, Vec<i64>) =
                 self.call(&script::TOPICS, shard).arg((&from, &till, COUNTED, "sum")).run().await?;
@@ -147,18 +143,32 @@ enum Look {
     At(usize),
 }
 
+/// Where the lanes of a span begin and end in the order of the index.
+pub(super) fn lanes(span: &LaneSpan) -> (Vec<u8>, Vec<u8>) {
+    match span {
+        LaneSpan::Topic(topic) => (begin(topic), end(topic)),
+        LaneSpan::Of(scope) => range(scope),
+    }
+}
+
+fn range(scope: &TenantScope) -> (Vec<u8>, Vec<u8>) {
+    let (least, below) = scope.bounds();
+    let till = below.map_or_else(|| "+".to_owned(), |below| format!("({below}"));
+    (format!("[{least}").into_bytes(), till.into_bytes())
+}
+
 /// The start of a topic in the order of the index.
-pub(crate) fn begin(topic: &Topic) -> Vec<u8> {
+pub(super) fn begin(topic: &Topic) -> Vec<u8> {
     format!("[{} ", topic.as_str()).into_bytes()
 }
 
 /// The start of what follows a member of the index.
-pub(crate) fn behind(member: &[u8]) -> Vec<u8> {
+pub(super) fn behind(member: &[u8]) -> Vec<u8> {
     [b"(", member].concat()
 }
 
 /// The end of a topic in that order: `!` follows the space.
-pub(crate) fn end(topic: &Topic) -> Vec<u8> {
+fn end(topic: &Topic) -> Vec<u8> {
     format!("({}!", topic.as_str()).into_bytes()
 }
 
