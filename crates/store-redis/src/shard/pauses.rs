@@ -8,7 +8,7 @@ use ringback_core::destination::DestinationPause;
 use ringback_core::job::Topic;
 
 use crate::redis_store::RedisStore;
-use crate::script;
+use crate::script::{self, Script};
 use crate::transitions::submit::pack_limits;
 
 impl RedisStore {
@@ -39,19 +39,7 @@ impl RedisStore {
 
     /// Resumes a topic in a shard. Returns whether the topic is known there.
     pub async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
-        loop {
-            match self
-                .call(&script::RESUME, shard)
-                .confirmed()
-                .arg((topic.as_str(), MAX_RESUMED_LANES))
-                .run()
-                .await?
-            {
-                0 => return Ok(false),
-                1 => return Ok(true),
-                _ => {}
-            }
-        }
+        self.resume_lanes(&script::RESUME, shard, topic.as_str()).await
     }
 
     /// Pauses a destination in a shard. Returns the limit that this would exceed.
@@ -76,15 +64,13 @@ impl RedisStore {
         shard: Shard,
         pause: &DestinationPause,
     ) -> Result<bool, StoreError> {
-        let name = pause.name();
+        self.resume_lanes(&script::RESUME_DESTINATION, shard, &pause.name()).await
+    }
+
+    /// Resumes a bounded number of lanes with each call, until none is left.
+    async fn resume_lanes(&self, script: &Script, shard: Shard, name: &str) -> Result<bool, StoreError> {
         loop {
-            match self
-                .call(&script::RESUME_DESTINATION, shard)
-                .confirmed()
-                .arg((&name, MAX_RESUMED_LANES))
-                .run()
-                .await?
-            {
+            match self.call(script, shard).confirmed().arg((name, MAX_RESUMED_LANES)).run().await? {
                 0 => return Ok(false),
                 1 => return Ok(true),
                 _ => {}
