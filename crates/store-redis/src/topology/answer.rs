@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use redis::{RedisError, Value};
+use redis::Value;
 use ringback_core::contract::StoreError;
+
+use super::error::refusal;
 
 /// Where a server is, as another one names it.
 pub(super) type Address = (String, u16);
@@ -84,9 +86,7 @@ pub(super) fn heard(master: Value, address: Value, replicas: Value) -> Result<He
 
 /// Whether a sentinel does not know the name of the master. It has no error code for that.
 pub(super) fn is_unknown(error: &StoreError) -> bool {
-    let StoreError::Refused(source) = error else { return false };
-    let detail = source.downcast_ref::<RedisError>().and_then(RedisError::detail);
-    detail.is_some_and(|detail| detail.starts_with("No such master"))
+    refusal(error).is_some_and(|detail| detail.starts_with("No such master"))
 }
 
 /// Whether this is the answer of a master to INFO replication.

@@ -50,8 +50,13 @@ pub(super) fn classify_connect(error: RedisError) -> StoreError {
 /// Whether a call failed because the function library is not loaded. Redis has no error code for that, only
 /// this text.
 pub(crate) fn is_not_loaded(error: &StoreError) -> bool {
-    let StoreError::Refused(source) = error else { return false };
-    source.downcast_ref::<RedisError>().and_then(RedisError::detail) == Some("Function not found")
+    refusal(error) == Some("Function not found")
+}
+
+/// What a server said when it refused a call.
+pub(super) fn refusal(error: &StoreError) -> Option<&str> {
+    let StoreError::Refused(source) = error else { return None };
+    source.downcast_ref::<RedisError>().and_then(RedisError::detail)
 }
 
 /// Whether a cluster refused a call because its slot is on its way between two nodes.
@@ -64,9 +69,7 @@ pub(super) fn is_half_moved(error: &StoreError) -> bool {
 /// Whether a rewrite of the append-only file was refused because one is under way. Redis has no error code for that
 /// either.
 pub(crate) fn is_under_way(error: &StoreError) -> bool {
-    let StoreError::Refused(source) = error else { return false };
-    let detail = source.downcast_ref::<RedisError>().and_then(RedisError::detail);
-    detail.is_some_and(|detail| detail.contains("already in progress"))
+    refusal(error).is_some_and(|detail| detail.contains("already in progress"))
 }
 
 /// The host and the port that a node of a cluster named instead of itself.
