@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use redis::Value;
 use ringback_core::contract::attempt_log::shown;
-use ringback_core::contract::{Attempt, FoundJob, JobPauses, Shard, StoreError, StoredJob};
+use ringback_core::contract::{Attempt, FoundJob, JobPauses, Shard, StoreError};
 use ringback_core::job::{Job, JobKey};
 
+use super::page;
 use crate::record::{FixedFields, OptionalFields, number, parse_tombstone};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
@@ -13,7 +14,6 @@ use crate::{reply, script};
 /// How often a job is looked at whose payload is not there.
 const MAX_TRIES: usize = 8;
 
-/// The result of one look at a job.
 enum Found {
     /// The job; `None` if it is unknown.
     Known(Option<FoundJob>),
@@ -54,12 +54,8 @@ impl RedisStore {
             reply::read(Value::Array(parts), name)?;
         let head = FixedFields::parse(reply::state(code)?, job_state, &record)?;
         let tail = OptionalFields::parse(&lane, record)?;
-        let Some((key, delivery)) = self.delivery(shard, locator, &head, tail).await? else {
-            return Ok(Found::WithoutPayload);
-        };
-        let content = head.content;
-        let stored = StoredJob { job: head.into_job(key, delivery.tags.clone()), delivery, content };
-        Ok(Found::Known(Some(FoundJob::Stored(Box::new(stored)))))
+        let stored = self.kept(shard, page::Found { locator, head, tail }).await?;
+        Ok(stored.map_or(Found::WithoutPayload, |job| Found::Known(Some(FoundJob::Stored(Box::new(job))))))
     }
 
     pub async fn paused_by(&self, shard: Shard, key: &JobKey) -> Result<JobPauses, StoreError> {

@@ -47,11 +47,10 @@ impl Extent {
     }
 }
 
-/// A job as the script answers it.
-struct Found {
-    locator: Locator,
-    head: FixedFields,
-    tail: OptionalFields,
+pub(super) struct Found {
+    pub(super) locator: Locator,
+    pub(super) head: FixedFields,
+    pub(super) tail: OptionalFields,
 }
 
 impl Found {
@@ -134,8 +133,8 @@ impl RedisStore {
         Ok(Some(*job))
     }
 
-    /// `None` when the job has ended meanwhile, or another submit has taken its place.
-    async fn kept(&self, shard: Shard, found: Found) -> Result<Option<StoredJob>, StoreError> {
+    /// Everything that is stored of a job; `None` when it has ended meanwhile, or another submit has taken its place.
+    pub(super) async fn kept(&self, shard: Shard, found: Found) -> Result<Option<StoredJob>, StoreError> {
         let Found { locator, head, tail } = found;
         let found = self.delivery(shard, locator, &head, tail).await?;
         let content = head.content;
