@@ -25,13 +25,17 @@ fn short_records_are_unreadable_and_never_a_panic() {
     assert_eq!(OptionalFields::parse("t https://a", Bytes::from(record)).unwrap().key.id.as_str(), "abc");
 }
 
-fn packed(body: usize, if_exists: IfExists, tags: &str) -> (OptionalFields, Bytes) {
+fn job(body: usize, if_exists: IfExists) -> NewJob {
     let key = JobKey { topic: "t".parse().unwrap(), id: "abc".parse().unwrap() };
     let body = Body { bytes: vec![b'x'; body].into(), content_type: None };
-    let mut delivery = Delivery::new(Callback::parse("https://a/b").unwrap(), body);
-    delivery.tags = Tags::from_stored(tags).unwrap();
+    let delivery = Delivery::new(Callback::parse("https://a/b").unwrap(), body);
     let due = Due::In(Duration::ZERO);
-    let job = NewJob { key, due, delivery, content: ContentHash::default(), if_exists, limits: None };
+    NewJob { key, due, delivery, content: ContentHash::default(), if_exists, limits: None }
+}
+
+fn packed(body: usize, if_exists: IfExists, tags: &str) -> (OptionalFields, Bytes) {
+    let mut job = job(body, if_exists);
+    job.delivery.tags = Tags::from_stored(tags).unwrap();
     let Packed { rest, external } = pack(&job, LaneId::default());
     let record = [vec![0; FLAGS], rest].concat();
     (OptionalFields::parse("t https://a", record.into()).unwrap(), external.into())
@@ -77,18 +81,8 @@ fn sizes_and_flags_are_those_of_the_prelude() {
 #[test]
 fn random_records_are_unreadable_or_lie_within_what_was_read() {
     let record = |body, if_exists| {
-        let key = JobKey { topic: "t".parse().unwrap(), id: "abc".parse().unwrap() };
-        let body = Body { bytes: vec![b'x'; body].into(), content_type: None };
-        let mut delivery = Delivery::new(Callback::parse("https://a/b").unwrap(), body);
-        delivery.retry = ringback_core::retry::RetryPolicy::preset("default");
-        let job = NewJob {
-            key,
-            due: Due::In(Duration::ZERO),
-            delivery,
-            content: ContentHash::default(),
-            if_exists,
-            limits: None,
-        };
+        let mut job = job(body, if_exists);
+        job.delivery.retry = ringback_core::retry::RetryPolicy::preset("default");
         [vec![1; FLAGS], pack(&job, LaneId::default()).rest].concat()
     };
     let last = LastAttempt {
