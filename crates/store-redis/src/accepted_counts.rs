@@ -37,7 +37,6 @@ pub(crate) struct KnownCount {
     version: u32,
 }
 
-/// What a process knows of the data.
 #[derive(Debug)]
 pub(crate) struct AcceptedCounts {
     shards: Vec<Mutex<KnownCount>>,

@@ -50,7 +50,6 @@ impl RedisStore {
     }
 }
 
-/// The walk through a shard.
 struct Walk<'a> {
     calls: Calls<'a>,
     shard: Shard,

@@ -9,7 +9,6 @@ use ringback_core::contract::ClockGap;
 /// A look that takes longer says too little about a clock.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
-/// The gap of the last look.
 #[derive(Debug, Default)]
 pub(crate) struct ClockWatch {
     ahead_ms: AtomicI64,

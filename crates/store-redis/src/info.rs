@@ -7,7 +7,6 @@ use ringback_core::contract::StoreError;
 use super::reply;
 use super::topology::{Node, Topology};
 
-/// A server's answer to INFO.
 pub(crate) struct Info {
     pub(crate) node: Node,
     text: String,
@@ -41,7 +40,6 @@ impl Info {
     }
 }
 
-/// Reads sections of INFO from every server.
 pub(crate) async fn read(topology: &Topology, sections: &[&str]) -> Result<Vec<Info>, StoreError> {
     let answers = topology.call_each(redis::cmd("INFO").arg(sections)).await?;
     let read = |(node, answer)| Ok(Info { node, text: reply::read(answer, "INFO")? });

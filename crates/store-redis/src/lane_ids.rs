@@ -20,10 +20,6 @@ const PULL: u8 = 128;
 pub(crate) struct LaneKey([u8; 32]);
 
 impl LaneKey {
-    /// A new key.
-    ///
-    /// # Errors
-    /// If the operating system has no random numbers.
     pub(crate) fn generate() -> Result<Self, StoreError> {
         let mut key = [0; 32];
         let why = |_| StoreError::Unfit("the operating system gives no random numbers".to_owned());

@@ -74,7 +74,6 @@ pub(crate) fn job(parts: Vec<Value>, key: &JobKey, what: &'static str) -> Result
     Ok(FixedFields::parse(state(code)?, job_state, &record)?.into_job(key.clone(), tags))
 }
 
-/// Reads a status with a job.
 pub(crate) fn described(mut parts: Vec<Value>, key: &JobKey) -> Result<(i64, Job), StoreError> {
     const WHAT: &str = "an answer about a job";
     if parts.is_empty() {
@@ -96,7 +95,6 @@ pub(crate) fn moved(parts: Vec<Value>, key: &JobKey) -> Result<MoveResult, Store
     }
 }
 
-/// Reads the result for one job of a settle.
 pub(crate) fn settled(answer: i64) -> Result<SettleResult, StoreError> {
     match answer {
         1 => Ok(SettleResult::Applied),

@@ -42,7 +42,6 @@ use crate::keys::{Keys, Place};
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(1);
 
-/// The servers and the connection to them.
 pub(crate) struct Topology {
     servers: Servers,
     /// For changes that are waited for until replicas have them; `None` if none is.

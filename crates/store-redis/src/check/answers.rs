@@ -69,7 +69,6 @@ pub(crate) fn state_name(code: u8) -> &'static str {
     record::state(code).map_or("unknown", <&str>::from)
 }
 
-/// A page of lanes and topics.
 pub(crate) struct Lanes {
     pub(crate) rows: Rows,
     /// Members that are missing in the lists of topics.

@@ -10,7 +10,6 @@ use ringback_core::state::State;
 /// In a shard with more lanes their counts are not compared.
 pub(crate) const LANES: usize = 100_000;
 
-/// A lane's id.
 pub(crate) type Lane = [u8; 8];
 /// Numbers of delayed, ready, reserved and dead jobs.
 pub(crate) type Jobs = [i64; 4];
@@ -74,13 +73,11 @@ impl Count {
     }
 }
 
-/// The recorded counts of a lane.
 pub(crate) struct LaneRow {
     pub(crate) jobs: Jobs,
     pub(crate) topic: Box<str>,
 }
 
-/// The recorded counts of a topic.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct TopicRow {
     pub(crate) lanes: u32,
@@ -97,7 +94,6 @@ impl TenantRow {
     }
 }
 
-/// Some rows of a shard.
 pub(crate) struct Rows {
     pub(crate) lanes: Vec<(Lane, LaneRow)>,
     pub(crate) topics: Vec<(Box<str>, TopicRow)>,
@@ -112,21 +108,18 @@ pub(crate) struct RecordedCounts {
     tenants: BTreeMap<Box<str>, TenantRow>,
 }
 
-/// A lane with wrong counts.
 pub(crate) struct WrongLane<'t> {
     pub(crate) lane: Lane,
     row: &'t LaneRow,
     pub(crate) counted: Jobs,
 }
 
-/// A topic with a wrong number of lanes.
 pub(crate) struct WrongTopic<'t> {
     pub(crate) topic: &'t str,
     recorded: u32,
     pub(crate) counted: u32,
 }
 
-/// A tenant with wrong numbers of topics and lanes.
 pub(crate) struct WrongTenant<'t> {
     pub(crate) tenant: &'t str,
     recorded: TenantRow,
@@ -140,7 +133,6 @@ pub(crate) struct WrongSums {
     pub(crate) counted: [i64; 3],
 }
 
-/// The wrong counts of a shard.
 #[derive(Default)]
 pub(crate) struct Wrong<'t> {
     pub(crate) lanes: Vec<WrongLane<'t>>,

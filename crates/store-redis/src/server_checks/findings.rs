@@ -14,12 +14,10 @@ use crate::durability::{self, Durability};
 use crate::info::{self, Info, run_ids};
 use crate::topology::{Node, Topology};
 
-/// What the servers are like.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Findings {
     /// What removes jobs when memory is short, if a server does.
     pub(crate) eviction: Option<Eviction>,
-    /// How the servers keep data.
     pub(crate) durability: Vec<Durability>,
     /// What an operator should know, for all servers together.
     pub(crate) risks: BTreeSet<Risk>,
@@ -88,7 +86,6 @@ pub(crate) async fn servers(topology: &Topology) -> Result<Findings, StoreError>
     Ok(Findings { eviction, durability, risks, run_ids, rewritten, replication, can_wait_for_sync })
 }
 
-/// How servers are while they are used.
 pub(crate) struct Look {
     pub(crate) run_ids: BTreeSet<String>,
     pub(crate) durability: Vec<Durability>,
@@ -137,7 +134,6 @@ impl Replication {
     }
 }
 
-/// Whether a server has the command WAITAOF.
 fn has_waitaof(info: &Info) -> bool {
     info.version().0 == "Valkey" || info.version_numbers() >= [7, 2, 0]
 }

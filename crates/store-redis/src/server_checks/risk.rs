@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-/// Why jobs may be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Risk {
     NoMemoryLimit,

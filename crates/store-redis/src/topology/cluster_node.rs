@@ -2,7 +2,6 @@
 
 use super::answer::Address;
 
-/// A line of CLUSTER NODES.
 pub(super) struct Node<'a> {
     pub(super) id: &'a str,
     /// `None` if it is not known.

@@ -20,7 +20,6 @@ const SETTLED: Duration = Duration::from_secs(5);
 /// The first pause between two attempts to connect, before jitter.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(25);
 
-/// An attempt to connect.
 type Connecting<C> = BoxFuture<'static, Result<C, StoreError>>;
 /// Begins an attempt. The argument is the place where the connection that is used does not answer; `None` if
 /// there is no connection.

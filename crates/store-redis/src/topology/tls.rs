@@ -14,9 +14,6 @@ use rustls::{ClientConfig, RootCertStore};
 use super::error::unfit;
 
 /// Reads a file with the certificates of authorities.
-///
-/// # Errors
-/// If it cannot be read, or has none.
 pub fn authorities(file: &str) -> Result<Vec<u8>, String> {
     let text = read(file)?;
     let mut roots = RootCertStore::empty();
@@ -27,19 +24,13 @@ pub fn authorities(file: &str) -> Result<Vec<u8>, String> {
 }
 
 /// Reads a file with a certificate and those up to its authority.
-///
-/// # Errors
-/// If it cannot be read, or has none.
 pub fn certificate(file: &str) -> Result<Vec<u8>, String> {
     let text = read(file)?;
     certificates(&text)?;
     Ok(text)
 }
 
-/// Reads a file with a private key.
-///
-/// # Errors
-/// If it cannot be read, or has none. The message has nothing of the file.
+/// Reads a file with a private key. An error has nothing of the file.
 pub fn key(file: &str) -> Result<Vec<u8>, String> {
     let text = read(file)?;
     match PrivateKeyDer::from_pem_slice(&text) {
@@ -49,9 +40,6 @@ pub fn key(file: &str) -> Result<Vec<u8>, String> {
 }
 
 /// Checks that a key belongs to a certificate.
-///
-/// # Errors
-/// If it does not.
 pub fn fit(certificate: &[u8], key: &[u8]) -> Result<(), String> {
     let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>();
     let (Ok(chain), Ok(key)) = (chain, PrivateKeyDer::from_pem_slice(key)) else { return Ok(()) };

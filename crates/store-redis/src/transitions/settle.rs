@@ -31,7 +31,6 @@ struct Group {
 enum Kind {
     /// Complete, with the payload in the record, no tags, no answer to publish and no notice.
     Complete,
-    /// Any outcome.
     Other,
 }
 

@@ -26,7 +26,6 @@ const MAX_TAKEN: u8 = 4;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("the answers of a submit");
 
-/// A job of a call.
 pub(super) struct Arrival<'a> {
     /// Its number among all jobs.
     pub(super) number: usize,
@@ -176,7 +175,6 @@ fn lane_of<'a>(
     Some(id)
 }
 
-/// A lane that jobs arrive in.
 struct ArrivingLane<'a> {
     id: LaneId,
     lane: Lane<'a>,
