@@ -12,8 +12,7 @@ end
 --   because nothing but `index` knows it, gets a turn for what is left in its queue: reserve removes it.
 -- KEYS  shard
 -- ARGV  the arguments of a scan
--- Returns {run, where to go on ('0' is the end), {lane, ...}}; {run} if the scan began in another
--- run
+-- Returns {run, where to go on ('0' is the end), {lane, ...}}; {run} if the scan began in another run
 function scripts.check_index(args)
   shard.begin({})
   local run, at, found = check.scan('ZSCAN', KEY.index, unpack(args))
@@ -35,8 +34,7 @@ end
 -- check_due: removes entries of a lane that lead to no job that is delayed until then, a page at a time.
 -- KEYS  shard
 -- ARGV  lane; then the arguments of a scan
--- Returns {run, where to go on ('0' is the end), how many were removed}; {run} if the scan began in
--- another run
+-- Returns {run, where to go on ('0' is the end), how many were removed}; {run} if the scan began in another run
 function scripts.check_due(args)
   shard.begin({})
   local lane, entries, gone = args[1], {}, {}
@@ -78,8 +76,7 @@ end
 -- check_slots: the numbers of the slots, a page at a time.
 -- KEYS  shard
 -- ARGV  the arguments of a scan
--- Returns {run, where to go on ('0' is the end), {number, ...}}; {run} if the scan began in another
--- run
+-- Returns {run, where to go on ('0' is the end), {number, ...}}; {run} if the scan began in another run
 function scripts.check_slots(args)
   local run, at, found = check.scan('ZSCAN', KEY.slots, unpack(args))
   if not at then return {run} end

@@ -6,10 +6,9 @@ local PLACES = {[DELAYED] = 1, [READY] = 2, [RESERVED] = 3, [DEAD] = 4}
 -- check_jobs: checks a page of records, each with the index that must hold it.
 -- KEYS  shard
 -- ARGV  the arguments of a scan
--- Returns {run, where to go on ('0' is the end), {{delayed, ready, reserved, dead} as counted, jobs that
---   wait in ready queues, jobs that wait in slots (locator, due, lane, attempts: 30 bytes each), {{lane,
---   delayed, ready, reserved and dead (4 bytes each)}, ...}, {{problem, locator, state, lane name, record's
---   start}, ...}}}
+-- Returns {run, where to go on ('0' is the end), {{delayed, ready, reserved, dead} as counted, jobs that wait in ready
+--   queues, jobs that wait in slots (locator, due, lane, attempts: 30 bytes each), {{lane, delayed, ready, reserved and
+--   dead (4 bytes each)}, ...}, {{problem, locator, state, lane name, record's start}, ...}}}
 function scripts.check_jobs(args)
   check.begin({'slot'})
   local run, at, found = check.scan('HSCAN', KEY.pool, unpack(args))

@@ -4,9 +4,8 @@
 -- check_confirm: judges again whether jobs are lost.
 -- KEYS  shard
 -- ARGV  what check_lists returned last when the reading of the lists began; 1 to search the lists of jobs that may be
---   in them, else 0; then per job: what was known of it
---   (locator, due, lane, attempts: 30 bytes; or the locator alone), and the state whose list was read, 0 if the
---   index is not a list
+--   in them, else 0; then per job: what was known of it (locator, due, lane, attempts: 30 bytes; or the locator alone),
+--   and the state whose list was read, 0 if the index is not a list
 -- Returns per job {verdict, state, lane name, record's start}: {'', 0, '', ''} if it has changed since;
 --   {'again', state, '', ''} if another list must hold it now, or its list is too long to be searched; {'lost', ...}
 function scripts.check_confirm(args)

@@ -4,8 +4,7 @@
 -- check_schedules: a page of schedules, and those among them that do not fire because the times do not have them.
 -- KEYS  shard
 -- ARGV  the arguments of a scan
--- Returns {run, where to go on ('0' is the end), {{name, topic, 1 if it does not fire, else 0}, ...}};
--- {run} if the
+-- Returns {run, where to go on ('0' is the end), {{name, topic, 1 if it does not fire, else 0}, ...}}; {run} if the
 --   scan began in another run
 function scripts.check_schedules(args)
   local run, at, found = check.scan('HSCAN', KEY.recurring, unpack(args))

@@ -65,8 +65,7 @@ end
 -- install: makes the row at the first start, and checks it later. Allowed when memory is full, so that a process that
 --   starts then can drain. The row of another layout stays as it is.
 -- KEYS  installation
--- ARGV  layout version, shard count, the id that the caller saw last or '', 1 if a loss has to be accepted by
--- hand, a
+-- ARGV  layout version, shard count, the id that the caller saw last or '', 1 if a loss has to be accepted by hand, a
 --   random key for lane ids if there is none, the last id that the caller saw without a loss that had to be accepted,
 --   or '', for how long the caller keeps tombstones (ms)
 -- Returns {layout version, shard count, id, run_id of a loss that is not accepted or '', its
@@ -92,9 +91,8 @@ end
 
 -- lose: notes that accepted jobs are missing in a shard.
 -- KEYS  installation
--- ARGV  the run_id of the shard's server, how many in all shards as far as the caller knows, the id that the
--- caller
---   saw last
+-- ARGV  the run_id of the shard's server, how many in all shards as far as the caller knows, the id that the caller saw
+--   last
 -- Returns what install returns. Nothing is noted in a row with another id
 function scripts.lose(args)
   if call('HGET', row(), ID) == args[3] then note_loss(args[1], tonumber(args[2])) end

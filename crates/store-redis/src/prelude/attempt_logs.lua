@@ -1,7 +1,6 @@
--- Logs of jobs' attempts: a hash per segment, from locator to log. The current segment and the two before it
--- are read. A segment ends after half of `keep`, or before it exceeds a third of `cap` bytes. Then the oldest
--- of the three is removed, so the logs never exceed `cap` bytes. A log moves to the current segment when an
--- attempt is added.
+-- Logs of jobs' attempts: a hash per segment, from locator to log. The current segment and the two before it are read.
+-- A segment ends after half of `keep`, or before it exceeds a third of `cap` bytes. Then the oldest of the three is
+-- removed, so the logs never exceed `cap` bytes. A log moves to the current segment when an attempt is added.
 --
 -- A log is the time at which the job was created (6 bytes), and at most 20 attempts by number, each preceded by
 -- its length (2). An attempt is number (4), time (6), duration (4), status (2), the lengths of the error and of

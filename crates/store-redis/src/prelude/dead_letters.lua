@@ -68,8 +68,7 @@ function dead_letters.page(at, count)
   return locs, place_of(place)
 end
 
--- Entries of the jobs that are still dead since the time given. Each name is a time of death (6 bytes)
--- with a locator.
+-- Entries of the jobs that are still dead since the time given. Each name is a time of death (6 bytes) with a locator.
 function dead_letters.still_dead(names)
   local locs, entries, found, seen = {}, {}, {}, {}
   for i, name in ipairs(names) do locs[i] = sub(name, 7) end

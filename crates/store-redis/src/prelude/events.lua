@@ -1,8 +1,7 @@
 -- Events of jobs, published to subscribers, and the transitions of a call, returned for the log.
 --
--- Events are collected only while the field `watched`, a time in ms, has not come. `close` publishes them in
--- the order in which they happened. Transitions are collected only for a caller that asks for them, and are returned
--- by `logged`.
+-- Events are collected only while the field `watched`, a time in ms, has not come. `close` publishes them in the order
+-- in which they happened. Transitions are collected only for a caller that asks for them, and are returned by `logged`.
 --
 -- A message is FORMAT, the time (6), the number of topics (2), the topics, each after its length, and the
 -- events. An event is the number of its topic (2, from 0), the id after its length, the kind, and more. If a job among

@@ -1,6 +1,5 @@
--- The oldest ready job, looked for at the heads of ready queues. A queue is only nearly in order and can
--- have stale entries, so its first few entries are compared with their jobs; more of them only if all of
--- those are stale.
+-- The oldest ready job, looked for at the heads of ready queues. A queue is only nearly in order and can have stale
+-- entries, so its first few entries are compared with their jobs; more of them only if all of those are stale.
 -- Uses ready.
 local oldest = {FEW = 8, MANY = 100}
 -- How many entries a call compares with their jobs. A call stops looking after about that many.

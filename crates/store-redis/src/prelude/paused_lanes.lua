@@ -70,8 +70,7 @@ do
     sliced('ZREM', turns, leaving)
   end
 
-  -- Gives up to `most` lanes under a name new turns, or lists them under another one. True when there are
-  -- more.
+  -- Gives up to `most` lanes under a name new turns, or lists them under another one. True when there are more.
   function paused_lanes.resume(under, most)
     local members = call('ZRANGE', KEY.paused, '[' .. under .. ' ', '(' .. under .. '!', 'BYLEX', 'LIMIT', 0, most)
     local all, pushes, pulls, kept = {}, {}, {}, {}

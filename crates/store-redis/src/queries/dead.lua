@@ -4,8 +4,8 @@
 --   how many are wanted, how much work, 1 when the jobs themselves are wanted
 -- Returns {now (us), up to where it has read ('' to the end), {found, ...}}. A place is a time (6 bytes)
 --   with a locator. Found are places, or if jobs are wanted {place, job state, lane name, record}
--- How many entries are read in one step.
 -- Uses dead_letters, lanes, records, shard.
+-- How many entries are read in one step.
 local STEP = 500
 -- Work is counted in entries. A lane, a job state and a job cost as much as this many entries.
 local LANE, ONE_STATE, ONE_JOB = 2, 3, 6

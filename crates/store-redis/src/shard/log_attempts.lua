@@ -6,8 +6,7 @@
 -- Returns how many logs have changed
 -- Uses attempt_logs, records, shard.
 
--- The time of creation and the attempt of a job that is reserved by a receipt; nothing if the receipt is not
--- current.
+-- The time of creation and the attempt of a job that is reserved by a receipt; nothing if the receipt is not current.
 local function by_receipt(loc, proof, attempt)
   local raw, s = records[loc], states[loc]
   if not (raw and s and state.code(s) == RESERVED and state.receipt(s) == sub(proof, 1, 16)) then return end

@@ -40,8 +40,7 @@ end
 -- pause_destination: makes no callback to a destination. Callbacks that have begun go on.
 -- KEYS  shard
 -- ARGV  name of the pause, what the names of its tenant's pauses begin with or '', how many pauses there may be in all,
--- how
---   many of a tenant
+--   how many of a tenant
 -- Returns 1; 0 if it would be one pause too many, 2 if one too many of its tenant
 function scripts.pause_destination(args)
   shard.begin(destinations.FIELDS)

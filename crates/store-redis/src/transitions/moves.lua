@@ -1,8 +1,7 @@
 -- Moves of one job by its name. A job that has ended, or is in a state that forbids the move, stays as it is.
 --
--- All return {200, state, job state, record's start} if the move is done, now or earlier by the same token;
--- {409, state, job state or '', record's start} or {409, tombstone} if the state forbids it; {} if there is no
--- such job.
+-- All return {200, state, job state, record's start} if the move is done, now or earlier by the same token; {409,
+-- state, job state or '', record's start} or {409, tombstone} if the state forbids it; {} if there is no such job.
 -- Uses arrivals, due_index, events, moves, records, shard.
 
 -- reschedule: delayed -> delayed at another time, or ready if that time has come.

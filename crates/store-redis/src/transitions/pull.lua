@@ -3,8 +3,8 @@
 -- ARGV  caller, sequence (8 bytes), id that the topic's pull lane should have, limit (jobs), receipt bits (8 bytes),
 --   time to run (ms, 0 for each job's own), time to run of jobs without their own (ms), byte budget, topic
 -- Returns what grants.lua says
--- How many entries of jobs that are gone one call skips, in addition to the entries that it takes.
 -- Uses archive, grants, lanes, paused_lanes, ready, records, shard.
+-- How many entries of jobs that are gone one call skips, in addition to the entries that it takes.
 local MOST_GONE = 100
 -- How many pull lanes of a topic are looked at. There is one, and one more if another lane had its id.
 local MOST_PULL_LANES = 4

@@ -1,5 +1,4 @@
--- renew: reserved -> reserved with a later deadline. Its batch is looked at when that was planned, and
---   again later.
+-- renew: reserved -> reserved with a later deadline. Its batch is looked at when that was planned, and again later.
 -- KEYS  shard
 -- ARGV  locator, receipt (16 bytes), length (ms), the longest time since the lease was granted (ms) or nothing
 -- Returns the new deadline (ms), or -1 when the receipt is not current, or the lease has expired and may not last longer

@@ -41,9 +41,8 @@ end
 --   tenant; then per schedule: name, its version, what is to be stored of it, lane id, how many jobs, and per job:
 --   locator, due ("+ms" from now, or absolute ms), the record from its flags on, external payload or ''
 -- Returns per schedule {1}; {0} if it has another version; {422, 'topics' or 'lanes'} if there are too many of them,
--- {429,
---   ...} if its tenant has too many; {421} if another lane has the id of its lane: these change nothing. Then how many
---   jobs the shard has accepted. Or what submit returns after a loss
+--   {429, ...} if its tenant has too many; {421} if another lane has the id of its lane: these change nothing. Then how
+--   many jobs the shard has accepted. Or what submit returns after a loss
 local FIRE = union(arrivals.FIELDS, recurring.FIELDS)
 
 local function firings(args, from)

@@ -1,13 +1,11 @@
 -- settle: reserved -> done (complete), delayed (retry), dead (bury), or ready or delayed (release,
 --   without or with a delay). A job must be there only once.
 -- KEYS  shard
--- ARGV  keep (ms), cap (tombstones), lateness ("bucket:count ... max:us", or ''), how many lanes, their
---   ids, how many batches are settled as a whole, their numbers, how many batches have no other job left as
---   far as the caller knows, their numbers; then per group: 'complete' or 'other', lane id, receipt (16
---   bytes), how many jobs; and per job: locator, the tombstone that it will have as done; in an 'other'
---   group also the outcome, as outcomes.lua says
--- Returns {} when all are applied, else per job 1 applied, 2 replayed, 3 a late success that was applied,
---   4 stale
+-- ARGV  keep (ms), cap (tombstones), lateness ("bucket:count ... max:us", or ''), how many lanes, their ids, how many
+--   batches are settled as a whole, their numbers, how many batches have no other job left as far as the caller knows,
+--   their numbers; then per group: 'complete' or 'other', lane id, receipt (16 bytes), how many jobs; and per job:
+--   locator, the tombstone that it will have as done; in an 'other' group also the outcome, as outcomes.lua says
+-- Returns {} when all are applied, else per job 1 applied, 2 replayed, 3 a late success that was applied, 4 stale
 -- Uses archive, dead_letters, events, grants, lanes, lateness, leases, outcomes, records, shard, tombs.
 
 -- Reads the arguments behind the first `base`: lanes, batches that are settled as a whole, those whose other jobs

@@ -1,9 +1,8 @@
 -- submit: nothing -> delayed, or ready if already due. No job may occur twice.
 -- KEYS  shard
--- ARGV  how many accepted jobs the caller knows of; how many lanes, then per lane: id, name, limits of its
---   tenant; then per group of jobs
---   that share lane and due time: lane id, due ("+ms" from now, or absolute ms), how many, and per job: locator, the
---   record from its flags on, external payload or ''
+-- ARGV  how many accepted jobs the caller knows of; how many lanes, then per lane: id, name, limits of its tenant; then
+--   per group of jobs that share lane and due time: lane id, due ("+ms" from now, or absolute ms), how many, and per
+--   job: locator, the record from its flags on, external payload or ''
 -- Returns per job: due and created as 12 bytes, new; {200, state, job state or '', record's start} the
 --   same content again; {409, ...} other content; {200 or 409, tombstone} once the job has ended; {422,
 --   'topics' or 'lanes'} if there are too many of them, {429, ...} if its tenant has too many; {421} if another lane
