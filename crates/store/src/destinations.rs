@@ -1,18 +1,22 @@
-//! Pauses of destinations over all shards, and pages of destinations: the sums over the lanes of each origin.
+//! Pauses of destinations over all shards, pages of destinations, which are the sums over the lanes of each origin, and
+//! the destinations that fail, as all processes report them.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::try_join_all;
 use ringback_core::contract::{
-    DestinationCounts, DestinationPage, DestinationPlace, DestinationQuery, FailingDestination, Failures,
-    LaneSpan, MAX_DESTINATION_PAGE, PauseLimit, Shard, StoreError,
+    DestinationCounts, DestinationPage, DestinationPlace, DestinationQuery, DestinationReport,
+    FailingDestination, Failures, LaneSpan, MAX_DESTINATION_PAGE, PauseLimit, Shard, StoreError,
 };
 use ringback_core::destination::{DestinationPause, Origin};
 use ringback_core::job::TenantScope;
 
 use crate::backend::backend;
 use crate::store::Store;
+
+/// How often a call begins again because another process has changed the same destination meanwhile.
+const TRIES: usize = 8;
 
 impl Store {
     /// Pauses a destination: no job of the pause's scope is delivered there any more. Deliveries that are under way go
@@ -93,6 +97,28 @@ impl Store {
         let next = items.last_key_value().filter(|_| is_more).map(|(place, _)| place.clone());
         failing.retain(|place, _| items.contains_key(place));
         Ok(DestinationPage { items, next, pauses, failing })
+    }
+
+    /// Takes reports in. Returns false if other processes changed the same destinations each time, so that nothing was
+    /// taken in.
+    /// Reporting the same again can count its failures twice.
+    pub async fn report_destinations(&self, reports: &[DestinationReport]) -> Result<bool, StoreError> {
+        for _ in 0..TRIES {
+            let mut shared = backend!(self.failing().await)?;
+            let changes = shared.report(reports);
+            if changes.is_empty() || backend!(self.change_failing(&changes).await)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The destinations that fail for the jobs of a scope.
+    pub async fn failing_destinations(
+        &self,
+        scope: &TenantScope,
+    ) -> Result<Vec<FailingDestination>, StoreError> {
+        Ok(backend!(self.failing().await)?.destinations(scope))
     }
 
     /// Adds the lanes of a shard, a part at a time.

@@ -1,10 +1,11 @@
-//! Reading the store: one job, pages of jobs, statistics, and the check. Only a check that repairs
-//! changes anything.
+//! Reading the store: one job, pages of jobs, statistics, gauges of the shards that a carrier holds, and the check.
+//! Only a check that repairs changes anything.
 
 use ringback_core::contract::{
-    Check, Cursor, Filter, FoundJob, JobPauses, ListedJob, Page, Repair, Stats, StoreError, StoredJob,
+    Check, Cursor, Epoch, Filter, FoundJob, GaugesByShard, JobPauses, ListedJob, Page, Repair, Shard, Stats,
+    StoreError, StoredJob,
 };
-use ringback_core::job::{Job, JobKey};
+use ringback_core::job::{Job, JobKey, Topic};
 
 use crate::backend::backend;
 use crate::store::Store;
@@ -74,6 +75,16 @@ impl Store {
             sum.archive.add(&self.archive_status_of(shard).await?);
         }
         Ok(sum)
+    }
+
+    /// The gauges of these shards, each if it is still held under this epoch, and of these topics in them.
+    /// A shard that cannot be read does not affect the others on Redis. Reads counts and the heads of ready
+    /// queues, in bounded calls.
+    pub async fn gauges(&self, held: Vec<(Shard, Epoch)>, topics: &[Topic]) -> GaugesByShard {
+        match backend!(self.gauges(&held, topics).await) {
+            Ok(gauges) => gauges,
+            Err(error) => held.into_iter().map(|(shard, _)| (shard, Err(error.clone()))).collect(),
+        }
     }
 
     /// Checks shard by shard that every job is in the index of its state and that all counts are right.

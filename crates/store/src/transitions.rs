@@ -1,13 +1,13 @@
-//! The transitions that move many jobs of a shard: submit, import, promote, recover, evict, reserve, renew and
-//! settle. And which carrier owns a shard. Pull jobs are in `pull`.
+//! The transitions of push jobs: submit, import, promote, recover, evict, reserve, renew and settle of many, and cancel,
+//! reschedule, run, revive and purge of one by its key. And which carrier owns a shard. Pull jobs are in `pull`.
 
 use std::time::Duration;
 
 use ringback_core::contract::{
-    Cancelled, Epoch, Lateness, Lease, LiveCarriers, Pass, PassLimits, Recovered, Renewed, Reserve, Reserved,
-    SettleResult, Shard, StoreError, Submitted, Unsettled,
+    Cancelled, Epoch, Lateness, Lease, LiveCarriers, Move, MoveResult, Pass, PassLimits, Recovered, Renewed,
+    Reserve, Reserved, SettleResult, Shard, StoreError, Submitted, Token, Unsettled,
 };
-use ringback_core::job::{ImportJob, JobKey, NewJob};
+use ringback_core::job::{Due, ImportJob, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use tokio::time::Instant;
 
@@ -37,6 +37,32 @@ impl Store {
     /// Repeating the call shows whether it took effect.
     pub async fn cancel(&self, key: &JobKey) -> Result<Cancelled, StoreError> {
         backend!(self.cancel(self.shard_of(key), key).await)
+    }
+
+    /// reschedule: delayed → delayed at another time, or ready if that has come. Repeating with the same token shows
+    /// whether it took effect, here and in the next two.
+    pub async fn reschedule(&self, key: &JobKey, due: Due, token: Token) -> Result<MoveResult, StoreError> {
+        self.move_job(key, Move::Reschedule(due, token)).await
+    }
+
+    /// run: delayed → ready, due now. A ready or reserved job stays as it is, which counts as success.
+    pub async fn run(&self, key: &JobKey, token: Token) -> Result<MoveResult, StoreError> {
+        self.move_job(key, Move::Run(token)).await
+    }
+
+    /// revive: dead → ready, due now. Failures start again from zero, attempts go on.
+    pub async fn revive(&self, key: &JobKey, token: Token) -> Result<MoveResult, StoreError> {
+        self.move_job(key, Move::Revive(token)).await
+    }
+
+    /// purge: dead → gone. Returns the job as it was. It leaves no tombstone, so a repeated call
+    /// returns [`MoveResult::Unknown`].
+    pub async fn purge(&self, key: &JobKey) -> Result<MoveResult, StoreError> {
+        self.move_job(key, Move::Purge).await
+    }
+
+    async fn move_job(&self, key: &JobKey, what: Move) -> Result<MoveResult, StoreError> {
+        backend!(self.move_job(self.shard_of(key), key, what).await)
     }
 
     /// A carrier's heartbeat: it counts as alive for `ttl`. Zero removes it.
