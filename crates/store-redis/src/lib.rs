@@ -21,7 +21,6 @@ mod reply;
 mod script;
 mod server_checks;
 mod shard;
-mod slot_moves;
 mod topology;
 mod transition_log;
 mod transitions;
