@@ -5,7 +5,6 @@ mod address;
 mod answer;
 mod candidates;
 mod cluster;
-mod cluster_node;
 mod confirm;
 mod confirm_nodes;
 mod connection;

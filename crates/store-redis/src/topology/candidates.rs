@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::answer::{Address, Heard, ListedReplica, Replica};
-use super::cluster_node::Node;
+use super::answer::{Address, Heard, ListedReplica, Node, Replica};
 
 /// A replica that its master lists and that was silent for no longer than so many seconds may take over, even if those
 /// that elect do not know it yet.
