@@ -20,10 +20,11 @@ use redis::ToRedisArgs;
 use ringback_core::contract::{Check, DamageKind, Finding, Repair, RunningCheck, Shard, StoreError};
 
 use self::answers::{Overview, Problem, Repaired, id_of, lossy, state_name, topic_of};
-use self::calls::{Calls, Scan};
+use self::calls::{Calls, SETS, STATES, Scan};
 use self::counts::{Count, LANES, RecordedCounts};
 use self::waiting::{List, SearchResult, Waiting};
 use super::redis_store::RedisStore;
+use super::script;
 
 /// How many waiting jobs are searched for at once. For more of them the lists are read again. With 32 bytes each
 /// this bounds the memory of a check.
@@ -291,7 +292,7 @@ impl Walk<'_> {
     async fn states(&mut self) -> Result<(), StoreError> {
         let mut scan = Scan::start();
         while !scan.is_over {
-            let alone = self.calls.states_page(&mut scan).await?;
+            let alone: Vec<Vec<u8>> = self.calls.page(&script::CHECK_STATES, &mut scan, STATES).await?;
             let repaired = self.repair("states", &alone).await?;
             for (locator, repaired) in alone.iter().zip(repaired) {
                 let detail = format!("a job state without a record, at {}", hex(locator));
@@ -318,7 +319,7 @@ impl Walk<'_> {
         for kind in ["lanes", "pulls", "paused", "due_lanes", "slots", "batches"] {
             let mut scan = Scan::start();
             while !scan.is_over {
-                sum += self.calls.entries_page(kind, &mut scan).await?;
+                sum += self.calls.page_of::<u64>(&script::CHECK_ENTRIES, kind, &mut scan, SETS).await?;
             }
         }
         Ok(sum)

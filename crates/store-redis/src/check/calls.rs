@@ -21,12 +21,12 @@ const REPEAT_FOR: Duration = Duration::from_secs(5);
 /// The pause between two attempts of a call.
 const REPEAT_AFTER: Duration = Duration::from_millis(250);
 /// How many records, job states, members of the index of tags, lanes, sets or schedules a page looks at.
-const RECORDS: usize = 200;
-const STATES: usize = 500;
-const TAGS: usize = 200;
-const LANES: usize = 100;
-const SETS: usize = 50;
-const SCHEDULES: usize = 50;
+pub(super) const RECORDS: usize = 200;
+pub(super) const STATES: usize = 500;
+pub(super) const TAGS: usize = 200;
+pub(super) const LANES: usize = 100;
+pub(super) const SETS: usize = 50;
+pub(super) const SCHEDULES: usize = 50;
 /// How many entries of lists one call reads, and of how many lists.
 const ENTRIES: usize = 1000;
 const LISTS: usize = 200;
@@ -95,15 +95,25 @@ impl Calls<'_> {
         }
     }
 
-    /// Reads a page of a scan. `kind` selects the scan where the script has several.
-    async fn page<T: FromRedisValue>(
+    /// Reads a page of a scan.
+    pub(crate) async fn page<T: FromRedisValue>(
         &self,
         script: &Script,
-        kind: Option<&str>,
         scan: &mut Scan,
         count: usize,
     ) -> Result<T, StoreError> {
-        let answer = self.call(script, (kind, &scan.at, &scan.server_run, count)).await?;
+        self.page_of(script, None::<&str>, scan, count).await
+    }
+
+    /// Reads a page of one of the scans that a script has.
+    pub(crate) async fn page_of<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        which: impl ToRedisArgs,
+        scan: &mut Scan,
+        count: usize,
+    ) -> Result<T, StoreError> {
+        let answer = self.call(script, (which, &scan.at, &scan.server_run, count)).await?;
         let (server_run, at, found) = reply::scanned(answer, "a page of a check")?;
         *scan = Scan { is_over: at == "0", at, server_run };
         Ok(found)
@@ -125,26 +135,10 @@ impl Calls<'_> {
     }
 
     pub(crate) async fn jobs_page(&self, scan: &mut Scan) -> Result<Records, StoreError> {
-        let (states, ready, slots, lanes, problems) =
-            self.page(&script::CHECK_JOBS, None, scan, RECORDS).await?;
+        let (states, ready, slots, lanes, problems) = self.page(&script::CHECK_JOBS, scan, RECORDS).await?;
         let lanes: Vec<(Lane, Vec<u8>)> = lanes;
         let lanes = lanes.into_iter().map(|(lane, row)| Ok((lane, counts(&row)?)));
         Ok(Records { states, ready, slots, lanes: lanes.collect::<Result<_, StoreError>>()?, problems })
-    }
-
-    pub(crate) async fn states_page(&self, scan: &mut Scan) -> Result<Vec<Vec<u8>>, StoreError> {
-        self.page(&script::CHECK_STATES, None, scan, STATES).await
-    }
-
-    pub(crate) async fn stray_tags_page(&self, scan: &mut Scan) -> Result<Vec<Vec<u8>>, StoreError> {
-        self.page(&script::CHECK_TAGS, None, scan, TAGS).await
-    }
-
-    pub(crate) async fn schedules_page(
-        &self,
-        scan: &mut Scan,
-    ) -> Result<Vec<(String, String, u8)>, StoreError> {
-        self.page(&script::CHECK_SCHEDULES, None, scan, SCHEDULES).await
     }
 
     pub(crate) async fn lanes_page(&self, scan: &mut Scan) -> Result<Lanes, StoreError> {
@@ -155,7 +149,7 @@ impl Calls<'_> {
             Packed<Vec<u8>>,
             Packed<Vec<u8>>,
             _,
-        ) = self.page(&script::CHECK_LANES, None, scan, LANES).await?;
+        ) = self.page(&script::CHECK_LANES, scan, LANES).await?;
         let lanes = lanes.into_iter().map(|(lane, row)| {
             let topic = topic_of(row.get(LANE_ROW..).ok_or(UNREADABLE)?).into();
             Ok((lane, LaneRow { jobs: counts(&row)?, topic }))
@@ -179,10 +173,6 @@ impl Calls<'_> {
             unlisted,
             unlinked,
         })
-    }
-
-    pub(crate) async fn entries_page(&self, kind: &str, scan: &mut Scan) -> Result<u64, StoreError> {
-        self.page(&script::CHECK_ENTRIES, Some(kind), scan, SETS).await
     }
 
     /// Reads lists on. The first `skip` entries of the first list were read before. Returns how many lists were
@@ -225,23 +215,6 @@ impl Calls<'_> {
         items: &[impl ToRedisArgs],
     ) -> Result<T, StoreError> {
         self.change(&script::CHECK_REPAIR, (kind, items)).await
-    }
-
-    /// The lanes of a page of the list of lanes that have near due times.
-    pub(crate) async fn index_page(&self, scan: &mut Scan) -> Result<Vec<Lane>, StoreError> {
-        self.page(&script::CHECK_INDEX, None, scan, LANES).await
-    }
-
-    /// Removes due times of a lane that lead to no delayed job, from a page of them. Returns how many.
-    pub(crate) async fn remove_due(&self, lane: &Lane, scan: &mut Scan) -> Result<u64, StoreError> {
-        let answer = self.call(&script::CHECK_DUE, (lane, &scan.at, &scan.server_run, RECORDS)).await?;
-        let (server_run, at, removed) = reply::scanned(answer, "a page of a check")?;
-        *scan = Scan { is_over: at == "0", at, server_run };
-        Ok(removed)
-    }
-
-    pub(crate) async fn slots_page(&self, scan: &mut Scan) -> Result<Vec<String>, StoreError> {
-        self.page(&script::CHECK_SLOTS, None, scan, LANES).await
     }
 
     /// Removes due times of a slot that lead to no delayed job, from the page that `skip` entries follow. Returns how

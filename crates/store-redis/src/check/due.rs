@@ -5,7 +5,9 @@
 use ringback_core::contract::StoreError;
 
 use super::Walk;
-use super::calls::Scan;
+use super::calls::{LANES, RECORDS, Scan};
+use super::counts::Lane;
+use crate::script;
 
 impl Walk<'_> {
     /// Removes such due times. What changes meanwhile is judged in the call that removes it.
@@ -24,10 +26,11 @@ impl Walk<'_> {
     async fn remove_near(&self) -> Result<u64, StoreError> {
         let (mut scan, mut removed) = (Scan::start(), 0);
         while !scan.is_over {
-            for lane in self.calls.index_page(&mut scan).await? {
+            for lane in self.calls.page::<Vec<Lane>>(&script::CHECK_INDEX, &mut scan, LANES).await? {
                 let mut entries = Scan::start();
                 while !entries.is_over {
-                    removed += self.calls.remove_due(&lane, &mut entries).await?;
+                    removed +=
+                        self.calls.page_of::<u64>(&script::CHECK_DUE, &lane, &mut entries, RECORDS).await?;
                 }
             }
         }
@@ -37,7 +40,7 @@ impl Walk<'_> {
     async fn remove_far(&self) -> Result<u64, StoreError> {
         let (mut scan, mut removed) = (Scan::start(), 0);
         while !scan.is_over {
-            for slot in self.calls.slots_page(&mut scan).await? {
+            for slot in self.calls.page::<Vec<String>>(&script::CHECK_SLOTS, &mut scan, LANES).await? {
                 let mut skip = 0;
                 loop {
                     let (read, gone) = self.calls.remove_far_due(&slot, skip).await?;

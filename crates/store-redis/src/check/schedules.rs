@@ -6,7 +6,7 @@ use ringback_core::schedule::ScheduleKey;
 
 use super::Walk;
 use super::answers::Repaired;
-use super::calls::Scan;
+use super::calls::{SCHEDULES, Scan};
 use crate::installation::schedules::ScheduleListed;
 use crate::keys::Place;
 use crate::script;
@@ -16,7 +16,8 @@ impl Walk<'_> {
     pub(super) async fn schedules(&mut self) -> Result<(), StoreError> {
         let mut scan = Scan::start();
         while !scan.is_over {
-            let page = self.calls.schedules_page(&mut scan).await?;
+            let page: Vec<(String, String, u8)> =
+                self.calls.page(&script::CHECK_SCHEDULES, &mut scan, SCHEDULES).await?;
             if page.is_empty() {
                 continue;
             }

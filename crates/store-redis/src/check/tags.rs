@@ -4,14 +4,15 @@ use ringback_core::contract::StoreError;
 
 use super::Walk;
 use super::answers::Repaired;
-use super::calls::Scan;
+use super::calls::{Scan, TAGS};
+use crate::script;
 
 impl Walk<'_> {
     /// Counts members of the index of tags that lead to no job, and removes them if that is asked for.
     pub(super) async fn stray_tags(&mut self) -> Result<(), StoreError> {
         let mut scan = Scan::start();
         while !scan.is_over {
-            let strays = self.calls.stray_tags_page(&mut scan).await?;
+            let strays: Vec<Vec<u8>> = self.calls.page(&script::CHECK_TAGS, &mut scan, TAGS).await?;
             let repaired = self.repair("stray_tags", &strays).await?;
             self.check.stale +=
                 repaired.iter().filter(|repaired| **repaired == Repaired::Left).count() as u64;
