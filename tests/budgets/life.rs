@@ -40,7 +40,7 @@ impl Life {
         let limit = u32::try_from(limit).expect("a batch is small");
         match self
             .store
-            .promote(self.shard, &self.epoch, PassLimits { jobs: limit, floor: FLOOR })
+            .promote(self.shard, &self.epoch, PassLimits { jobs: limit, max_sleep: FLOOR })
             .await
             .expect("the store answers")
         {

@@ -411,7 +411,7 @@ fn held(pass: Pass) -> Held {
 
 /// The limits of a pass that takes at most this many jobs.
 pub(crate) const fn at_most(jobs: u32) -> PassLimits {
-    PassLimits { jobs, floor: FLOOR }
+    PassLimits { jobs, max_sleep: FLOOR }
 }
 
 /// The next wake-up.

@@ -3,6 +3,7 @@
 //! Reads files, and asks cargo which crates are built; starts no server.
 
 mod alarms;
+mod build_size;
 mod circles;
 mod code_names;
 mod dashboards;
@@ -16,5 +17,4 @@ mod modules;
 mod reference;
 mod scripts;
 mod source;
-mod weight;
 mod words;

@@ -73,7 +73,7 @@ impl Admission {
         let defaults = Defaults { now, make_id, make_token, trace, tenant: caller.tenant() };
         let mut job = parse_job_by(json, defaults, policies.as_deref())?;
         caller.check_topic(&job.key.topic)?;
-        self.quotas.admit(&mut job, caller)?;
+        self.quotas.check_size_and_set_limits(&mut job, caller)?;
         if is_notice_topic(&job.key.topic) {
             return Err(submit_of_notice(&job.key.topic));
         }
@@ -91,7 +91,7 @@ impl Admission {
         let defaults = Defaults { now, make_id, make_token, trace: None, tenant: None };
         let mut job = parse_import(line, defaults, caller.reach())?;
         caller.check_topic(&job.job.key.topic)?;
-        self.quotas.admit(&mut job.job, caller)?;
+        self.quotas.check_size_and_set_limits(&mut job.job, caller)?;
         self.destinations.check_import(&job.job, caller)?;
         Ok(job)
     }

@@ -1,8 +1,8 @@
 //! The quotas of tenants, in front of the submit queues: how many of the jobs that a caller brings are let through.
 //!
 //! Each tenant with a quota has an account here. It draws from the store a little more than is needed, so that most
-//! submits wait for no draw; what is left expires after a second. Which jobs a tenant has is counted again once that is
-//! a second old, or later if counting takes long. Refusals hold for a moment, so that a tenant that goes on all the
+//! submits wait for no draw; what is left expires after a second. How many jobs a tenant has is
+//! counted again when the count is older than a second, or later if counting takes long. Refusals hold for a moment, so that a tenant that goes on all the
 //! same is not a load for the store.
 
 use std::collections::HashMap;
@@ -104,12 +104,12 @@ impl Quotas {
         Self { store, config, clock, accounts: SyncMutex::default() }
     }
 
-    /// Checks the size of a job that a tenant submits, and notes how many topics and lanes the tenant may have. While
-    /// the quotas are not known, `take` refuses the job.
+    /// Checks the size of a job that a tenant submits, and sets in it how many topics and lanes the tenant may have.
+    /// While the quotas are not known, `take` refuses the job.
     ///
     /// # Errors
     /// 413 if the body is larger than the quota allows.
-    pub fn admit(&self, job: &mut NewJob, caller: &Principal) -> Result<(), Problem> {
+    pub fn check_size_and_set_limits(&self, job: &mut NewJob, caller: &Principal) -> Result<(), Problem> {
         let Some(quota) = self.known(caller) else { return Ok(()) };
         job.limits = Some(quota.limits());
         let size = job.delivery.body.bytes.len();

@@ -4,8 +4,8 @@
 
 mod batch;
 mod bus;
-mod listener;
-mod subscription;
+mod listener_queue;
+mod store_subscription;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use ringback_store::Store;
 use tokio::time::timeout;
 
 use self::bus::EventBus;
-pub(crate) use self::listener::Filter;
-use self::listener::{Next, Queue, Slot};
+pub(crate) use self::listener_queue::Filter;
+use self::listener_queue::{Next, Queue, Slot};
 use crate::access::Standing;
 use crate::error::ApiError;
 use crate::limits::Deadline;
@@ -49,7 +49,7 @@ impl Events {
         shutdown: &Shutdown,
     ) -> Self {
         let bus = Arc::new(EventBus::new(Arc::clone(metrics)));
-        tasks.spawn("events", subscription::run(Arc::clone(&bus), store.clone(), shutdown.clone()));
+        tasks.spawn("events", store_subscription::run(Arc::clone(&bus), store.clone(), shutdown.clone()));
         Self { bus, listeners: FairLimiter::new(max_listeners), metrics: Arc::clone(metrics) }
     }
 

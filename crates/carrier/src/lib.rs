@@ -3,11 +3,12 @@
 //!
 //! `shards` decides which shards this carrier holds, and runs a `shard_worker` for each. A worker asks `pace` for the
 //! next pass and `pass_backoff` for kinds that fail; beside it run an `outbox_relay`, and `schedules`, which makes
-//! schedules fire. `bulk` works on bulk operations. `gauges` reads the gauges of jobs. `wake` turns the wake-ups of the
+//! schedules fire. `bulk_operations` works on bulk operations. `gauges` reads the gauges of jobs. `deadline_signal` turns the wake-ups of the
 //! store into signals for all of them. `epoch_log` logs claims and what is done under them.
 
-mod bulk;
+mod bulk_operations;
 mod config;
+mod deadline_signal;
 mod epoch_log;
 mod gauges;
 mod metrics;
@@ -17,7 +18,6 @@ mod pass_backoff;
 mod schedules;
 mod shard_worker;
 mod shards;
-mod wake;
 
 use std::sync::Arc;
 
@@ -27,13 +27,13 @@ use ringback_service::{Context, Tasks, random};
 use ringback_store::{Retries, SharedConfig, Store};
 use tokio::sync::{Semaphore, watch};
 
-use crate::bulk::Bulks;
+use crate::bulk_operations::Bulks;
 pub use crate::config::Config;
+use crate::deadline_signal::DeadlineSignals;
 use crate::gauges::{HeldShards, gauges};
 pub use crate::metrics::METRICS;
 use crate::metrics::{Metrics, show_eviction};
 use crate::shards::Shards;
-use crate::wake::DeadlineSignals;
 
 /// The task, and the readiness check, of the topic policies.
 const POLICIES: &str = "carrier's policies";

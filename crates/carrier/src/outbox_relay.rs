@@ -22,10 +22,10 @@ use ringback_wire::notice_of;
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::{error, info, warn};
 
+use crate::deadline_signal::DeadlineSignal;
 use crate::epoch_log::CallStart;
 use crate::metrics::Metrics;
 use crate::pace::MIN_SLEEP;
-use crate::wake::DeadlineSignal;
 
 /// The shortest delay of a rejected notice. The delay equals the age of the end.
 const MIN_RETRY: Duration = Duration::from_secs(1);

@@ -13,9 +13,9 @@ use ringback_store::{SharedConfig, Store};
 use tokio::time::sleep;
 use tracing::{info, warn};
 
+use crate::deadline_signal::DeadlineSignal;
 use crate::metrics::Metrics;
 use crate::pace::MIN_SLEEP;
-use crate::wake::DeadlineSignal;
 
 /// Makes the schedules of a shard fire.
 pub(crate) struct ScheduleRunner<'a> {

@@ -15,13 +15,13 @@ use ringback_store::{ConfigUnknown, Retries, Store};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, info, warn};
 
+use crate::deadline_signal::{DeadlineSignal, DeadlineSignals};
 use crate::epoch_log::CallStart;
 use crate::metrics::Metrics;
 use crate::outbox_relay::OutboxRelay;
 use crate::pace::{self, MIN_SLEEP, NextDue, PassKind, Step};
 use crate::pass_backoff::PassBackoff;
 use crate::schedules::{Counts, ScheduleRunner};
-use crate::wake::{DeadlineSignal, DeadlineSignals};
 
 /// The most jobs of one pass: a script of this size takes a few milliseconds.
 const PASS_LIMIT: u32 = 500;
@@ -84,7 +84,7 @@ impl ShardWorker {
             if !wait.is_zero() {
                 sleep(wait).await;
             }
-            kind = allowed;
+            kind = self.possible(allowed).await;
             let started = Instant::now();
             crash_point!("carrier.before_pass");
             let call_start = CallStart::now(&*self.clock);
@@ -133,18 +133,20 @@ impl ShardWorker {
         }
     }
 
+    /// The kind of the next pass. What is old by a wrong clock is not removed.
+    async fn possible(&self, kind: PassKind) -> PassKind {
+        let is_wrong = kind == PassKind::Evict && !self.store.is_time_sure(self.shard).await.unwrap_or(false);
+        if is_wrong { PassKind::Promote } else { kind }
+    }
+
     async fn pass(&self, kind: PassKind) -> Result<Pass, StoreError> {
         let (shard, epoch) = (self.shard, &self.epoch);
-        let limits = PassLimits { jobs: PASS_LIMIT, floor: pace::MAX_SLEEP };
+        let limits = PassLimits { jobs: PASS_LIMIT, max_sleep: pace::MAX_SLEEP };
         match kind {
             PassKind::Promote => self.store.promote(shard, epoch, limits).await,
             PassKind::Recover => {
                 let recovered = self.store.recover(shard, epoch, limits).await?;
                 self.settle_expired(recovered).await
-            }
-            // What is old by a wrong clock is not removed.
-            PassKind::Evict if !self.store.is_time_sure(shard).await? => {
-                self.store.promote(shard, epoch, limits).await
             }
             PassKind::Evict => self.store.evict(shard, epoch, limits).await,
         }

@@ -22,11 +22,11 @@ use tokio::time::{Instant, sleep, timeout};
 use tracing::{info, warn};
 
 use crate::config::Config;
+use crate::deadline_signal::DeadlineSignals;
 use crate::epoch_log::CallStart;
 use crate::gauges::HeldShards;
 use crate::metrics::Metrics;
 use crate::shard_worker::ShardWorker;
-use crate::wake::DeadlineSignals;
 
 /// Added to the time at which another carrier expires, so that it has expired for the store too.
 const EXPIRY_SLACK: Duration = Duration::from_millis(2);

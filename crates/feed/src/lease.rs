@@ -1,5 +1,5 @@
-//! `Lease`: a process has a feed for some seconds, and keeps it. What it submits after its lease has run out could
-//! change back what the next process has loaded, so it stops before, and says so if it was too late.
+//! `Lease`: the right of one process to run a feed for some seconds, renewed while it runs. A process stops submitting
+//! before its lease ends, because a late submit could undo what the next process has loaded; it reports if it was late.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -1,6 +1,5 @@
-//! Secrets: those that sign callbacks, the master keys that seal them at rest, the keys of callers,
-//! and TLS identities. It does no I/O
-//! and draws no random numbers of its own.
+//! Secrets: those that sign callbacks, the master keys that seal them at rest, the keys of callers, and TLS identities.
+//! It does no I/O and draws no random numbers of its own.
 //!
 //! Signatures are those of the [Standard Webhooks specification](https://www.standardwebhooks.com), version `v1`.
 

@@ -137,7 +137,8 @@ pub(crate) fn metrics() -> anyhow::Result<(Registry, SdkMeterProvider)> {
     Ok((registry, SdkMeterProvider::builder().with_reader(exporter).build()))
 }
 
-/// The identity in traces. `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES` take precedence.
+/// The resource of traces. A service name of `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` takes precedence; the
+/// version is always ours.
 fn resource(options: &Options) -> Resource {
     let detected = Resource::builder().with_attribute(KeyValue::new("service.version", options.version));
     let named = Resource::builder()

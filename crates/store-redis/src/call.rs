@@ -1,4 +1,4 @@
-//! `Call`: one call of Redis. It is a script or a command on the keys of a place, and says whether replicas have to
+//! `Call`: one call of Redis. It is a script or a command on the keys of a shard or of the installation, and says whether replicas have to
 //! confirm what it changes. [`Call::run`] is the only way to make it; questions to servers, such as INFO, have no keys
 //! and go through [`Topology`](super::topology::Topology) alone.
 
@@ -9,7 +9,7 @@ use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
 use ringback_core::contract::StoreError;
 use ringback_core::{crash_point, is_cut};
 
-use super::keys::Place;
+use super::keys::KeySpace;
 use super::redis_store::RedisStore;
 use super::script::{self, Returns, Script};
 use super::topology::{Confirmation, is_not_loaded};
@@ -22,7 +22,7 @@ const MAX_LOADS: u32 = 3;
 #[must_use = "a call is made by `run`"]
 pub(crate) struct Call<'a> {
     store: &'a RedisStore,
-    place: Place,
+    space: KeySpace,
     what: What<'a>,
     cmd: Cmd,
     confirmation: Confirmation,
@@ -39,23 +39,23 @@ enum What<'a> {
 
 impl RedisStore {
     /// A call of a script on a shard, or on the installation.
-    pub(crate) fn call<'a>(&'a self, script: &'a Script, place: impl Into<Place>) -> Call<'a> {
-        let (place, returns) = (place.into(), transition_log::wanted(script));
+    pub(crate) fn call<'a>(&'a self, script: &'a Script, space: impl Into<KeySpace>) -> Call<'a> {
+        let (space, returns) = (space.into(), transition_log::wanted(script));
         let cmd = if self.topology.has_several_servers() {
-            script.as_function(&self.keys.absent(place), returns)
+            script.as_function(&self.keys.absent(space), returns)
         } else {
-            script.as_function(&[self.keys.base(place)], returns)
+            script.as_function(&[self.keys.base(space)], returns)
         };
-        self.new_call(place, What::Script(script, returns), cmd)
+        self.new_call(space, What::Script(script, returns), cmd)
     }
 
-    /// A call of one command, whose arguments name a key of the place. `answer` names its answer in errors.
-    pub(crate) fn command(&self, name: &str, place: impl Into<Place>, answer: &'static str) -> Call<'_> {
-        self.new_call(place.into(), What::Command(answer), redis::cmd(name))
+    /// A call of one command, whose arguments name a key of the space. `answer` names its answer in errors.
+    pub(crate) fn command(&self, name: &str, space: impl Into<KeySpace>, answer: &'static str) -> Call<'_> {
+        self.new_call(space.into(), What::Command(answer), redis::cmd(name))
     }
 
-    fn new_call<'a>(&'a self, place: Place, what: What<'a>, cmd: Cmd) -> Call<'a> {
-        Call { store: self, place, what, cmd, confirmation: Confirmation::None, is_early: false }
+    fn new_call<'a>(&'a self, space: KeySpace, what: What<'a>, cmd: Cmd) -> Call<'a> {
+        Call { store: self, space, what, cmd, confirmation: Confirmation::None, is_early: false }
     }
 }
 
@@ -96,37 +96,37 @@ impl Call<'_> {
     /// Calls a command, or a script as a function. The library is loaded when the server does not have it: at the first
     /// start, after a flush, and in a new version. A flush may come between the load and the call.
     async fn answer(&self) -> Result<Value, StoreError> {
-        let Self { store, place, confirmation, .. } = *self;
+        let Self { store, space, confirmation, .. } = *self;
         if !self.is_early && store.found_profile().is_none() {
             return Err(StoreError::Unprepared);
         }
         let What::Script(script, returns) = self.what else {
-            return store.topology.call(&self.cmd, place, confirmation).await;
+            return store.topology.call(&self.cmd, space, confirmation).await;
         };
         if is_cut!(script.name(), "before") {
             return Err(cut());
         }
-        let mut answer = store.topology.call(&self.cmd, place, confirmation).await;
+        let mut answer = store.topology.call(&self.cmd, space, confirmation).await;
         let mut loads = 0;
         while answer.as_ref().is_err_and(is_not_loaded) && loads < MAX_LOADS {
             loads += 1;
             tracing::debug!(script = script.name(), "the function library is not loaded; loading it");
             crash_point!("store.before_load");
-            let loaded = store.topology.call(&script::load(), place, Confirmation::None).await;
+            let loaded = store.topology.call(&script::load(), space, Confirmation::None).await;
             crash_point!("store.after_load");
             answer = match loaded {
-                Ok(_) => store.topology.call(&self.cmd, place, confirmation).await,
+                Ok(_) => store.topology.call(&self.cmd, space, confirmation).await,
                 Err(error) => {
                     // Memory may be full, and scripts that make room must run all the same.
                     tracing::debug!(%error, "the function library cannot be loaded; running the script's text");
-                    store.topology.call(&script.as_text(&self.cmd, returns), place, confirmation).await
+                    store.topology.call(&script.as_text(&self.cmd, returns), space, confirmation).await
                 }
             };
         }
         if is_cut!(script.name(), "after") {
             return Err(cut());
         }
-        store.moving.take(&store.keys, place, &answer);
+        store.moving.take(&store.keys, space, &answer);
         transition_log::answer(answer?, returns)
     }
 }

@@ -10,5 +10,5 @@ pub(crate) mod losses;
 mod members;
 pub(crate) mod policies;
 mod quota;
+mod rewrite_aof;
 pub(crate) mod schedules;
-mod servers;

@@ -9,18 +9,18 @@ use ringback_core::job::Locator;
 
 /// Whose keys a call names. They are on one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Place {
+pub(crate) enum KeySpace {
     Shard(Shard),
     Installation,
 }
 
-impl From<Shard> for Place {
+impl From<Shard> for KeySpace {
     fn from(shard: Shard) -> Self {
         Self::Shard(shard)
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for KeySpace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shard(shard) => write!(f, "shard {}", shard.0),
@@ -48,43 +48,43 @@ impl Keys {
         &self.bases
     }
 
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place> + use<> {
+    pub(crate) fn spaces(&self) -> impl Iterator<Item = KeySpace> + use<> {
         let shards = u16::try_from(self.bases.len() - 1).unwrap_or(u16::MAX);
-        (0..shards).map(|shard| Place::Shard(Shard(shard))).chain([Place::Installation])
+        (0..shards).map(|shard| KeySpace::Shard(Shard(shard))).chain([KeySpace::Installation])
     }
 
-    /// A key of a place that is written before the confirmation of replicas is waited for.
-    pub(crate) fn mark(&self, place: Place) -> String {
-        format!("{}:mark", self.base(place))
+    /// A key of a key space that is written before the confirmation of replicas is waited for.
+    pub(crate) fn mark(&self, space: KeySpace) -> String {
+        format!("{}:mark", self.base(space))
     }
 
-    /// The index of a place among [`Self::bases`].
-    pub(crate) fn index(&self, place: Place) -> usize {
-        match place {
-            Place::Shard(shard) => usize::from(shard.0),
-            Place::Installation => self.bases.len() - 1,
+    /// The index of a key space among [`Self::bases`].
+    pub(crate) fn index(&self, space: KeySpace) -> usize {
+        match space {
+            KeySpace::Shard(shard) => usize::from(shard.0),
+            KeySpace::Installation => self.bases.len() - 1,
         }
     }
 
-    pub(crate) fn base(&self, place: Place) -> &str {
-        &self.bases[self.index(place)]
+    pub(crate) fn base(&self, space: KeySpace) -> &str {
+        &self.bases[self.index(space)]
     }
 
     /// The keys that a call of a script names on a cluster. No key has these names. So while their slot moves key by
     /// key, the old node sends each call to the new one, and the new one refuses it (TRYAGAIN), because it does not
     /// have all of them: no script runs on half a shard.
-    pub(crate) fn absent(&self, place: Place) -> [String; 2] {
-        let base = self.base(place);
+    pub(crate) fn absent(&self, space: KeySpace) -> [String; 2] {
+        let base = self.base(space);
         [base.to_owned(), format!("{base}:")]
     }
 
-    pub(crate) fn slot(&self, place: Place) -> u32 {
-        let tag = self.base(place).split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+    pub(crate) fn slot(&self, space: KeySpace) -> u32 {
+        let tag = self.base(space).split_once('{').and_then(|(_, rest)| rest.split_once('}'));
         tag.map_or(0, |(tag, _)| slot(tag))
     }
 
     fn installation(&self) -> &str {
-        self.base(Place::Installation)
+        self.base(KeySpace::Installation)
     }
 
     /// The hash of policies by topic.
@@ -103,12 +103,12 @@ impl Keys {
 
     /// The key of a large payload.
     pub(crate) fn external(&self, shard: Shard, locator: Locator) -> Vec<u8> {
-        [self.base(Place::Shard(shard)).as_bytes(), b":body:", &locator.0].concat()
+        [self.base(KeySpace::Shard(shard)).as_bytes(), b":body:", &locator.0].concat()
     }
 
     /// The key of the large payload of an entry of the archive outbox, by what the entry begins with.
     pub(crate) fn archived(&self, shard: Shard, head: &[u8]) -> Vec<u8> {
-        [self.base(Place::Shard(shard)).as_bytes(), b":archive:", head].concat()
+        [self.base(KeySpace::Shard(shard)).as_bytes(), b":archive:", head].concat()
     }
 
     /// The shard with a hash tag, as wake-ups name it.
@@ -153,7 +153,7 @@ mod tests {
     fn a_shard_is_found_by_its_tag() {
         let keys = Keys::new("ringback", 8);
         for n in 0..8 {
-            let base = keys.base(Place::Shard(Shard(n))).to_owned();
+            let base = keys.base(KeySpace::Shard(Shard(n))).to_owned();
             let tag = base.trim_start_matches("ringback:{").trim_end_matches('}');
             assert_eq!(keys.by_tag(tag), Some(Shard(n)));
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ringback_core::contract::{Shard, StoreError};
 
-use crate::keys::{Keys, Place};
+use crate::keys::{KeySpace, Keys};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
 
@@ -20,33 +20,33 @@ impl Moving {
     }
 
     /// Takes the end of a call.
-    pub(crate) fn take<T>(&self, keys: &Keys, place: Place, answer: &Result<T, StoreError>) {
+    pub(crate) fn take<T>(&self, keys: &Keys, space: KeySpace, answer: &Result<T, StoreError>) {
         match answer {
-            Ok(_) => self.set(keys, place, false),
-            Err(StoreError::Moving(_)) => self.set(keys, place, true),
+            Ok(_) => self.set(keys, space, false),
+            Err(StoreError::Moving(_)) => self.set(keys, space, true),
             Err(_) => {}
         }
     }
 
-    pub(crate) fn set(&self, keys: &Keys, place: Place, is_moving: bool) {
-        let flag = &self.0[keys.index(place)];
+    pub(crate) fn set(&self, keys: &Keys, space: KeySpace, is_moving: bool) {
+        let flag = &self.0[keys.index(space)];
         // Written only if it changes, because every call comes here.
         if flag.load(Ordering::Relaxed) == is_moving || flag.swap(is_moving, Ordering::Relaxed) == is_moving {
             return;
         }
         if is_moving {
             tracing::warn!(
-                part = %place,
-                slot = keys.slot(place),
+                part = %space,
+                slot = keys.slot(space),
                 "a part of the store is refused while its slot moves to another node of the cluster"
             );
         } else {
-            tracing::info!(part = %place, slot = keys.slot(place), "a part of the store is served again");
+            tracing::info!(part = %space, slot = keys.slot(space), "a part of the store is served again");
         }
     }
 
-    pub(crate) fn is_set(&self, keys: &Keys, place: Place) -> bool {
-        self.0[keys.index(place)].load(Ordering::Relaxed)
+    pub(crate) fn is_set(&self, keys: &Keys, space: KeySpace) -> bool {
+        self.0[keys.index(space)].load(Ordering::Relaxed)
     }
 }
 
@@ -54,18 +54,18 @@ impl RedisStore {
     /// The shards that are refused.
     pub fn moving(&self) -> Vec<Shard> {
         let shards = self.options.all_shards();
-        shards.filter(|shard| self.moving.is_set(&self.keys, Place::Shard(*shard))).collect()
+        shards.filter(|shard| self.moving.is_set(&self.keys, KeySpace::Shard(*shard))).collect()
     }
 
     /// Looks for shards whose slot moves, and whether those that were refused are served again.
     pub(crate) async fn look_at_moves(&self) -> Result<(), StoreError> {
         let slots = self.moving_slots().await?;
         for shard in self.options.all_shards() {
-            let place = Place::Shard(shard);
-            if slots.contains(&self.keys.slot(place)) {
-                self.moving.set(&self.keys, place, true);
-            } else if self.moving.is_set(&self.keys, place) {
-                let asked: Result<(u64, String), _> = self.call(&script::ACCEPTED, place).early().run().await;
+            let space = KeySpace::Shard(shard);
+            if slots.contains(&self.keys.slot(space)) {
+                self.moving.set(&self.keys, space, true);
+            } else if self.moving.is_set(&self.keys, space) {
+                let asked: Result<(u64, String), _> = self.call(&script::ACCEPTED, space).early().run().await;
                 match asked {
                     Ok(_) | Err(StoreError::Moving(_)) => {}
                     Err(error) => return Err(error),

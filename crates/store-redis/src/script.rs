@@ -158,7 +158,7 @@ const FILES: &[&str] = files! {
     "queries/job" "queries/page" "queries/dead" "shard/outbox" "queries/stats" "queries/topics"
     "queries/destinations" "queries/forecast"
     "queries/gauges"
-    "installation/install" "installation/servers" "installation/members" "installation/policies" "installation/bulks"
+    "installation/install" "installation/rewrite_aof" "installation/members" "installation/policies" "installation/bulks"
     "installation/quota" "installation/schedules" "installation/feeds" "installation/audit_log" "installation/failing"
     "check/counts" "check/jobs" "check/lanes" "check/lists" "check/repair" "check/due" "check/schedules"
 };

@@ -17,7 +17,7 @@ pub(crate) use self::findings::{AofServer, Eviction, Findings, memory};
 pub(crate) use self::risk::Risk;
 
 use crate::durability::{self, Durability};
-use crate::keys::Place;
+use crate::keys::KeySpace;
 use crate::redis_store::{RedisStore, ServerChecks};
 
 /// How often it is looked whether servers remove jobs when memory is short. They were found not to at the start.
@@ -261,7 +261,7 @@ impl RedisStore {
     pub(crate) fn check_takes_jobs(&self, shard: Shard) -> Result<(), StoreError> {
         self.check_no_loss()?;
         self.check_strength()?;
-        if self.topology.is_behind(Place::Shard(shard)) { Err(StoreError::NoReplica) } else { Ok(()) }
+        if self.topology.is_behind(KeySpace::Shard(shard)) { Err(StoreError::NoReplica) } else { Ok(()) }
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) use self::error::{is_not_loaded, is_under_way};
 use self::sentinel::Sentinel;
 use self::single::Single;
 pub use self::tls::{authorities, certificate, fit, key};
-use crate::keys::{Keys, Place};
+use crate::keys::{KeySpace, Keys};
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -176,7 +176,7 @@ impl Topology {
         !matches!(self.servers, Servers::Single(_))
     }
 
-    /// Sends one command to the server of a place. Answers or fails within the time given to a call. Waits until
+    /// Sends one command to the server of a key space. Answers or fails within the time given to a call. Waits until
     /// replicas have what it changed, if they are to confirm it and the store is asked to be that durable:
     /// [`StoreError::Unreplicated`] if they do not in time.
     ///
@@ -185,22 +185,22 @@ impl Topology {
     pub(crate) fn call<'a>(
         &'a self,
         cmd: &'a Cmd,
-        place: Place,
+        space: KeySpace,
         confirmation: Confirmation,
     ) -> BoxFuture<'a, Result<Value, StoreError>> {
         match (&self.confirmed, confirmation) {
             (Some(ConfirmedServers::Single(server, keys)), Confirmation::ByReplicas) => {
-                return Box::pin(async move { server.call(cmd, &keys.mark(place)).await });
+                return Box::pin(async move { server.call(cmd, &keys.mark(space)).await });
             }
             (Some(ConfirmedServers::Cluster(nodes)), Confirmation::ByReplicas) => {
-                return Box::pin(nodes.call(cmd, place));
+                return Box::pin(nodes.call(cmd, space));
             }
             (None, _) | (_, Confirmation::None) => {}
         }
         match &self.servers {
             Servers::Single(single) => Box::pin(async { Ok(single.connection.send(cmd).await?.0) }),
             Servers::Sentinel(sentinel) => Box::pin(async { Ok(sentinel.connection.send(cmd).await?.0) }),
-            Servers::Cluster(cluster) => Box::pin(cluster.call(cmd, place)),
+            Servers::Cluster(cluster) => Box::pin(cluster.call(cmd, space)),
         }
     }
 
@@ -210,19 +210,19 @@ impl Topology {
             match &self.confirmed {
                 None => Ok(()),
                 Some(ConfirmedServers::Single(server, keys)) => {
-                    server.check(&keys.mark(Place::Installation)).await
+                    server.check(&keys.mark(KeySpace::Installation)).await
                 }
                 Some(ConfirmedServers::Cluster(nodes)) => nodes.check().await,
             }
         })
     }
 
-    /// Whether too few replicas have confirmed the last changes of the server of a place.
-    pub(crate) fn is_behind(&self, place: Place) -> bool {
+    /// Whether too few replicas have confirmed the last changes of the server of a key space.
+    pub(crate) fn is_behind(&self, space: KeySpace) -> bool {
         match &self.confirmed {
             None => false,
             Some(ConfirmedServers::Single(server, _)) => server.is_behind(),
-            Some(ConfirmedServers::Cluster(nodes)) => nodes.is_behind(place),
+            Some(ConfirmedServers::Cluster(nodes)) => nodes.is_behind(space),
         }
     }
 
@@ -241,7 +241,7 @@ impl Topology {
             match &self.confirmed {
                 None => Ok(()),
                 Some(ConfirmedServers::Single(server, keys)) => {
-                    server.check_synced(&keys.mark(Place::Installation)).await
+                    server.check_synced(&keys.mark(KeySpace::Installation)).await
                 }
                 Some(ConfirmedServers::Cluster(nodes)) => nodes.check_synced().await,
             }
@@ -256,7 +256,7 @@ impl Topology {
         Box::pin(async move {
             match &self.servers {
                 Servers::Single(_) | Servers::Sentinel(_) => {
-                    let answer = self.call(cmd, Place::Installation, Confirmation::None).await?;
+                    let answer = self.call(cmd, KeySpace::Installation, Confirmation::None).await?;
                     Ok(vec![(Node::only(), answer)])
                 }
                 Servers::Cluster(cluster) => {
@@ -280,7 +280,7 @@ impl Topology {
         match (&self.servers, &node.0) {
             (Servers::Cluster(cluster), Some(address)) => Box::pin(cluster.call_node(cmd, address)),
             (Servers::Single(_) | Servers::Sentinel(_), _) => {
-                self.call(cmd, Place::Installation, Confirmation::None)
+                self.call(cmd, KeySpace::Installation, Confirmation::None)
             }
             (Servers::Cluster(_), None) => {
                 Box::pin(async { Err(StoreError::Unreadable("the address of a master")) })

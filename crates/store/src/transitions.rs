@@ -80,7 +80,7 @@ impl Store {
         backend!(self.release_shard(shard, epoch).await)
     }
 
-    /// promote: delayed and due → ready, at most `limit` jobs. `floor` is the longest time that the carrier
+    /// promote: delayed and due → ready, at most `limit` jobs. `max_sleep` is the longest time that the carrier
     /// will sleep.
     pub async fn promote(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
         backend!(self.promote(shard, epoch, limits).await)

@@ -41,9 +41,12 @@ async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
     };
     let jobs: Vec<_> = (0..60).map(new).filter(|job| store.shard_of(&job.key) == shard).collect();
     store.submit(shard, &jobs).await.expect("submit");
-    store.promote(shard, epoch, PassLimits { jobs: 100, floor: LONG }).await.expect("promote");
-    let expired =
-        store.recover(shard, epoch, PassLimits { jobs: 100, floor: LONG }).await.expect("recover").expired;
+    store.promote(shard, epoch, PassLimits { jobs: 100, max_sleep: LONG }).await.expect("promote");
+    let expired = store
+        .recover(shard, epoch, PassLimits { jobs: 100, max_sleep: LONG })
+        .await
+        .expect("recover")
+        .expired;
     let failed = |after| Outcome::Retry { after: ms(after), last: LastAttempt::by_consumer(None) };
     let outcomes: Vec<_> = expired.into_iter().map(|expired| (expired.receipt, failed(1))).collect();
     store.settle_expired(shard, &outcomes).await.expect("settle");
@@ -51,7 +54,7 @@ async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
     changes(store, shard, &jobs, round).await;
     deliver(store, shard, round).await;
     consume(store, shard, round).await;
-    store.evict(shard, epoch, PassLimits { jobs: 100, floor: LONG }).await.expect("evict");
+    store.evict(shard, epoch, PassLimits { jobs: 100, max_sleep: LONG }).await.expect("evict");
     if round.is_multiple_of(3) {
         pauses(store, round).await;
     }

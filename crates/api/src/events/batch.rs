@@ -7,7 +7,7 @@ use bytes::Bytes;
 use ringback_core::contract::{Event, EventName};
 use ringback_wire::JobEvent;
 
-use super::listener::Filter;
+use super::listener_queue::Filter;
 
 pub(super) struct Batch<'a> {
     events: &'a [Event],

@@ -9,7 +9,7 @@ use ringback_core::contract::Event;
 use tokio::sync::Notify;
 
 use super::batch::Batch;
-use super::listener::{Pushed, Queue};
+use super::listener_queue::{Pushed, Queue};
 use crate::metrics::Metrics;
 
 /// The first event of a stream. No later event is left out. It also sets the client's reconnect time
@@ -170,7 +170,7 @@ mod tests {
     use ringback_core::job::{JobKey, Tags};
 
     use super::*;
-    use crate::events::listener::{Filter, Next};
+    use crate::events::listener_queue::{Filter, Next};
 
     fn with_a_listener() -> (EventBus, Arc<Queue>) {
         let bus = EventBus::new(Arc::new(Metrics::new(&global::meter("test"))));

@@ -1,5 +1,5 @@
-//! The names in a path: a topic, a job, a pull receipt, a key, a tenant, a credential, a
-//! destination, a schedule.
+//! Extractors of the names in a path (a topic, a job, a pull receipt, a key, a tenant, a credential, a destination, a
+//! schedule), and whether the caller may use these receipts.
 
 use std::iter;
 use std::sync::Arc;

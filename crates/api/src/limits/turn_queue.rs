@@ -1,6 +1,6 @@
-//! Turns of calls that take much work: few at a time in all, and one or few at a time for each caller, so that the
-//! others of a caller wait behind it and not before other callers. While others are active, a caller rests after each
-//! turn.
+//! A fair queue for expensive calls: a fixed number run at a time in all, and one or a few per caller, so that the many
+//! calls of one caller queue behind each other and not in front of other callers. While other callers are active, a
+//! caller pauses after each turn.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

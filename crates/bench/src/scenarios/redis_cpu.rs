@@ -95,7 +95,7 @@ async fn finish(store: &Store, shard: Shard, epoch: &Epoch, batch: usize) {
     loop {
         let limit = u32::try_from(batch).unwrap_or(u32::MAX);
         store
-            .promote(shard, epoch, PassLimits { jobs: limit, floor: Duration::from_secs(5) })
+            .promote(shard, epoch, PassLimits { jobs: limit, max_sleep: Duration::from_secs(5) })
             .await
             .expect("the store answers");
         sequence += 1;

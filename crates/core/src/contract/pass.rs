@@ -10,7 +10,7 @@ pub struct PassLimits {
     /// The most jobs that it moves.
     pub jobs: u32,
     /// The longest time for which the carrier will sleep afterwards.
-    pub floor: Duration,
+    pub max_sleep: Duration,
 }
 
 /// The result of one pass.

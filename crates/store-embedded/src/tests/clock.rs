@@ -33,7 +33,7 @@ async fn reserved(store: &EmbeddedStore, sequence: u64) -> Vec<JobKey> {
 
 async fn promote(store: &EmbeddedStore) {
     let epoch = store.take_shard(SHARD, "carrier").await.unwrap();
-    let limits = PassLimits { jobs: 10, floor: Duration::from_secs(5) };
+    let limits = PassLimits { jobs: 10, max_sleep: Duration::from_secs(5) };
     store.promote(SHARD, &epoch, limits).await.unwrap();
 }
 

@@ -90,7 +90,7 @@ async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
     store.cancel(SHARD, &job(1).key).await.unwrap();
     clock.advance(Duration::from_secs(11));
     assert_eq!(
-        moved(&store.promote(SHARD, &epoch, PassLimits { jobs: 100, floor: MINUTE }).await.unwrap()),
+        moved(&store.promote(SHARD, &epoch, PassLimits { jobs: 100, max_sleep: MINUTE }).await.unwrap()),
         9
     );
     store.cancel(SHARD, &job(2).key).await.unwrap();
@@ -115,7 +115,8 @@ async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
     store.renew(&renewed.grant.receipt, 10 * MINUTE, None).await.unwrap();
     clock.advance(MINUTE);
     assert!(
-        moved(&store.recover(SHARD, &epoch, PassLimits { jobs: 100, floor: MINUTE }).await.unwrap().pass) > 0
+        moved(&store.recover(SHARD, &epoch, PassLimits { jobs: 100, max_sleep: MINUTE }).await.unwrap().pass)
+            > 0
     );
     for mut lease in reserve(store, 2, 2).await {
         note(store, &lease, clock).await;

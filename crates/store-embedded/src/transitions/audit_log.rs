@@ -1,4 +1,4 @@
-//! The audit log: its last entries.
+//! Appends entries to the audit log, removing the oldest beyond its limit, and reads it in pages.
 
 use ringback_core::contract::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_WEIGHT, StoreError};
 

@@ -92,7 +92,7 @@ pub(crate) struct PassRequest {
     /// The most jobs that the pass looks at.
     pub(crate) jobs: usize,
     /// The longest time for which the carrier will sleep afterwards, in ms.
-    floor: u64,
+    max_sleep: u64,
     /// How long dead jobs are kept, in ms.
     pub(crate) retention: u64,
 }
@@ -100,9 +100,9 @@ pub(crate) struct PassRequest {
 impl PassRequest {
     /// The limits of a pass, and about how many bytes it writes.
     pub(crate) fn new(store: &EmbeddedStore, epoch: &Epoch, limits: PassLimits) -> (Self, usize) {
-        let (jobs, floor) = (limits.jobs as usize, millis_up(limits.floor));
+        let (jobs, max_sleep) = (limits.jobs as usize, millis_up(limits.max_sleep));
         let retention = millis_up(store.options.keep_dead);
-        (Self { epoch: epoch.clone(), jobs, floor, retention }, jobs * TRANSITION_BYTES)
+        (Self { epoch: epoch.clone(), jobs, max_sleep, retention }, jobs * TRANSITION_BYTES)
     }
 
     /// Whether another carrier has claimed the shard since.
@@ -123,7 +123,8 @@ impl PassRequest {
         // Notices are published and schedules fire without a pass, so these do not count below.
         let notice = wait(txn.tables.outbox.first(shard)?, 0);
         let firing = wait(txn.tables.schedules.first(shard)?, 0);
-        let next = [due, lease, dead].into_iter().flatten().fold(self.floor.saturating_mul(1000), u64::min);
+        let next =
+            [due, lease, dead].into_iter().flatten().fold(self.max_sleep.saturating_mul(1000), u64::min);
         txn.plan_pass(now_us.saturating_add(next) / 1000);
         let [next_due, next_lease, next_dead, next_notice, next_firing] =
             [due, lease, dead, notice, firing].map(|wait| wait.map(Duration::from_micros));

@@ -8,7 +8,7 @@ use super::Walk;
 use super::answers::Repaired;
 use super::calls::{SCHEDULES, Scan};
 use crate::installation::schedules::ScheduleListed;
-use crate::keys::Place;
+use crate::keys::KeySpace;
 use crate::script;
 
 impl Walk<'_> {
@@ -35,8 +35,13 @@ impl Walk<'_> {
     /// Reports schedules that the index of the installation does not have.
     async fn unlisted_schedules(&mut self, page: &[(String, String, u8)]) -> Result<(), StoreError> {
         let names: Vec<_> = page.iter().flat_map(|(name, topic, _)| [name, topic]).collect();
-        let unlisted: Vec<u8> =
-            self.calls.store.call(&script::UNLISTED_SCHEDULES, Place::Installation).arg(names).run().await?;
+        let unlisted: Vec<u8> = self
+            .calls
+            .store
+            .call(&script::UNLISTED_SCHEDULES, KeySpace::Installation)
+            .arg(names)
+            .run()
+            .await?;
         for ((name, topic, _), _) in page.iter().zip(unlisted).filter(|(_, is_unlisted)| *is_unlisted == 1) {
             let repaired = self.list(name, topic).await?;
             self.report(name, "no list shows it", repaired);

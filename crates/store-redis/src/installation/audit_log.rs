@@ -4,7 +4,7 @@ use ringback_core::contract::{
     AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_WEIGHT, MIN_AUDIT_LOG_WEIGHT, StoreError,
 };
 
-use crate::keys::Place;
+use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;
 use crate::script;
 
@@ -19,7 +19,7 @@ impl RedisStore {
             |row: &AuditLogRow| [row.owner.as_str(), row.id.as_str(), &row.written].map(str::to_owned);
         let rows: Vec<_> = rows.iter().flat_map(parts).collect();
         let args = (MAX_AUDIT_LOG_WEIGHT, MIN_AUDIT_LOG_WEIGHT, rows);
-        self.call(&script::APPEND_AUDIT_LOG, Place::Installation)
+        self.call(&script::APPEND_AUDIT_LOG, KeySpace::Installation)
             .confirmed()
             .arg(args)
             .run::<u64>()
@@ -36,7 +36,7 @@ impl RedisStore {
         let (of, is_all) = (owner.map_or("", AuditLogOwner::as_str), u8::from(owner.is_none()));
         let args = (of, is_all, before.map_or("", AuditLogId::as_str), limit);
         let found: Vec<(String, String)> =
-            self.call(&script::READ_AUDIT_LOG, Place::Installation).arg(args).run().await?;
+            self.call(&script::READ_AUDIT_LOG, KeySpace::Installation).arg(args).run().await?;
         found.iter().map(|(owner, entry)| row(owner, entry)).collect()
     }
 }

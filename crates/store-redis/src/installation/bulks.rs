@@ -12,7 +12,7 @@ use ringback_core::contract::{
 };
 use ringback_core::limits::MAX_LOCK_TTL;
 
-use crate::keys::Place;
+use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;
 use crate::script;
 
@@ -37,13 +37,15 @@ impl RedisStore {
     ) -> Result<Option<Bulk>, StoreError> {
         let work = postcard::to_stdvec(&(target, rate)).expect("plain data always serialises");
         let args = (&id.0, work, MAX_BULKS, millis_up(ENDED_BULK_RETENTION), MAX_ENDED_BULKS);
-        let begun = self.call(&script::BEGIN_BULK, Place::Installation).confirmed().arg(args).run().await?;
+        let begun =
+            self.call(&script::BEGIN_BULK, KeySpace::Installation).confirmed().arg(args).run().await?;
         self.counted(unpack(id, begun)?).await
     }
 
     pub async fn bulks(&self, id: Option<BulkId>) -> Result<Vec<Bulk>, StoreError> {
         let id = id.as_ref().map_or(&[][..], |id| &id.0);
-        let found: Vec<(Bytes, Bytes)> = self.call(&script::BULKS, Place::Installation).arg(id).run().await?;
+        let found: Vec<(Bytes, Bytes)> =
+            self.call(&script::BULKS, KeySpace::Installation).arg(id).run().await?;
         let mut all = Vec::with_capacity(found.len());
         for (id, raw) in found {
             match id_of(&id).and_then(|id| unpack(id, raw)) {
@@ -57,7 +59,7 @@ impl RedisStore {
 
     pub async fn take_bulk(&self, holder: WorkerId, ttl: Duration) -> Result<TakenBulk, StoreError> {
         let args = (&holder.0, millis_up(ttl), millis_up(ttl.max(MAX_LOCK_TTL)));
-        let answer = self.call(&script::TAKE_BULK, Place::Installation).arg(args).run();
+        let answer = self.call(&script::TAKE_BULK, KeySpace::Installation).arg(args).run();
         let (wait, id, raw): (i64, Bytes, Bytes) = answer.await?;
         if id.is_empty() {
             let wait = u64::try_from(wait).ok().map(Duration::from_millis);
@@ -68,7 +70,10 @@ impl RedisStore {
     }
 
     pub async fn keep_bulk(&self, id: BulkId, holder: WorkerId, ttl: Duration) -> Result<bool, StoreError> {
-        self.call(&script::KEEP_BULK, Place::Installation).arg((&id.0, &holder.0, millis_up(ttl))).run().await
+        self.call(&script::KEEP_BULK, KeySpace::Installation)
+            .arg((&id.0, &holder.0, millis_up(ttl)))
+            .run()
+            .await
     }
 
     /// Ends a bulk operation, then closes it in the shards, and then stores the total. If it is done, no shard has more
@@ -116,7 +121,10 @@ impl RedisStore {
         let code = STATES.iter().position(|known| *known == state).map_or(0, |index| index + 1);
         unpack(
             id,
-            self.call(&script::END_BULK, Place::Installation).arg((&id.0, holder, code, total)).run().await?,
+            self.call(&script::END_BULK, KeySpace::Installation)
+                .arg((&id.0, holder, code, total))
+                .run()
+                .await?,
         )
     }
 }

@@ -3,14 +3,14 @@
 use ringback_core::clock::Timestamp;
 use ringback_core::contract::{FailingChange, SharedFailing, StoreError};
 
-use crate::keys::Place;
+use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;
 use crate::script;
 
 impl RedisStore {
     pub async fn failing(&self) -> Result<SharedFailing, StoreError> {
         let (now, texts): (u64, Vec<(String, String)>) =
-            self.call(&script::FAILING, Place::Installation).run().await?;
+            self.call(&script::FAILING, KeySpace::Installation).run().await?;
         Ok(SharedFailing::new(Timestamp::from_millis(now), texts))
     }
 
@@ -21,6 +21,6 @@ impl RedisStore {
             .iter()
             .flat_map(|change| [change.name.clone(), text(&change.before), text(&change.after)]);
         let args: Vec<_> = args.collect();
-        self.call(&script::CHANGE_FAILING, Place::Installation).arg(args).run().await
+        self.call(&script::CHANGE_FAILING, KeySpace::Installation).arg(args).run().await
     }
 }

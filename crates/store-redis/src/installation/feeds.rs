@@ -8,7 +8,7 @@ use ringback_core::contract::{
     FEED_RETENTION, FeedHold, FeedLease, FeedName, FeedPosition, MAX_FEED_LEASE, StoreError, StoredFeed,
 };
 
-use crate::keys::Place;
+use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;
 use crate::script;
 
@@ -18,7 +18,8 @@ impl RedisStore {
         let (known, next) = step.map_or((None, None), |(known, next)| (known, Some(next)));
         let times = (millis_up(lasts), millis_up(MAX_FEED_LEASE), millis_up(FEED_RETENTION));
         let args = (name.as_str(), &worker.0, times, pack(known), pack(next));
-        let answer = self.call(&script::HOLD_FEED, Place::Installation).confirmed().arg(args).run().await?;
+        let answer =
+            self.call(&script::HOLD_FEED, KeySpace::Installation).confirmed().arg(args).run().await?;
         let (is_held, left, at, disturbances): (bool, u64, Bytes, u64) = answer;
         let feed = StoredFeed { position: unpack(&at)?, disturbances };
         Ok(if is_held { FeedLease::Held(feed) } else { FeedLease::Free(Duration::from_millis(left)) })
@@ -33,7 +34,8 @@ impl RedisStore {
     ) -> Result<StoredFeed, StoreError> {
         let is_disturbed = if is_disturbed { "1" } else { "" };
         let args = (name.as_str(), millis_up(FEED_RETENTION), pack(position), is_disturbed);
-        let answer = self.call(&script::CHANGE_FEED, Place::Installation).confirmed().arg(args).run().await?;
+        let answer =
+            self.call(&script::CHANGE_FEED, KeySpace::Installation).confirmed().arg(args).run().await?;
         let (at, disturbances): (Bytes, u64) = answer;
         Ok(StoredFeed { position: unpack(&at)?, disturbances })
     }

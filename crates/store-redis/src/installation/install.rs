@@ -7,7 +7,7 @@ use ringback_core::contract::StoreError;
 use tokio::time::Instant;
 
 use crate::accepted_counts::{Row, SeenRow};
-use crate::keys::Place;
+use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;
 use crate::script;
 
@@ -21,7 +21,7 @@ impl RedisStore {
         let shards = self.options.shards;
         let args = (Self::LAYOUT, shards, data_id, has_to_be_accepted, key, sound_data_id, keep_done);
         let asked = Instant::now();
-        let row: Row = self.call(&script::INSTALL, Place::Installation).early().arg(args).run().await?;
+        let row: Row = self.call(&script::INSTALL, KeySpace::Installation).early().arg(args).run().await?;
         self.clock.saw(row.8, asked.elapsed());
         self.shortest_keep_done.store(row.9, Ordering::Relaxed);
         let (layout, stored_shards) = (&row.0, &row.1);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use ringback_core::contract::{AcceptLoss, Loss, Profile, Shard, StoreError};
 
 use crate::accepted_counts::{KnownCount, Row, SeenRow};
-use crate::keys::Place;
+use crate::keys::KeySpace;
 use crate::lane_ids::LaneKey;
 use crate::redis_store::RedisStore;
 use crate::script;
@@ -39,7 +39,7 @@ impl RedisStore {
 
     pub async fn accept_loss(&self, run_id: &str) -> Result<AcceptLoss, StoreError> {
         let (is_accepted, run_id, jobs): (bool, String, u64) =
-            self.call(&script::ACCEPT_LOSS, Place::Installation).confirmed().arg(run_id).run().await?;
+            self.call(&script::ACCEPT_LOSS, KeySpace::Installation).confirmed().arg(run_id).run().await?;
         let loss = (!run_id.is_empty()).then_some(Loss { run_id, jobs });
         match loss {
             Some(loss) if is_accepted => {
@@ -176,7 +176,7 @@ impl RedisStore {
     async fn take_back(&self) -> Result<(), StoreError> {
         let is_same = self.data_ids().0 == self.data_ids().1;
         if let Some(loss) = self.loss().filter(|_| is_same) {
-            let row = self.call(&script::TAKE_BACK, Place::Installation).early().arg(&loss.run_id).run();
+            let row = self.call(&script::TAKE_BACK, KeySpace::Installation).early().arg(&loss.run_id).run();
             self.take_row(row.await?)?;
         }
         Ok(())
@@ -198,7 +198,7 @@ impl RedisStore {
             let jobs = self.accepted_counts.miss(shard, accepted);
             let data_id = self.accepted_counts.installation().data_id.clone();
             let row =
-                self.call(&script::LOSE, Place::Installation).early().arg((&run_id, jobs, &data_id)).run();
+                self.call(&script::LOSE, KeySpace::Installation).early().arg((&run_id, jobs, &data_id)).run();
             if self.take_row(row.await?)?.is_another {
                 return Err(another_server());
             }
@@ -210,7 +210,7 @@ impl RedisStore {
             return Ok(());
         }
         // First, so that it is done again if it fails.
-        let row = self.call(&script::NOTE_FORGOTTEN, Place::Installation).early().run();
+        let row = self.call(&script::NOTE_FORGOTTEN, KeySpace::Installation).early().run();
         self.take_row(row.await?)?;
         if self.accepted_counts.forget(shard, known, accepted) {
             let jobs = known.accepted - accepted;

@@ -6,14 +6,14 @@ use ringback_core::clock::millis_up;
 use ringback_core::contract::{LiveCarriers, StoreError};
 use ringback_core::limits::MAX_LOCK_TTL;
 
-use crate::keys::Place;
+use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;
 use crate::script;
 
 impl RedisStore {
     pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         let answer = self
-            .call(&script::MEMBERS, Place::Installation)
+            .call(&script::MEMBERS, KeySpace::Installation)
             .arg((carrier, millis_up(ttl), millis_up(ttl.max(MAX_LOCK_TTL))))
             .run();
         let (next_change, next_bulk, mut carriers): (i64, i64, Vec<String>) = answer.await?;

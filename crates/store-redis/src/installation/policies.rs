@@ -10,7 +10,7 @@ use ringback_core::contract::{ConfigEntry, PolicyPut, PolicyRows, PolicyVersion,
 use ringback_core::policy::{MAX_TOPICS_WITH_METRICS, Metrics};
 
 use crate::channel::{Channel, Heard};
-use crate::keys::Place;
+use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;
 use crate::script;
 
@@ -29,7 +29,7 @@ impl RedisStore {
         let limits = (entry.limit, has_metrics, MAX_TOPICS_WITH_METRICS);
         let args = (entry.name, entry.written, replaced, limits);
         let parts: Vec<u64> =
-            self.call(&script::PUT_POLICY, Place::Installation).confirmed().arg(args).run().await?;
+            self.call(&script::PUT_POLICY, KeySpace::Installation).confirmed().arg(args).run().await?;
         match parts.as_slice() {
             [] => Ok(PolicyPut::TooMany),
             [0] => Ok(PolicyPut::Outdated),
@@ -42,12 +42,12 @@ impl RedisStore {
 
     pub async fn delete_entry(&self, name: &str) -> Result<Option<PolicyVersion>, StoreError> {
         let version =
-            self.call(&script::DELETE_POLICY, Place::Installation).confirmed().arg(name).run().await?;
+            self.call(&script::DELETE_POLICY, KeySpace::Installation).confirmed().arg(name).run().await?;
         Ok((version > 0).then_some(PolicyVersion(version)))
     }
 
     pub async fn entry(&self, name: &str) -> Result<Option<String>, StoreError> {
-        let get = self.command("HGET", Place::Installation, "a policy");
+        let get = self.command("HGET", KeySpace::Installation, "a policy");
         get.arg((self.keys.policies(), name)).run().await
     }
 
@@ -55,17 +55,17 @@ impl RedisStore {
         &self,
         known: Option<PolicyVersion>,
     ) -> Result<Option<(PolicyVersion, PolicyRows)>, StoreError> {
-        let get = self.command("GET", Place::Installation, "the version of the policies");
+        let get = self.command("GET", KeySpace::Installation, "the version of the policies");
         let version: Option<u64> = get.arg(self.keys.policies_version()).run().await?;
         let version = PolicyVersion(version.unwrap_or_default());
         if known == Some(version) {
             return Ok(None);
         }
-        let get = self.command("HKEYS", Place::Installation, "the policies' topics");
+        let get = self.command("HKEYS", KeySpace::Installation, "the policies' topics");
         let topics: Vec<String> = get.arg(self.keys.policies()).run().await?;
         let mut rows = PolicyRows::with_capacity(topics.len());
         for page in topics.chunks(PAGE) {
-            let get = self.command("HMGET", Place::Installation, "the policies");
+            let get = self.command("HMGET", KeySpace::Installation, "the policies");
             let values: Vec<Option<String>> = get.arg((self.keys.policies(), page)).run().await?;
             // A policy that was deleted meanwhile has no value.
             let found =

@@ -4,7 +4,7 @@ use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::contract::{QUOTA_SLOT_MS, QUOTA_SLOTS, QuotaGrant, QuotaLimit, QuotaRequest, StoreError};
 use ringback_core::job::Tenant;
 
-use crate::keys::Place;
+use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;
 use crate::script;
 
@@ -20,7 +20,7 @@ impl RedisStore {
         let limits = (wanted, per_second, room, millis_up(age));
         let args = (tenant.as_str(), limits, QUOTA_SLOT_MS, QUOTA_SLOTS);
         let (granted, is_rate): (u64, bool) =
-            self.call(&script::GRANT_QUOTA, Place::Installation).arg(args).run().await?;
+            self.call(&script::GRANT_QUOTA, KeySpace::Installation).arg(args).run().await?;
         Ok(QuotaGrant { granted, limit: if is_rate { QuotaLimit::Rate } else { QuotaLimit::Jobs } })
     }
 }

@@ -11,7 +11,7 @@ use ringback_core::contract::{
 use ringback_core::job::{Tenant, TenantScope, Topic};
 use ringback_core::schedule::{MAX_SCHEDULES, ScheduleKey};
 
-use crate::keys::Place;
+use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;
 use crate::script;
 
@@ -142,7 +142,7 @@ impl RedisStore {
         let prefix = most.and(key.tenant.as_ref()).map(Tenant::prefix).unwrap_or_default();
         let args = (key.to_string(), topic.as_str(), MAX_SCHEDULES, prefix, most.unwrap_or(MAX_SCHEDULES));
         let answer: String =
-            self.call(&script::LIST_SCHEDULE, Place::Installation).confirmed().arg(args).run().await?;
+            self.call(&script::LIST_SCHEDULE, KeySpace::Installation).confirmed().arg(args).run().await?;
         match answer.as_str() {
             "" => Ok(ScheduleListed::Listed),
             "!" => Ok(ScheduleListed::TooMany),
@@ -153,7 +153,7 @@ impl RedisStore {
     /// Removes a schedule from the index.
     pub(crate) async fn unlist_schedule(&self, key: &ScheduleKey, topic: &Topic) -> Result<(), StoreError> {
         let args = (key.to_string(), topic.as_str());
-        self.call(&script::UNLIST_SCHEDULE, Place::Installation)
+        self.call(&script::UNLIST_SCHEDULE, KeySpace::Installation)
             .confirmed()
             .arg(args)
             .run::<u64>()
@@ -164,7 +164,7 @@ impl RedisStore {
     pub(crate) async fn topic_of_schedule(&self, key: &ScheduleKey) -> Result<Option<Topic>, StoreError> {
         let name = format!("{key} ");
         let members: Vec<String> =
-            self.call(&script::LIST_SCHEDULES, Place::Installation).arg((&name, "", 1, 0)).run().await?;
+            self.call(&script::LIST_SCHEDULES, KeySpace::Installation).arg((&name, "", 1, 0)).run().await?;
         match members.first().and_then(|member| member.strip_prefix(&name)) {
             Some(topic) => Topic::from_stored(topic).map(Some).ok_or(UNREADABLE),
             None => Ok(None),
@@ -186,7 +186,7 @@ impl RedisStore {
         let after = after.map(|(key, topic)| format!("{key} {}", topic.as_str())).unwrap_or_default();
         let args = (prefix, after, limit, has_no_tenant);
         let members: Vec<String> =
-            self.call(&script::LIST_SCHEDULES, Place::Installation).arg(args).run().await?;
+            self.call(&script::LIST_SCHEDULES, KeySpace::Installation).arg(args).run().await?;
         let read = |member: &String| {
             let (key, topic) = member.split_once(' ')?;
             Some((ScheduleKey::from_stored(key)?, Topic::from_stored(topic)?))

@@ -28,7 +28,7 @@ do
   -- The answer to a caller that knows of more accepted jobs than the shard: the shard has lost some, and nothing must
   -- be added before the caller knows. Another one while the archive outbox is full. False if jobs can be added. The
   -- fields must have been read.
-  function arrivals.refusal_of_all()
+  function arrivals.check_accepts_jobs()
     if fields.accepted < known_accepted then return {'lost', fields.accepted} end
     return archive.is_full() and {'archive', fields.accepted}
   end
@@ -59,7 +59,7 @@ do
     local names, from = arrivals.lanes(args)
     shard.begin(fields, names)
     local locs = {}
-    if arrivals.refusal_of_all() then return locs, from end
+    if arrivals.check_accepts_jobs() then return locs, from end
     for i = from, #args, 6 do locs[#locs + 1] = args[i] end
     arrivals.look_up(locs)
     return locs, from

@@ -15,9 +15,9 @@ end
 -- The times until the next due job, lease, eviction, notice and firing of a schedule, in us, -1 for none. Also sets
 -- `next`, so that earlier times wake the carrier. Notices and firings are left out of `next`, because no pass makes
 -- them. `due_in` is the first time, if it is known.
-function carrier.waits(floor_ms, retention, due_in)
+function carrier.waits(max_sleep, retention, due_in)
   -- No pass plans the next one further ahead, so a later plan was made before the clock was set back.
-  if fields.next > NOW + floor_ms then recurring.look_at_all() end
+  if fields.next > NOW + max_sleep then recurring.look_at_all() end
   local due_wait = due_in
   if not due_wait then
     due_wait = wait_us(first_score(KEY.due_lanes))
@@ -28,7 +28,7 @@ function carrier.waits(floor_ms, retention, due_in)
   -- A time further ahead than any that is stored was stored before the clock was set back.
   local lease_wait = fields.lease_at > NOW + leases.LOOK_AGAIN and 0 or wait_us(fields.lease_at)
   local waits = {due_wait, lease_wait, eviction}
-  local till = floor_ms * 1000
+  local till = max_sleep * 1000
   for _, w in ipairs(waits) do if w >= 0 and w < till then till = w end end
   shard.set('next', floor((NOW_US + till) / 1000))
   waits[4], waits[5] = outbox.wait(fields.next_notice_at), wait_us(fields.next_firing_at)

@@ -1,8 +1,9 @@
 //! Pages of the jobs of a shard: of those with a tag and of the dead ones by an index, of others by a scan of the hash
-//! of records. Each meets every job that fits from the first page to the last, whatever comes and goes meanwhile.
+//! of records. Every matching job that exists from the first page to the last is returned, whatever is added or removed
+//! meanwhile.
 //!
-//! The place of a scan is valid on the server that began it, as long as that runs: the order in the hash
-//! depends on a seed that the server draws at its start. A place in an index is valid on any.
+//! The cursor of a scan is valid only on the server that made it and until that restarts: the order in the hash depends
+//! on a seed that the server draws at its start. The cursor of an index is valid on any server.
 
 use bytes::Bytes;
 use futures_util::future::{join_all, try_join_all};

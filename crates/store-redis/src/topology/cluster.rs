@@ -20,7 +20,7 @@ use super::CONNECT;
 use super::address::tcp;
 use super::connection::{FIRST_PAUSE, SharedConnection};
 use super::error::{classify, classify_connect, is_half_moved, unfit};
-use crate::keys::{Keys, Place};
+use crate::keys::{KeySpace, Keys};
 
 /// How long it may take to connect to all nodes.
 const CONNECT_ALL: Duration = Duration::from_secs(5);
@@ -70,11 +70,11 @@ impl Cluster {
         &self.nodes
     }
 
-    /// Sends one command to the master of a place.
-    pub(super) async fn call(&self, cmd: &Cmd, place: Place) -> Result<Value, StoreError> {
-        let answer = self.send(cmd, route(self.keys.base(place)), self.keys.index(place)).await;
+    /// Sends one command to the master of a key space.
+    pub(super) async fn call(&self, cmd: &Cmd, space: KeySpace) -> Result<Value, StoreError> {
+        let answer = self.send(cmd, route(self.keys.base(space)), self.keys.index(space)).await;
         answer.map_err(
-            |error| if is_half_moved(&error) { StoreError::Moving(place.to_string()) } else { error },
+            |error| if is_half_moved(&error) { StoreError::Moving(space.to_string()) } else { error },
         )
     }
 
@@ -100,10 +100,10 @@ impl Cluster {
         self.send(cmd, RoutingInfo::SingleNode(one), self.keys.bases().len()).await
     }
 
-    async fn send(&self, cmd: &Cmd, route: RoutingInfo, place: usize) -> Result<Value, StoreError> {
+    async fn send(&self, cmd: &Cmd, route: RoutingInfo, space: usize) -> Result<Value, StoreError> {
         let send =
             async |mut connection: ClusterConnection| connection.route_command(cmd.clone(), route).await;
-        let (answer, _) = self.connection.call(place, send).await?;
+        let (answer, _) = self.connection.call(space, send).await?;
         answer.map_err(classify).and_then(value)
     }
 }
@@ -120,7 +120,7 @@ fn route(key: &str) -> RoutingInfo {
     RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route))
 }
 
-/// Connects to all nodes, beginning with those of the URL. If a place is silent on the connection that is used,
+/// Connects to all nodes, beginning with those of the URL. If a space is silent on the connection that is used,
 /// the new one must answer there: meanwhile the other places are served by the old one, and a new one without a
 /// connection to each master would serve them worse.
 async fn connect(
@@ -133,8 +133,8 @@ async fn connect(
         // Checks of the servers belong here: no call can use the connection before this function returns.
         let asked = match silent {
             None => &[][..],
-            // Without a place of this number, every master is.
-            Some(place) => bases.get(place..=place).unwrap_or(&bases),
+            // Without a space of this number, every master is.
+            Some(space) => bases.get(space..=space).unwrap_or(&bases),
         };
         try_join_all(asked.iter().map(|base| answer(connection.clone(), base))).await?;
         Ok(connection)

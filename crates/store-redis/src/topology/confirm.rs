@@ -124,7 +124,8 @@ impl Confirmed {
         }
     }
 
-    /// Returns the number of the connection, and how many replicas of the server that it leads to have to have a change.
+    /// Asks the server for its replicas and remembers them. Returns the number of the connection that was asked, and how
+    /// many replicas must confirm a change.
     async fn look_at_replicas(&self) -> Result<(u64, usize), StoreError> {
         let asked = Instant::now();
         let ConfirmRequest { connection: number, mut replicas, possible, timeout } =

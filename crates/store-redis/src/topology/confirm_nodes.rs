@@ -15,7 +15,7 @@ use ringback_core::contract::StoreError;
 use super::confirm::{Confirmed, Server};
 use super::error::{is_half_moved, moved_to};
 use super::single::Single;
-use crate::keys::{Keys, Place};
+use crate::keys::{KeySpace, Keys};
 
 /// How often a call follows a redirection.
 const MAX_REDIRECTIONS: usize = 5;
@@ -31,7 +31,7 @@ pub(super) struct ConfirmedNodes {
 
 struct NodeState {
     nodes: Vec<(ConnectionAddr, Arc<Confirmed>)>,
-    /// For each place the index of the node that may have it.
+    /// For each space the index of the node that may have it.
     of_places: Box<[usize]>,
     is_synced: bool,
     rng: StdRng,
@@ -54,19 +54,19 @@ impl ConfirmedNodes {
         Ok(nodes)
     }
 
-    /// Sends a command to the master of a place, and waits until replicas of it have what it changed.
-    pub(super) async fn call(&self, cmd: &Cmd, place: Place) -> Result<Value, StoreError> {
-        self.at_master(place, Some(cmd)).await
+    /// Sends a command to the master of a space, and waits until replicas of it have what it changed.
+    pub(super) async fn call(&self, cmd: &Cmd, space: KeySpace) -> Result<Value, StoreError> {
+        self.at_master(space, Some(cmd)).await
     }
 
-    /// Waits until replicas have all that every master has. One place of each master is asked for, and every place of
-    /// a master that is behind: it may have been replaced, and places are refused until they have left it.
+    /// Waits until replicas have all that every master has. One space of each master is asked for, and every space of
+    /// a master that is behind: it may have been replaced, and spaces are refused until they have left it.
     pub(super) async fn check(&self) -> Result<(), StoreError> {
-        let behind = self.keys.places().filter(|place| self.is_behind(*place));
-        let mut places: Vec<_> = self.masters().into_iter().map(|(_, place)| place).chain(behind).collect();
-        places.sort_unstable();
-        places.dedup();
-        for answer in join_all(places.into_iter().map(|place| self.at_master(place, None))).await {
+        let behind = self.keys.spaces().filter(|space| self.is_behind(*space));
+        let mut spaces: Vec<_> = self.masters().into_iter().map(|(_, space)| space).chain(behind).collect();
+        spaces.sort_unstable();
+        spaces.dedup();
+        for answer in join_all(spaces.into_iter().map(|space| self.at_master(space, None))).await {
             match answer {
                 // A part whose slot moves is refused by itself.
                 Ok(_) | Err(StoreError::Moving(_)) => {}
@@ -80,15 +80,15 @@ impl ConfirmedNodes {
     pub(super) async fn check_synced(&self) -> Result<(), StoreError> {
         let masters = self.masters();
         let checked =
-            masters.iter().map(async |(node, place)| node.check_synced(&self.keys.mark(*place)).await);
+            masters.iter().map(async |(node, space)| node.check_synced(&self.keys.mark(*space)).await);
         join_all(checked).await.into_iter().collect()
     }
 
-    /// Looks for the master of a place among the nodes, and sends it a command or checks its replicas.
-    async fn at_master(&self, place: Place, cmd: Option<&Cmd>) -> Result<Value, StoreError> {
-        let mark = self.keys.mark(place);
+    /// Looks for the master of a space among the nodes, and sends it a command or checks its replicas.
+    async fn at_master(&self, space: KeySpace, cmd: Option<&Cmd>) -> Result<Value, StoreError> {
+        let mark = self.keys.mark(space);
         for _ in 0..MAX_REDIRECTIONS {
-            let (index, node) = self.node(place);
+            let (index, node) = self.node(space);
             let answer = match cmd {
                 Some(cmd) => node.call(cmd, &mark).await,
                 None => node.check(&mark).await.map(|()| Value::Nil),
@@ -98,10 +98,10 @@ impl ConfirmedNodes {
                 Err(error) => error,
             };
             match moved_to(&error) {
-                Some((host, port)) => self.moved(place, host, port)?,
+                Some((host, port)) => self.moved(space, host, port)?,
                 None => {
                     if is_half_moved(&error) {
-                        return Err(StoreError::Moving(place.to_string()));
+                        return Err(StoreError::Moving(space.to_string()));
                     }
                     if matches!(error, StoreError::Away(_) | StoreError::Slow(_) | StoreError::Replica) {
                         self.leave(index);
@@ -122,15 +122,15 @@ impl ConfirmedNodes {
         join_all(masters.iter().map(|(node, _)| node.look())).await;
     }
 
-    fn masters(&self) -> Vec<(Arc<Confirmed>, Place)> {
+    fn masters(&self) -> Vec<(Arc<Confirmed>, KeySpace)> {
         let (mut met, known) = (BTreeSet::new(), self.known());
-        let index = |place: Place| known.of_places[self.keys.index(place)];
-        let places = self.keys.places().filter(|place| met.insert(index(*place)));
-        places.map(|place| (Arc::clone(&known.nodes[index(place)].1), place)).collect()
+        let index = |space: KeySpace| known.of_places[self.keys.index(space)];
+        let spaces = self.keys.spaces().filter(|space| met.insert(index(*space)));
+        spaces.map(|space| (Arc::clone(&known.nodes[index(space)].1), space)).collect()
     }
 
-    pub(super) fn is_behind(&self, place: Place) -> bool {
-        self.node(place).1.is_behind()
+    pub(super) fn is_behind(&self, space: KeySpace) -> bool {
+        self.node(space).1.is_behind()
     }
 
     pub(super) fn wait_for_sync(&self, is_synced: bool) {
@@ -139,26 +139,26 @@ impl ConfirmedNodes {
         known.nodes.iter().for_each(|(_, node)| node.wait_for_sync(is_synced));
     }
 
-    /// The node that may have a place, and its index.
-    fn node(&self, place: Place) -> (usize, Arc<Confirmed>) {
+    /// The node that may have a space, and its index.
+    fn node(&self, space: KeySpace) -> (usize, Arc<Confirmed>) {
         let known = self.known();
-        let index = known.of_places[self.keys.index(place)];
+        let index = known.of_places[self.keys.index(space)];
         (index, Arc::clone(&known.nodes[index].1))
     }
 
-    fn moved(&self, place: Place, host: &str, port: u16) -> Result<(), StoreError> {
+    fn moved(&self, space: KeySpace, host: &str, port: u16) -> Result<(), StoreError> {
         let mut known = self.known();
-        let addr = match &known.nodes[known.of_places[self.keys.index(place)]].0 {
+        let addr = match &known.nodes[known.of_places[self.keys.index(space)]].0 {
             // A node that does not know its own name has that by which it was asked.
             ConnectionAddr::Tcp(asked, _) if host.is_empty() => ConnectionAddr::Tcp(asked.clone(), port),
             _ => ConnectionAddr::Tcp(host.to_owned(), port),
         };
         let index = self.index(&mut known, &addr)?;
-        known.of_places[self.keys.index(place)] = index;
+        known.of_places[self.keys.index(space)] = index;
         Ok(())
     }
 
-    /// Asks the next node for all places of one that may have ended: any other knows the one that took over.
+    /// Asks the next node for all spaces of one that may have ended: any other knows the one that took over.
     fn leave(&self, node: usize) {
         let mut known = self.known();
         let next = (node + 1) % known.nodes.len();

@@ -236,10 +236,10 @@ impl<C: Clone + Send + Sync + 'static> SharedConnection<C> {
         }
         self.unanswered[place].store(count, Ordering::Relaxed);
         if count == MAX_UNANSWERED {
-            let is_first = current.since.elapsed() >= SETTLED;
+            let had_settled = current.since.elapsed() >= SETTLED;
             state.give_up(StoreError::Slow(self.call_timeout));
             drop(state);
-            log_silence(is_first);
+            log_silence(had_settled);
         }
     }
 
@@ -273,10 +273,11 @@ impl<C> State<C> {
     }
 }
 
-/// A line for each connection that was good for a while, so that a silent server does not fill the log.
-fn log_silence(is_first: bool) {
+/// Logs that a connection gives no answers: a warning if it had lasted for [`SETTLED`], else at debug, so that a server
+/// that accepts connections and stays silent does not fill the log.
+fn log_silence(had_settled: bool) {
     let unanswered = MAX_UNANSWERED;
-    if is_first {
+    if had_settled {
         tracing::warn!(unanswered, "the connection to the store gives no answers; connecting anew");
     } else {
         tracing::debug!(unanswered, "the connection to the store gives no answers; connecting anew");

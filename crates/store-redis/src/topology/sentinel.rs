@@ -24,7 +24,7 @@ use super::answer::{self, Master};
 use super::candidates;
 use super::connection::{FIRST_PAUSE, SharedConnection};
 use super::error::{classify_connect, unfit};
-use super::single::{self, LONGEST_PAUSE, PLACES, Single};
+use super::single::{self, LONGEST_PAUSE, SERVERS, Single};
 
 /// How long the sentinels may take to answer.
 const ASK: Duration = Duration::from_millis(500);
@@ -84,7 +84,7 @@ impl Sentinel {
         let backoff = Backoff::between(FIRST_PAUSE, LONGEST_PAUSE, rng);
         let of = Arc::clone(&sentinels);
         let make = move |_silent: Option<usize>| connect(Arc::clone(&of)).boxed();
-        Self { sentinels, connection: SharedConnection::new(PLACES, call_timeout, backoff, make) }
+        Self { sentinels, connection: SharedConnection::new(SERVERS, call_timeout, backoff, make) }
     }
 
     /// The master now, for a connection of its own.

@@ -18,10 +18,10 @@ use super::error::{classify, classify_connect, unfit};
 const PIPELINE: usize = 1024;
 /// The longest pause between two attempts to connect.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// The number of places that calls go to.
-pub(super) const PLACES: usize = 1;
-/// The only place.
-const PLACE: usize = 0;
+/// The number of servers that calls go to.
+pub(super) const SERVERS: usize = 1;
+/// The only one.
+const SERVER: usize = 0;
 
 pub(super) struct Single {
     client: Client,
@@ -38,7 +38,7 @@ impl Single {
         let backoff = Backoff::between(FIRST_PAUSE, LONGEST_PAUSE, rng);
         let to = client.clone();
         let make = move |_silent: Option<usize>| connect(to.clone()).boxed();
-        Ok(Self { client, connection: SharedConnection::new(PLACES, call_timeout, backoff, make) })
+        Ok(Self { client, connection: SharedConnection::new(SERVERS, call_timeout, backoff, make) })
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -60,7 +60,7 @@ impl<C: Into<MultiplexedConnection> + Clone + Send + Sync + 'static> SharedConne
             let answer = connection.send_packed_command(cmd).await?;
             Ok((answer, connection))
         };
-        let (answer, number) = self.call(PLACE, send).await?;
+        let (answer, number) = self.call(SERVER, send).await?;
         match answer {
             Ok((Value::ServerError(error), _)) => {
                 let error = classify(error.into());

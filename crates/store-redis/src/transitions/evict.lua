@@ -1,6 +1,6 @@
 -- evict: dead, and its retention is over -> gone.
 -- KEYS  shard
--- ARGV  epoch, limit, floor (ms), retention (ms)
+-- ARGV  epoch, limit, longest sleep (ms), retention (ms)
 -- Returns {} fenced, or {evicted, 0, waits in us...}
 -- Uses archive, carrier, dead_letters, events, lanes, records, shard.
 local EVICT = union(carrier.FIELDS, lanes.END_FIELDS, {'dead', 'purged'})

@@ -22,7 +22,8 @@ end
 
 function scripts.import(args)
   local locs, from = arrivals.begin(IMPORT, args)
-  if arrivals.refusal_of_all() then return arrivals.refusal_of_all() end
+  local refused = arrivals.check_accepts_jobs()
+  if refused then return refused end
   local answers, dead = {}, {}
 
   for j, loc in ipairs(locs) do

@@ -44,7 +44,8 @@ impl RedisStore {
         limits: PassLimits,
         more: Option<((u64, u64), u32, u64)>,
     ) -> Result<(Pass, Option<Value>), StoreError> {
-        let args = (&epoch.0, limits.jobs, millis_up(limits.floor), millis_up(self.options.keep_dead), more);
+        let args =
+            (&epoch.0, limits.jobs, millis_up(limits.max_sleep), millis_up(self.options.keep_dead), more);
         let mut parts: Vec<Value> = self.call(script, shard).arg(args).run().await?;
         if parts.is_empty() {
             return Ok((Pass::Fenced, None));

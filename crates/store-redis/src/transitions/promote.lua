@@ -1,7 +1,7 @@
 -- promote: delayed and due -> ready. Lanes take turns; none takes more than its share. A slot whose time
 --   is near is sorted first.
 -- KEYS  shard
--- ARGV  epoch, limit (jobs), floor (ms), retention (ms)
+-- ARGV  epoch, limit (jobs), longest sleep (ms), retention (ms)
 -- Returns {} fenced, or {promoted, 0, waits in us...}
 -- Uses carrier, due, due_index, events, lanes, ready, shard.
 local PROMOTE = union(carrier.FIELDS, {'delayed', 'ready'})

@@ -2,7 +2,7 @@
 --   cancelled where that was requested. Pull jobs are answered, to be settled as failed by their receipts;
 --   their batch is looked at again soon in case that does not happen.
 -- KEYS  shard
--- ARGV  epoch, limit, floor (ms), retention (ms), keep (ms), cap (tombstones), most leases lost in a row, the longest
+-- ARGV  epoch, limit, longest sleep (ms), retention (ms), keep (ms), cap (tombstones), most leases lost in a row, the longest
 --   lease (ms)
 -- Returns {} fenced, or {recovered, lost, waits in us..., {{locator, job state, record, lane name or ''},
 --   ...} for pull}

@@ -1,10 +1,11 @@
--- replace: submit of jobs that may take the place of others: nothing, delayed, ready or dead -> delayed, or ready if
+-- replace: submit with an `if_exists` other than `refuse`: nothing, delayed, ready or dead -> delayed, or ready if
 --   already due. A job that was tried or has ended begins a new generation. No job may occur twice.
 -- KEYS  shard
--- ARGV  how many accepted jobs the caller knows of; how many lanes, then per lane: id, name, limits of its
---   tenant; then per job: locator,
---   due ("+ms" from now, or absolute ms), '' to replace, 'update' to replace only other content of a job that has not
---   ended, to postpone the longest time from creation to due (ms) or 'any', lane id, the record from its flags on, external payload or ''
+-- ARGV  how many accepted jobs the caller knows of; how many lanes
+--   per lane: id, name, limits of its tenant
+--   per job: locator; due ("+ms" from now, or absolute ms); '' to replace, 'update' to replace only other content of a
+--   job that has not ended, to postpone the longest time from creation to due (ms) or 'any'; lane id; the record from
+--   its flags on; external payload or ''
 -- Returns per job: {201, state, job state or '', record's start} new; {202, ...} in the place of a job; {200, ...} the
 --   same submit again; {409, ...} the same with other content; {200 or 409, tombstone} either of them once the job
 --   has ended; {423, how long the lease lasts (us), state, job state, record's start} reserved; {422, 'topics' or
@@ -133,7 +134,8 @@ end
 
 function scripts.replace(args)
   local locs, from = arrivals.begin(REPLACE, args)
-  if arrivals.refusal_of_all() then return arrivals.refusal_of_all() end
+  local refused = arrivals.check_accepts_jobs()
+  if refused then return refused end
   local answers, all = {}, {}
   for j, loc in ipairs(locs) do
     local i = from + 6 * (j - 1)

@@ -60,7 +60,8 @@ end
 function scripts.fire(args)
   local rows_of_lanes, from = arrivals.lanes(args)
   shard.begin(FIRE, rows_of_lanes)
-  if arrivals.refusal_of_all() then return arrivals.refusal_of_all() end
+  local refused = arrivals.check_accepts_jobs()
+  if refused then return refused end
   local all, names, locs = firings(args, from)
   arrivals.look_up(locs)
   local answers, changes = {}, {}

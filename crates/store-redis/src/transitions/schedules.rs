@@ -121,7 +121,7 @@ impl RedisStore {
                 }
             }
         };
-        self.arrive(shard, &jobs, |_| &script::FIRE, push, fired).await
+        self.add_jobs(shard, &jobs, |_| &script::FIRE, push, fired).await
     }
 }
 

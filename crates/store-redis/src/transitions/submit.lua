@@ -12,7 +12,8 @@
 function scripts.submit(args)
   local names, from = arrivals.lanes(args)
   shard.begin(arrivals.FIELDS, names)
-  if arrivals.refusal_of_all() then return arrivals.refusal_of_all() end
+  local refused = arrivals.check_accepts_jobs()
+  if refused then return refused end
   local locs, n, last = {}, 0, #args
   local i = from
   while i < last do

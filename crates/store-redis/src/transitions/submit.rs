@@ -63,7 +63,7 @@ impl RedisStore {
                 }
             }
         };
-        self.arrive(shard, &jobs, script, push, submitted).await
+        self.add_jobs(shard, &jobs, script, push, submitted).await
     }
 
     pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
@@ -76,13 +76,13 @@ impl RedisStore {
                 cmd.arg(&packed.rest).arg(&packed.external).arg(&histories[*number]);
             }
         };
-        self.arrive(shard, &jobs, |_| &script::IMPORT, push, submitted).await
+        self.add_jobs(shard, &jobs, |_| &script::IMPORT, push, submitted).await
     }
 
-    /// Makes the calls by which jobs arrive, nearly always one. `push` adds the arguments after the lanes. For the next
+    /// Makes the calls that add jobs, nearly always one. `push` adds the arguments after the lanes. For the next
     /// call waits what has another script, or the key of a job before it; and, to be sent with the next id of its lane,
     /// a job whose lane would have the id of another one.
-    pub(super) async fn arrive<T>(
+    pub(super) async fn add_jobs<T>(
         &self,
         shard: Shard,
         jobs: &[&NewJob],

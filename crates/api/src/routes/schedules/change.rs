@@ -68,7 +68,7 @@ fn parse(
     }
     let policy = policies.as_ref().and_then(|policies| policies.get(topic));
     let mut job = new.schedule.firing(&key.id, now, policy.map(|policy| &**policy), None);
-    api.admission.quotas.admit(&mut job, caller)?;
+    api.admission.quotas.check_size_and_set_limits(&mut job, caller)?;
     let destinations = &api.admission.destinations;
     let judged = match from {
         PutFrom::Caller => destinations.check_job(&job, caller),
@@ -210,7 +210,7 @@ pub(super) async fn run_now(
             None => key.id.run(time),
         };
         let mut job = state.schedule.run(id.clone(), policy, None);
-        api.admission.quotas.admit(&mut job, caller)?;
+        api.admission.quotas.check_size_and_set_limits(&mut job, caller)?;
         if idempotency_key.is_some()
             && let Some(known) = api.store.get(&job.key).await?
         {

@@ -1,4 +1,4 @@
-//! Keeps the subscription of the process while somebody listens: asks every shard again and again to
+//! The one subscription of the process to the events of the store, kept while somebody listens: asks every shard again and again to
 //! publish events, receives them, and publishes them on the [`EventBus`]. At most [`MAX_WAITING`]
 //! messages wait: a process that cannot keep up discards some and sends its listeners `missed`, rather
 //! than fill its memory.

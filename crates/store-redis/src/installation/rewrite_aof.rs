@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use ringback_core::contract::StoreError;
 
-use crate::keys::Place;
+use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;
 use crate::script;
 use crate::server_checks::AofServer;
@@ -26,7 +26,7 @@ impl RedisStore {
         }
         let run_ids: Vec<_> = servers.iter().map(|server| &server.run_id).collect();
         let new: BTreeSet<String> = match self
-            .call(&script::NOTE_SERVERS, Place::Installation)
+            .call(&script::NOTE_SERVERS, KeySpace::Installation)
             .early()
             .arg(run_ids)
             .run()
@@ -58,8 +58,12 @@ impl RedisStore {
             %error,
             "the store has started, and its append-only file cannot be rewritten; if it was killed in the middle of a write, its next start can replay half of a change: allow BGREWRITEAOF, or call it after each start"
         );
-        if let Err(error) =
-            self.call(&script::DROP_SERVER, Place::Installation).early().arg(&server.run_id).run::<u8>().await
+        if let Err(error) = self
+            .call(&script::DROP_SERVER, KeySpace::Installation)
+            .early()
+            .arg(&server.run_id)
+            .run::<u8>()
+            .await
         {
             tracing::debug!(%error, "a server stays noted although its file is not rewritten");
         }

@@ -1,6 +1,5 @@
-//! One listener: its filter, its permit to be one of the listeners, and its bounded queue.
-//! When the queue overflows, all of it is discarded and the listener is dropped, so that a listener
-//! that does not read takes no memory.
+//! The bounded queue of one client of the event stream, with its filter and its permit to listen. When the queue is
+//! full, its events are discarded and the client is disconnected, so that a client that does not read takes no memory.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -21,8 +21,8 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use self::task::BulkTask;
+use crate::deadline_signal::DeadlineSignals;
 use crate::metrics::Metrics;
-use crate::wake::DeadlineSignals;
 
 /// Takes bulk operations and runs a task for each.
 pub(crate) struct Bulks {

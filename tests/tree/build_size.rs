@@ -1,5 +1,5 @@
-//! What a first `make up` builds: which crates, and how large the binary becomes. Each crate is time that everybody
-//! waits for who tries Ringback on a fresh machine.
+//! Limits what a first `make up` builds: the list of crates, and the size of the binary. Every crate lengthens the first
+//! build for everyone who tries Ringback.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::files::{read, root};
 
 /// The crates that `make up` builds, a line each; those of two versions twice.
-const LIST: &str = "tests/tree/weight/crates.txt";
+const LIST: &str = "tests/tree/build_size/crates.txt";
 /// The most bytes of the binary.
 const MAX_BINARY: u64 = 40_000_000;
 
