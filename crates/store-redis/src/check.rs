@@ -18,6 +18,7 @@ use std::sync::atomic::AtomicBool;
 
 use redis::ToRedisArgs;
 use ringback_core::contract::{Check, DamageKind, Finding, Repair, RunningCheck, Shard, StoreError};
+use ringback_core::hex::Hex;
 
 use self::answers::{Overview, Problem, Repaired, id_of, lossy, state_name, topic_of};
 use self::calls::{Calls, SETS, STATES, Scan};
@@ -201,7 +202,7 @@ impl Walk<'_> {
                     DamageKind::Lane,
                     format!("the lane of a {state} job has no name, so its target is not known"),
                 ),
-                _ => (DamageKind::Unreadable, format!("the record at {} cannot be read", hex(&locator))),
+                _ => (DamageKind::Unreadable, format!("the record at {} cannot be read", Hex(&locator))),
             };
             let is_lost = kind == DamageKind::Unindexed;
             let repaired = match kind {
@@ -295,7 +296,7 @@ impl Walk<'_> {
             let alone: Vec<Vec<u8>> = self.calls.page(&script::CHECK_STATES, &mut scan, STATES).await?;
             let repaired = self.repair("states", &alone).await?;
             for (locator, repaired) in alone.iter().zip(repaired) {
-                let detail = format!("a job state without a record, at {}", hex(locator));
+                let detail = format!("a job state without a record, at {}", Hex(locator));
                 self.found(Finding::new(DamageKind::StateRecord, self.shard, detail), repaired);
             }
         }
@@ -388,8 +389,4 @@ enum LookFor {
 
 fn unindexed(state: &str) -> String {
     format!("nothing leads to a {state} job")
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }

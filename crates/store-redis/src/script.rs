@@ -7,6 +7,7 @@
 use std::sync::LazyLock;
 
 use redis::{Arg, Cmd, ToRedisArgs};
+use ringback_core::hex::Hex;
 use sha2::{Digest as _, Sha256};
 
 /// Whether a script may run when memory is full.
@@ -109,8 +110,7 @@ static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
         PIECES.concat()
     );
     let digest = Sha256::digest(&init);
-    let name = digest[..4].iter().fold("ringback_".to_owned(), |name, b| format!("{name}{b:02x}"));
-    Library { name, init }
+    Library { name: format!("ringback_{}", Hex(&digest[..4])), init }
 });
 
 /// Loads the library. Loading it again does no harm.

@@ -12,6 +12,8 @@ use std::collections::BTreeSet;
 
 use ringback_core::contract::StoreError;
 
+use crate::record::number;
+
 /// The bytes that scripts return for each job: locator, due time, lane, attempts.
 const KNOWN: usize = 30;
 /// The time of a slot, in ms.
@@ -127,10 +129,7 @@ impl Waiting {
         of_kind
             .map(|job| match list {
                 List::Ready => job.known[18..26].to_vec(),
-                List::Slot => {
-                    let due = job.known[12..18].iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
-                    (due / SLOT).to_string().into_bytes()
-                }
+                List::Slot => (number(&job.known[12..18]) / SLOT).to_string().into_bytes(),
             })
             .collect()
     }
