@@ -99,9 +99,7 @@ impl Store {
 
     /// All policies of a scope, for a copy that leaves nothing out: an error if one cannot be read.
     pub async fn all_policies(&self, scope: &TenantScope) -> Result<Policies, StoreError> {
-        let Some((_, Entries { policies, unreadable, .. })) = self.read_entries(None).await? else {
-            return Ok(Policies::default());
-        };
+        let Entries { policies, unreadable, .. } = self.entries().await?;
         if unreadable.iter().any(|topic| scope.has(topic)) {
             return Err(StoreError::Unreadable("the policy of a topic"));
         }
@@ -133,8 +131,7 @@ impl Store {
 
     /// All keys, in no particular order.
     pub async fn access_keys(&self) -> Result<Vec<Arc<AccessKey>>, StoreError> {
-        let entries = self.read_entries(None).await?;
-        Ok(entries.map(|(_, entries)| entries.keys.into_values().collect()).unwrap_or_default())
+        Ok(self.entries().await?.keys.into_values().collect())
     }
 
     /// Sets a quota in place of any other, and notifies every [`SharedConfig`](crate::SharedConfig).
@@ -153,8 +150,7 @@ impl Store {
 
     /// All quotas.
     pub async fn quotas(&self) -> Result<Quotas, StoreError> {
-        let entries = self.read_entries(None).await?;
-        Ok(entries.map(|(_, entries)| entries.quotas).unwrap_or_default())
+        Ok(self.entries().await?.quotas)
     }
 
     /// Replaces the stored credential by the one that `make` makes of it, and notifies every
@@ -185,11 +181,14 @@ impl Store {
 
     /// All credentials.
     pub async fn credentials(&self) -> Result<Credentials, StoreError> {
-        let entries = self.read_entries(None).await?;
-        Ok(entries.map(|(_, entries)| entries.credentials).unwrap_or_default())
+        Ok(self.entries().await?.credentials)
     }
 
-    /// All entries of the shared configuration.
+    async fn entries(&self) -> Result<Entries, StoreError> {
+        Ok(self.read_entries(None).await?.map(|(_, entries)| entries).unwrap_or_default())
+    }
+
+    /// All entries of the shared configuration, if their version is not the one that is known.
     pub(crate) async fn read_entries(
         &self,
         known: Option<PolicyVersion>,
