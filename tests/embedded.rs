@@ -16,10 +16,10 @@ use std::process::{Child, Command, Stdio};
 
 use redb::{Database, TableDefinition};
 use ringback_core::clock::{ManualClock, Timestamp};
-use ringback_core::contract::{
+use ringback_core::job::{JobKey, NewJob};
+use ringback_core::store_types::{
     Epoch, Lateness, Lease, Options, Pass, Profile, Reserve, SettleResult, Shard, StoreError, SubmitResult,
 };
-use ringback_core::job::{JobKey, NewJob};
 use ringback_store::{Memory, Store, settings};
 use tempfile::tempdir;
 

@@ -43,8 +43,8 @@ mod sentinel;
 mod shutdown;
 mod slot_moves;
 mod steady_load;
+mod store_rejections;
 mod store_urls;
-mod store_words;
 mod tls;
 
 use ringback_testkit::variable;

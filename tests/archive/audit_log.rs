@@ -1,7 +1,7 @@
 //! The audit log in the archive: each entry is there once, whatever is restarted and however late it comes.
 
 use ringback_core::clock::{Clock as _, SystemClock};
-use ringback_core::contract::{AuditLogId, AuditLogOwner, AuditLogRow, Options};
+use ringback_core::store_types::{AuditLogId, AuditLogOwner, AuditLogRow, Options};
 use ringback_store::{Store, settings};
 use ringback_testkit::http_client;
 

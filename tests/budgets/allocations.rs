@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_core::clock::SystemClock;
-use ringback_core::contract::Options;
 use ringback_core::retry::{InstallationRetry, RetryPolicy};
+use ringback_core::store_types::Options;
 use ringback_egress::Guard;
 use ringback_notifier::{Config, Outgoing, Signing};
 use ringback_service::{Context, Health, Scrapes, Shutdown, Tasks};

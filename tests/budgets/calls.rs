@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};
-use ringback_core::contract::Options;
+use ringback_core::store_types::Options;
 use ringback_store::{Store, settings};
 use ringback_testkit::{CallWatch, RedisServer, Sink, Stack, eventually};
 use serde_json::json;

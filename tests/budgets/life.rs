@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{Epoch, Lateness, Lease, Pass, PassLimits, Reserve, SettleResult, Shard};
 use ringback_core::job::NewJob;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
+use ringback_core::store_types::{Epoch, Lateness, Lease, Pass, PassLimits, Reserve, SettleResult, Shard};
 use ringback_store::Store;
 
 const FLOOR: Duration = Duration::from_secs(5);

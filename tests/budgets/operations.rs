@@ -9,8 +9,8 @@ use std::time::Duration;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use ringback_core::clock::{ManualClock, Timestamp};
-use ringback_core::contract::Options;
 use ringback_core::retry::RetryPolicy;
+use ringback_core::store_types::Options;
 use ringback_store::{Memory, Store, settings};
 
 use self::life::Life;

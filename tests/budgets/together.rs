@@ -1,7 +1,7 @@
 //! The last transitions of a life in calls that do two of them: each exchange settles one job and reserves the next.
 
-use ringback_core::contract::{Lateness, Lease, SettleResult};
 use ringback_core::outcome::Outcome;
+use ringback_core::store_types::{Lateness, Lease, SettleResult};
 
 use crate::life::Life;
 

@@ -2,12 +2,12 @@
 //! when it is full.
 
 use bytes::Bytes;
-use ringback_core::contract::{
+use ringback_core::job::{Callback, Context, Delivery, Headers, IfExists, NewJob};
+use ringback_core::outcome::Reason;
+use ringback_core::store_types::{
     ArchiveEntries, ArchiveSettings, ArchivedJob, AttemptLogEntry, Cancelled, EndedState, EndedStates,
     LogResult, OutboxPart, SettleResult, StoreError, TakeEntries, WhenFull,
 };
-use ringback_core::job::{Callback, Context, Delivery, Headers, IfExists, NewJob};
-use ringback_core::outcome::Reason;
 
 use super::attempts::failed;
 use super::jobs::{BRIEF, LONG, With, bury, ms, seen, tags};

@@ -2,13 +2,13 @@
 
 use bytes::Bytes;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
-    Attempt, AttemptLogEntry, Lease, LogResult, MAX_ANSWER, MAX_ATTEMPTS, SettleResult,
-};
 use ringback_core::job::{History, ImportJob, JobKey};
 use ringback_core::limits::{MAX_BATCH, MAX_RENEWED};
 use ringback_core::outcome::LastAttempt;
-use ringback_core::policy::Logging;
+use ringback_core::store_types::{
+    Attempt, AttemptLogEntry, Lease, LogResult, MAX_ANSWER, MAX_ATTEMPTS, SettleResult,
+};
+use ringback_core::topic_policy::Logging;
 use ringback_wire::parse_policy;
 
 use super::jobs::{LONG, With, bury, ms};

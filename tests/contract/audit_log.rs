@@ -1,7 +1,7 @@
 //! The audit log: its last entries, each owner's apart from the others', within bounds that no owner takes alone.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
+use ringback_core::store_types::{
     AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_ENTRY, MAX_AUDIT_LOG_ROWS, MAX_AUDIT_LOG_WEIGHT,
 };
 use ringback_store::Store;

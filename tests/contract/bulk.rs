@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use ringback_core::contract::{
-    Bulk, BulkAction, BulkId, BulkStart, BulkState, BulkStep, BulkTarget, Filter, Move, TimeRange,
-};
 use ringback_core::destination::Destination;
 use ringback_core::job::{Due, Job, JobKey, NewJob};
+use ringback_core::store_types::{
+    Bulk, BulkAction, BulkId, BulkStart, BulkState, BulkStep, BulkTarget, Filter, Move, TimeRange,
+};
 
 use super::jobs::{LONG, ORIGIN, STATES, With, bury, ms, retry, topic};
 use super::list::all;

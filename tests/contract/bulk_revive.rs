@@ -1,11 +1,11 @@
 //! Bulk revives: many dead jobs made ready by one call, and which worker continues a bulk revive.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
+use ringback_core::job::{Job, JobKey};
+use ringback_core::store_types::{
     Bulk, BulkId, BulkStart, BulkState, BulkStep, BulkTarget, DeadCursor, DeadFilter, MAX_BULKS, TakenBulk,
     Wake, WorkerId,
 };
-use ringback_core::job::{Job, JobKey};
 use ringback_store::Wakes;
 
 use super::bulk::look;

@@ -1,7 +1,7 @@
 //! cancel: delayed, ready, dead → cancelled at once; a reserved job is marked.
 
-use ringback_core::contract::{Cancelled, SettleResult};
 use ringback_core::job::JobKey;
+use ringback_core::store_types::{Cancelled, SettleResult};
 
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use super::workbench::{Workbench, run_out, until};

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use futures_util::{StreamExt as _, stream};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::Cancelled;
 use ringback_core::job::{JobKey, NewJob};
+use ringback_core::store_types::Cancelled;
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::variable;
 use tokio::time::sleep;

@@ -1,6 +1,6 @@
 //! Which carrier owns a shard, and which carriers are alive.
 
-use ringback_core::contract::{Epoch, Pass};
+use ringback_core::store_types::{Epoch, Pass};
 
 use super::jobs::{LONG, ms};
 use super::workbench::{SOON, Workbench, at_most};

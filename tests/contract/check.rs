@@ -2,7 +2,7 @@
 //!
 //! `redis_layout::check` checks the keys in Redis without the check of the product.
 
-use ringback_core::contract::{Repair, Stats};
+use ringback_core::store_types::{Repair, Stats};
 use ringback_store::Store;
 
 /// accepted = done + cancelled + purged + delayed + ready + reserved + dead + missing.

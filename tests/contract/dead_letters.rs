@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Bulk, BulkTarget, DeadCursor, DeadFilter, DeadJob, DeadPage, MoveResult};
 use ringback_core::job::{History, ImportJob, Job, JobKey, NewJob};
 use ringback_core::outcome::{Outcome, Reason};
 use ringback_core::state::State;
+use ringback_core::store_types::{Bulk, BulkTarget, DeadCursor, DeadFilter, DeadJob, DeadPage, MoveResult};
 
 use super::jobs::{TOPIC, With, bury, ms, new_job, seen};
 use super::workbench::{Workbench, now, until};

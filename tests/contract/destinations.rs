@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use ringback_core::contract::{
-    DestinationQuery, LaneSpan, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit,
-    SettleResult, Wake,
-};
 use ringback_core::destination::{Destination, DestinationPause};
 use ringback_core::job::TenantScope;
 use ringback_core::outcome::Outcome;
+use ringback_core::store_types::{
+    DestinationQuery, LaneSpan, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit,
+    SettleResult, Wake,
+};
 
 use super::jobs::{LONG, STATES, TOPIC, With, bury, ms, release, retry, topic};
 use super::workbench::{Workbench, next, now, until};

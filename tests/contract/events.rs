@@ -5,10 +5,10 @@ mod many_jobs;
 use std::collections::VecDeque;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{AttemptEnded, AttemptOutcome, Event, EventKind, SettleResult, StreamItem};
 use ringback_core::job::{JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::state::State;
+use ringback_core::store_types::{AttemptEnded, AttemptOutcome, Event, EventKind, SettleResult, StreamItem};
 use ringback_store::Events;
 
 pub(crate) use self::many_jobs::*;

@@ -1,6 +1,6 @@
 //! Eviction of dead jobs after their retention, and how long ended jobs are remembered.
 
-use ringback_core::contract::{Cancelled, Pass, SubmitResult};
+use ringback_core::store_types::{Cancelled, Pass, SubmitResult};
 
 use super::jobs::{With, bury, ms};
 use super::workbench::{SOON, Workbench, at_most, now};

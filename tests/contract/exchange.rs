@@ -1,6 +1,6 @@
 //! exchange: settle and reserve in one call, with the results of both.
 
-use ringback_core::contract::{Lateness, Lease, Reserve, SettleResult};
+use ringback_core::store_types::{Lateness, Lease, Reserve, SettleResult};
 
 use super::jobs::{LONG, bury, ms, release, retry};
 use super::workbench::Workbench;

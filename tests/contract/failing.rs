@@ -1,8 +1,10 @@
 //! Failing destinations: what processes report of them is one list, and pages of destinations show it.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{DestinationQuery, DestinationReport, FailingDestination, Failures, LaneSpan};
 use ringback_core::job::TenantScope;
+use ringback_core::store_types::{
+    DestinationQuery, DestinationReport, FailingDestination, Failures, LaneSpan,
+};
 
 use super::jobs::{LONG, With};
 use super::workbench::{Workbench, now};

@@ -1,7 +1,7 @@
 //! Feeds: one process at a time works on a feed, and its position moves by what the process knows.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
+use ringback_core::store_types::{
     FeedHold, FeedLease, FeedName, FeedPosition, MAX_FEED_LEASE, StoredFeed, WorkerId,
 };
 

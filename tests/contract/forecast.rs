@@ -1,9 +1,9 @@
 //! Forecasts: exact where everything is read, and within the stated error where samples are taken.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Filter, Forecast, ForecastSlots, LaneSpan, SlotJobs};
 use ringback_core::job::TenantScope;
 use ringback_core::schedule::{Cron, Rule};
+use ringback_core::store_types::{Filter, Forecast, ForecastSlots, LaneSpan, SlotJobs};
 use ringback_core::written_time::Zone;
 
 use super::jobs::{With, retry, topic};
@@ -162,7 +162,7 @@ pub(crate) async fn a_forecast_has_the_firings_of_schedules(bench: &Workbench) {
     let mut state = hourly.state().expect("readable");
     let cron = Cron::parse("0 * * * *", Zone::utc()).expect("an expression");
     state.schedule.rule = Rule::Cron(Box::new(cron));
-    hourly = ringback_core::contract::ScheduleRow::new(hourly.key.clone(), 1, &state);
+    hourly = ringback_core::store_types::ScheduleRow::new(hourly.key.clone(), 1, &state);
     add(bench, &hourly).await;
     add(bench, &schedule_at(bench, "b", "paused", None)).await;
     let (now, slots) = (now(), slots(60 * MINUTE, 180 * MINUTE));

@@ -1,7 +1,7 @@
 //! Gauges: jobs by state of a shard and of some topics in it, and the age of the oldest ready job.
 
-use ringback_core::contract::{JobGauge, MAX_LANES_SEARCHED, ShardGauges, StateCounts};
 use ringback_core::job::{NewJob, Topic};
+use ringback_core::store_types::{JobGauge, MAX_LANES_SEARCHED, ShardGauges, StateCounts};
 use strum::VariantArray as _;
 
 use super::jobs::{LONG, STATES, TOPIC, With, ms};

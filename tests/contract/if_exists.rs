@@ -4,8 +4,8 @@
 mod generations;
 mod times;
 
-use ringback_core::contract::{Limit, MoveResult, SettleResult, SubmitResult, Submitted, Token};
 use ringback_core::job::{Callback, Due, IfExists, Job, NewJob};
+use ringback_core::store_types::{Limit, MoveResult, SettleResult, SubmitResult, Submitted, Token};
 use tokio::time::sleep_until;
 
 pub(crate) use self::generations::*;

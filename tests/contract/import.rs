@@ -1,9 +1,9 @@
 //! import: nothing → delayed, ready or dead, with the history of the job.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Cancelled, SettleResult, StoredJob, SubmitResult, Submitted, Wake};
 use ringback_core::job::{Due, History, IfExists, ImportJob, Job, NewJob};
 use ringback_core::outcome::LastAttempt;
+use ringback_core::store_types::{Cancelled, SettleResult, StoredJob, SubmitResult, Submitted, Wake};
 
 use super::jobs::{LONG, STATES, With, bury, ms, retry, seen};
 use super::list::{all_kept, rich};

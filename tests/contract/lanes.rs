@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use ringback_core::contract::{Lease, Reserve};
 use ringback_core::job::NewJob;
 use ringback_core::lane::NO_TENANT;
+use ringback_core::store_types::{Lease, Reserve};
 
 use super::jobs::{ORIGIN, TOPIC, With};
 use super::workbench::Workbench;

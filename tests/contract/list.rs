@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringback_core::contract::{Cursor, Filter, Page, StoreError, StoredJob};
 use ringback_core::job::{Context, Headers, Job, JobKey, NewJob, Trace};
 use ringback_core::retry::RetryPolicy;
+use ringback_core::store_types::{Cursor, Filter, Page, StoreError, StoredJob};
 use strum::VariantArray as _;
 
 use super::jobs::{LONG, With, bury, ms, release, retry};

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringback_core::contract::{Cursor, Filter, StoreError};
 use ringback_core::job::{Job, NewJob};
 use ringback_core::state::State;
+use ringback_core::store_types::{Cursor, Filter, StoreError};
 
 use super::dead_letters::{bring, jobs};
 use super::jobs::{LONG, TOPIC, With};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use ringback_core::contract::{Filter, SubmitResult};
 use ringback_core::job::{IfExists, NewJob, TenantScope, Topic};
+use ringback_core::store_types::{Filter, SubmitResult};
 
 use super::jobs::{LONG, With, bury};
 use super::list_dead;

@@ -1,8 +1,8 @@
 //! Looking up one job with everything that is stored of it.
 
-use ringback_core::contract::{DeadFilter, Filter, FoundJob, MoveResult, StoredJob, SubmitResult};
 use ringback_core::job::{Callback, ContentHash, IfExists, JobKey, MAX_TAG, NewJob, Tags};
 use ringback_core::state::State;
+use ringback_core::store_types::{DeadFilter, Filter, FoundJob, MoveResult, StoredJob, SubmitResult};
 use ringback_core::token::Token;
 
 use super::jobs::{LONG, STATES, TOPIC, With, ms, tags, topic};

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringback_core::contract::{Cancelled, SettleResult, SubmitResult, Token};
 use ringback_core::job::{IfExists, JobKey};
 use ringback_core::lane::Lane;
-use ringback_core::policy::Policy;
+use ringback_core::store_types::{Cancelled, SettleResult, SubmitResult, Token};
+use ringback_core::topic_policy::Policy;
 use strum::VariantArray as _;
 
 use crate::prelude::*;

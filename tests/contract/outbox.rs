@@ -4,11 +4,11 @@
 mod successes;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
-    AckResult, EndedJob, Lease, Outbox, OutboxAck, SettleResult, SubmitResult, Wake,
-};
 use ringback_core::job::{Callback, Context, History, ImportJob, Job, JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Reason};
+use ringback_core::store_types::{
+    AckResult, EndedJob, Lease, Outbox, OutboxAck, SettleResult, SubmitResult, Wake,
+};
 use ringback_wire::notice_of;
 
 pub(crate) use self::successes::*;

@@ -2,9 +2,9 @@
 
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use ringback_core::contract::{PolicyPut, StoreError};
 use ringback_core::job::Topic;
-use ringback_core::policy::{MAX_POLICIES, MAX_POLICY, MAX_TOPICS_WITH_METRICS, Policy};
+use ringback_core::store_types::{PolicyPut, StoreError};
+use ringback_core::topic_policy::{MAX_POLICIES, MAX_POLICY, MAX_TOPICS_WITH_METRICS, Policy};
 use ringback_store::{ConfigUnknown, SharedConfig, Store};
 use ringback_wire::parse_policy;
 use tokio::task::JoinSet;

@@ -1,6 +1,6 @@
 //! prepare: the checks of a store before the first job. Those of Redis servers are in `redis_layout::server_settings`.
 
-use ringback_core::contract::{Options, StoreError};
+use ringback_core::store_types::{Options, StoreError};
 
 use super::workbench::{FLOOR, Workbench, at_most};
 

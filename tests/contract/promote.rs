@@ -1,7 +1,7 @@
 //! promote: delayed and due → ready.
 
-use ringback_core::contract::{Cancelled, Pass};
 use ringback_core::job::NewJob;
+use ringback_core::store_types::{Cancelled, Pass};
 
 use super::jobs::{LONG, With, ms};
 use super::workbench::{SOON, Workbench, at_most, now, until};

@@ -6,10 +6,10 @@ mod settle;
 
 use std::collections::HashSet;
 
-use ringback_core::contract::{Filter, PulledJob, Receipt, SettleResult, SubmitResult, Wake};
 use ringback_core::job::{Callback, Context, DEFAULT_TTR, History, ImportJob};
 use ringback_core::outcome::{LastAttempt, Reason};
 use ringback_core::retry::RetryPolicy;
+use ringback_core::store_types::{Filter, PulledJob, Receipt, SettleResult, SubmitResult, Wake};
 use ringback_store::Wakes;
 
 pub(crate) use self::cancelled::*;

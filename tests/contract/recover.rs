@@ -1,7 +1,7 @@
 //! recover: reserved and past its deadline → ready, dead or cancelled.
 
-use ringback_core::contract::{Pass, SettleResult};
 use ringback_core::job::DEFAULT_TIMEOUT;
+use ringback_core::store_types::{Pass, SettleResult};
 
 use super::jobs::{BRIEF, With, ms, retry};
 use super::workbench::{Workbench, at_most, run_out};

@@ -1,6 +1,6 @@
 //! renew: a reserved job keeps its lease for longer.
 
-use ringback_core::contract::{Renewed, SettleResult};
+use ringback_core::store_types::{Renewed, SettleResult};
 use tokio::time::{Instant, sleep_until};
 
 use super::jobs::{BRIEF, LONG, With, ms, release};

@@ -1,7 +1,7 @@
 //! reschedule, run, revive and purge of one job by its name.
 
-use ringback_core::contract::{Cancelled, Filter, MoveResult, SettleResult, SubmitResult, Token, Wake};
 use ringback_core::job::{Due, Job, JobKey};
+use ringback_core::store_types::{Cancelled, Filter, MoveResult, SettleResult, SubmitResult, Token, Wake};
 
 use super::jobs::{BRIEF, LONG, STATES, With, bury, ms, release, retry};
 use super::list::{all, all_kept};

@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use ringback_core::contract::{Reserve, SettleResult};
 use ringback_core::job::{Context, DEFAULT_TIMEOUT, Headers, Trace};
 use ringback_core::retry::RetryPolicy;
+use ringback_core::store_types::{Reserve, SettleResult};
 use tokio::time::Instant;
 
 use super::jobs::{LONG, With, ms, release, retry};

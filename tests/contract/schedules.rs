@@ -3,13 +3,13 @@
 use std::slice;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
-    DueSchedule, Limit, ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow, SubmitResult, Wake,
-};
 use ringback_core::job::{TenantLimits, TenantScope, Topic};
 use ringback_core::schedule::{
     DEFAULT_CATCHUP, Firing, MAX_TENANT_SCHEDULES, Missed, Overlap, Progress, Rule, Schedule, ScheduleKey,
     ScheduleState, ScheduledJob,
+};
+use ringback_core::store_types::{
+    DueSchedule, Limit, ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow, SubmitResult, Wake,
 };
 
 use super::jobs::{LONG, TOPIC, ms, new_job, topic};

@@ -1,7 +1,7 @@
 //! settle: each outcome of a reserved job, and its repetition.
 
-use ringback_core::contract::{Lateness, SettleResult};
 use ringback_core::outcome::{LastAttempt, Reason};
+use ringback_core::store_types::{Lateness, SettleResult};
 
 use super::jobs::{LONG, bury, ms, release, retry, seen};
 use super::workbench::{Workbench, is_late_enough, now};

@@ -18,12 +18,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use ringback_core::clock::{SystemClock, Timestamp};
-use ringback_core::contract::{
-    DeadFilter, Epoch, Filter, Lease, Options, Pass, SettleResult, Shard, Stats, SubmitResult, TopicCounts,
-};
 use ringback_core::job::{History, ImportJob, Job, JobKey, NewJob, TenantScope};
 use ringback_core::lane::NO_TENANT;
 use ringback_core::outcome::LastAttempt;
+use ringback_core::store_types::{
+    DeadFilter, Epoch, Filter, Lease, Options, Pass, SettleResult, Shard, Stats, SubmitResult, TopicCounts,
+};
 use ringback_store::{Memory, Store, settings};
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::{RedisServer, seed, variable};

@@ -1,7 +1,7 @@
 //! settle with a lease that is no longer current: a failure changes nothing, a success counts where it can.
 
-use ringback_core::contract::{Cancelled, Lease, SettleResult, SubmitResult};
 use ringback_core::job::JobKey;
+use ringback_core::store_types::{Cancelled, Lease, SettleResult, SubmitResult};
 
 use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use super::workbench::{SOON, Workbench};

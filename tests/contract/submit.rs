@@ -1,8 +1,8 @@
 //! submit: nothing → delayed, or ready when already due.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{SettleResult, SubmitResult};
 use ringback_core::job::{MAX_AHEAD, MAX_BODY, NewJob};
+use ringback_core::store_types::{SettleResult, SubmitResult};
 
 use super::jobs::{LONG, STATES, With, ms, new_job};
 use super::workbench::{Workbench, is_late_enough, now};

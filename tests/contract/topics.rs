@@ -1,7 +1,9 @@
 //! Topics: how many jobs are in each state, which topics are known, and how late their jobs are.
 
-use ringback_core::contract::{Limit, MAX_TOPICS, SettleResult, SubmitResult, Submitted, TopicCounts, Wake};
 use ringback_core::job::{History, IfExists, ImportJob, JobKey, NewJob, TenantLimits, TenantScope, Topic};
+use ringback_core::store_types::{
+    Limit, MAX_TOPICS, SettleResult, SubmitResult, Submitted, TopicCounts, Wake,
+};
 
 use super::destinations::given;
 use super::if_exists::only_new_lives_are_refused;

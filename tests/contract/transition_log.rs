@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, Once};
 
-use ringback_core::contract::{BulkStart, BulkTarget, SettleResult};
 use ringback_core::job::{Callback, Due, History, IfExists, ImportJob, JobKey, NewJob};
 use ringback_core::limits::{MAX_LOST, MAX_RENEWED};
 use ringback_core::outcome::{LastAttempt, Reason};
+use ringback_core::store_types::{BulkStart, BulkTarget, SettleResult};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Wake-ups: which roles are woken by which call, and that none are woken without need.
 
-use ringback_core::contract::Wake;
+use ringback_core::store_types::Wake;
 use ringback_store::Wakes;
 
 use super::jobs::{BRIEF, LONG, With, ms, release, retry};

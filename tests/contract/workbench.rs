@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ringback_core::clock::{Clock, SystemClock, Timestamp};
-use ringback_core::contract::StoreTls;
-use ringback_core::contract::{
+use ringback_core::job::{IfExists, Job, JobKey, NewJob};
+use ringback_core::store_types::StoreTls;
+use ringback_core::store_types::{
     Cancelled, Epoch, Lateness, Lease, Options, Pass, PassLimits, Reserve, Reserved, SettleResult, Shard,
     Stats, SubmitResult, Submitted, Token, Wake,
 };
-use ringback_core::job::{IfExists, Job, JobKey, NewJob};
-use ringback_core::policy::Logging;
+use ringback_core::topic_policy::Logging;
 use ringback_store::{Memory, Store, Wakes};
 use ringback_testkit::{RedisCluster, RedisSentinel, RedisServer};
 use tempfile::TempDir;

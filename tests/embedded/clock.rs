@@ -1,9 +1,9 @@
 //! A clock that was far ahead for a while: what the store does once it is right again, restarts included.
 
 use ringback_core::clock::{ManualClock, Timestamp};
-use ringback_core::contract::{AcceptClock, ClockGap, Epoch, SettleResult, Shard};
 use ringback_core::job::{JobKey, NewJob};
 use ringback_core::outcome::LastAttempt;
+use ringback_core::store_types::{AcceptClock, ClockGap, Epoch, SettleResult, Shard};
 use ringback_store::{Memory, Store};
 
 use super::{in_memory, promoted, reserve, settle, submit};

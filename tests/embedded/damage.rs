@@ -5,8 +5,8 @@ mod missing;
 use std::path::Path;
 
 use redb::{Database, Key, ReadableTable as _, TableDefinition, Value};
-use ringback_core::contract::{Check, DamageKind, Limit, Repair, Shard, SubmitResult};
 use ringback_core::job::{Callback, JobKey, NewJob, TenantLimits, TenantScope, Topic};
+use ringback_core::store_types::{Check, DamageKind, Limit, Repair, Shard, SubmitResult};
 use ringback_store::Store;
 use strum::VariantArray as _;
 use tempfile::{TempDir, tempdir};

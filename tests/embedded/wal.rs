@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use redb::{Database, ReadableDatabase as _, TableDefinition};
-use ringback_core::contract::{Cancelled, SubmitResult};
 use ringback_core::job::JobKey;
+use ringback_core::store_types::{Cancelled, SubmitResult};
 use tempfile::{TempDir, tempdir};
 
 use super::{Filler, check, job, open, refused, submit};

@@ -3,7 +3,7 @@
 
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use ringback_core::contract::{Options, Wake};
+use ringback_core::store_types::{Options, Wake};
 use ringback_store::{Store, Wakes, settings};
 use ringback_testkit::{Proxy, RedisCluster, RedisOptions, RedisServer};
 use tokio::time::{Instant, timeout};

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use ringback_core::contract::{Options, Shard};
+use ringback_core::store_types::{Options, Shard};
 use ringback_store::{Store, settings};
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::{Persistence, RedisCluster, RedisOptions, RedisServer, Role, variable};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::Timestamp;
-use ringback_core::contract::Options;
+use ringback_core::store_types::Options;
 use ringback_store::{Store, settings};
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::{Arrival, Role, now};

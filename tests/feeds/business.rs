@@ -3,7 +3,7 @@
 use std::fs;
 
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
-use ringback_core::contract::{FeedPosition, Options};
+use ringback_core::store_types::{FeedPosition, Options};
 use ringback_store::{Store, settings};
 use ringback_testkit::{PostgresServer, Process, Role};
 use tempfile::TempDir;

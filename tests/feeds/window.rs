@@ -3,7 +3,7 @@
 use ringback_testkit::Role;
 
 use super::business::{Business, TOPIC, UNPAID, feeding, rows, set_position, wait_rows, within};
-use super::sources::says;
+use super::database_faults::says;
 use crate::archive::database::Database;
 use crate::contract::workbench::ago;
 use crate::prelude::*;

@@ -2,8 +2,8 @@
 //! come and go, no more entries remain than count.
 
 use redis::aio::MultiplexedConnection;
-use ringback_core::contract::{MoveResult, SettleResult, SubmitResult};
 use ringback_core::job::{Due, NewJob};
+use ringback_core::store_types::{MoveResult, SettleResult, SubmitResult};
 
 use crate::contract::jobs::{LONG, TOPIC, With, ms, release};
 use crate::contract::workbench::{Workbench, now, until};

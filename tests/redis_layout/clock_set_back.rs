@@ -4,12 +4,12 @@
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
+use ringback_core::job::Job;
+use ringback_core::limits::{MAX_LOCK_TTL, MAX_NOTICE_DELAY};
+use ringback_core::store_types::{
     AckResult, BulkStart, BulkTarget, DeadFilter, FeedHold, FeedLease, MAX_FEED_LEASE, OutboxAck,
     SettleResult, TakenBulk, WorkerId,
 };
-use ringback_core::job::Job;
-use ringback_core::limits::{MAX_LOCK_TTL, MAX_NOTICE_DELAY};
 
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms};
 use crate::contract::workbench::{FLOOR, SOON, now, until};

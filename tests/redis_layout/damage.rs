@@ -8,8 +8,8 @@ mod topics;
 mod under_load;
 
 use redis::aio::MultiplexedConnection;
-use ringback_core::contract::{Check, DamageKind, MAX_FINDINGS, Options, Repair, StoreError};
 use ringback_core::job::{Job, NewJob};
+use ringback_core::store_types::{Check, DamageKind, MAX_FINDINGS, Options, Repair, StoreError};
 use ringback_store::{Store, settings};
 use ringback_testkit::RedisServer;
 

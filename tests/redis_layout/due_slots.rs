@@ -4,8 +4,8 @@
 
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
-use ringback_core::contract::{Cancelled, MoveResult, SettleResult, SubmitResult};
 use ringback_core::job::{Due, Job};
+use ringback_core::store_types::{Cancelled, MoveResult, SettleResult, SubmitResult};
 
 use crate::contract::jobs::{With, ms, release, retry};
 use crate::contract::workbench::{SOON, Workbench, now, until};

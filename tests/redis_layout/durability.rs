@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ringback_core::clock::SystemClock;
-use ringback_core::contract::{Options, Profile, StoreError, SubmitResult};
 use ringback_core::job::{JobKey, NewJob, Topic};
+use ringback_core::store_types::{Options, Profile, StoreError, SubmitResult};
 use ringback_store::{Memory, Store, settings};
 use ringback_testkit::{Persistence, RedisCluster, RedisServer, eventually, free_port};
 use tokio::task::JoinSet;

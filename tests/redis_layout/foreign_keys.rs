@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use redis::cmd;
-use ringback_core::contract::{
+use ringback_core::store_types::{
     AckResult, BulkStart, BulkTarget, DeadFilter, Lateness, Limit, OutboxAck, SettleResult, StoreError,
     SubmitResult, WorkerId,
 };

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use redis::aio::MultiplexedConnection;
-use ringback_core::contract::{SettleResult, SubmitResult};
 use ringback_core::job::{IfExists, NewJob};
 use ringback_core::outcome::Outcome;
+use ringback_core::store_types::{SettleResult, SubmitResult};
 
 use crate::contract::jobs::{LONG, With};
 use crate::contract::workbench::Workbench;

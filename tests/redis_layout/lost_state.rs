@@ -2,7 +2,7 @@
 
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
-use ringback_core::contract::{
+use ringback_core::store_types::{
     ArchiveSettings, EndedStates, Filter, Options, Renewed, SettleResult, StoreError, TakeEntries, WhenFull,
 };
 use ringback_store::Store;

@@ -1,7 +1,7 @@
 //! Policies in Redis that were changed by hand, or whose change was not published.
 
 use redis::aio::MultiplexedConnection;
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use ringback_store::SharedConfig;
 
 use crate::contract::policies::{SECOND, keeping, knows, put, timeout, topic};

@@ -1,8 +1,8 @@
 //! Jobs that a submit takes the place of, and moved jobs: what is left of their former entries in Redis, and how much
 //! memory they take.
 
-use ringback_core::contract::{FoundJob, MoveResult, SettleResult, StoreError, SubmitResult};
 use ringback_core::job::{Due, Job, NewJob};
+use ringback_core::store_types::{FoundJob, MoveResult, SettleResult, StoreError, SubmitResult};
 use ringback_core::token::Token;
 
 use crate::contract::jobs::{BRIEF, LONG, With, bury, ms, retry};

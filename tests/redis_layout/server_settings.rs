@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use ringback_core::contract::{
+use ringback_core::job::{History, IfExists, ImportJob, NewJob};
+use ringback_core::store_types::{
     Attempt, AttemptLogEntry, Cancelled, Filter, LogResult, Profile, Renewed, SettleResult, StoreError,
 };
-use ringback_core::job::{History, IfExists, ImportJob, NewJob};
 use ringback_store::Store;
 use ringback_testkit::{Persistence, RedisServer};
 

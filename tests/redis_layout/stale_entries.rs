@@ -1,6 +1,6 @@
 //! Index entries that name no job, or a job in another state, time or lane: no transition acts on them.
 
-use ringback_core::contract::{BulkStart, BulkStep, BulkTarget, DeadFilter, Filter, SettleResult};
+use ringback_core::store_types::{BulkStart, BulkStep, BulkTarget, DeadFilter, Filter, SettleResult};
 
 use crate::contract::jobs::{LONG, With};
 use crate::prelude::*;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
-use ringback_core::contract::{DamageKind, Filter, Repair, StoreError};
 use ringback_core::job::{Job, TenantScope};
+use ringback_core::store_types::{DamageKind, Filter, Repair, StoreError};
 
 use crate::contract::jobs::{LONG, With};
 use crate::contract::list_tagged::tagged;

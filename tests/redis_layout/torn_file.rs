@@ -12,8 +12,8 @@ use std::sync::Arc;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
-use ringback_core::contract::{Filter, FoundJob, Options, Pull, Repair, SubmitResult};
 use ringback_core::job::{DEFAULT_TTR, IfExists, JobKey, NewJob};
+use ringback_core::store_types::{Filter, FoundJob, Options, Pull, Repair, SubmitResult};
 use ringback_store::Store;
 use ringback_testkit::{Persistence, RedisServer, seed, variable};
 

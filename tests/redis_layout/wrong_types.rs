@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redis::AsyncCommands as _;
 use redis::aio::MultiplexedConnection;
-use ringback_core::contract::{DamageKind, Lateness, Lease, Repair};
 use ringback_core::job::{Due, IfExists, JobKey, NewJob};
+use ringback_core::store_types::{DamageKind, Lateness, Lease, Repair};
 use ringback_testkit::variable;
 
 use crate::contract::jobs::{BRIEF, LONG, With as _, bury, ms, release, retry};

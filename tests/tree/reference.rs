@@ -51,6 +51,11 @@ fn sentences(text: &str, most: usize) -> &str {
     ends.nth(most - 1).map_or(text, |end| &text[..end])
 }
 
+/// A link to the section with this heading.
+fn section_link(heading: &str) -> String {
+    format!("[{heading}](#{})", heading.to_lowercase().replace(' ', "-"))
+}
+
 /// A text with a full stop.
 fn sentence(text: &str) -> String {
     let text = line(text);

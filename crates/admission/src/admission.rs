@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rand::Rng as _;
 use rand::rngs::StdRng;
 use ringback_core::clock::{Clock, Timestamp};
-use ringback_core::contract::{Token, is_notice_topic};
 use ringback_core::job::{ImportJob, JobId, NewJob, Trace};
+use ringback_core::store_types::{Token, is_notice_topic};
 use ringback_egress::Guard;
 use ringback_store::{SharedConfig, Store};
-use ringback_wire::{Defaults, Problem, parse_import, parse_job_by, submit_of_notice};
+use ringback_wire::{Defaults, Problem, parse_import, parse_job_with_policies, submit_of_notice};
 use ulid::Ulid;
 
 use crate::destinations::Destinations;
@@ -71,7 +71,7 @@ impl Admission {
             None => self.token(),
         };
         let defaults = Defaults { now, make_id, make_token, trace, tenant: caller.tenant() };
-        let mut job = parse_job_by(json, defaults, policies.as_deref())?;
+        let mut job = parse_job_with_policies(json, defaults, policies.as_deref())?;
         caller.check_topic(&job.key.topic)?;
         self.quotas.check_size_and_set_limits(&mut job, caller)?;
         if is_notice_topic(&job.key.topic) {

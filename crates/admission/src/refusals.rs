@@ -1,7 +1,7 @@
 //! The problems of jobs that would exceed a limit of the store, and those about a single field.
 
 use http::StatusCode;
-use ringback_core::contract::{Limit, MAX_LANES, MAX_TOPICS};
+use ringback_core::store_types::{Limit, MAX_LANES, MAX_TOPICS};
 use ringback_wire::{FieldError, Problem};
 
 /// A 422 problem about a single field.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use ringback_archive::ArchiveUrl;
 use ringback_archive::pipe::{ChildProgram, Source};
-use ringback_core::contract::Options;
 use ringback_core::names::must_be;
 use ringback_core::retry::{self, InstallationRetry};
+use ringback_core::store_types::Options;
 use ringback_egress::Guard;
 use ringback_secrets::MasterKeys;
 use ringback_service::http_server::Tls;

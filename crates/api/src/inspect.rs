@@ -2,8 +2,8 @@
 //! budget of their own.
 
 use ringback_core::job::{Callback, Delivery, Topic};
-use ringback_core::policy::Policies;
 use ringback_core::retry::RetryPolicy;
+use ringback_core::topic_policy::Policies;
 use ringback_wire::Inspection;
 
 use crate::error::ApiError;

@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::Router;
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::http_server::{self, Connections};
 use ringback_service::{Context, Health, Shutdown, Tasks, files, random};

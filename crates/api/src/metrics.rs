@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use opentelemetry::metrics::{Counter, Histogram, Meter, UpDownCounter};
 use opentelemetry::{KeyValue, Value};
-use ringback_core::contract::{Limit, SubmitResult};
+use ringback_core::store_types::{Limit, SubmitResult};
 use ringback_service::http_server::Connections;
 use strum::VariantArray as _;
 

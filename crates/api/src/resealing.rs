@@ -6,10 +6,10 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use rand::rngs::StdRng;
-use ringback_core::contract::{PolicyPut, StoreError};
 use ringback_core::credential::{Credential, CredentialKey};
 use ringback_core::job::Topic;
-use ringback_core::policy::{Policy, StoredSecret};
+use ringback_core::store_types::{PolicyPut, StoreError};
+use ringback_core::topic_policy::{Policy, StoredSecret};
 use ringback_secrets::{MasterKeys, OpenError};
 use ringback_store::{SharedConfig, Store};
 use ringback_wire::{secret_header_values, with_opened_headers, with_sealed_headers, with_secrets};
@@ -182,7 +182,7 @@ async fn reseal_credential(
 mod tests {
     use rand::SeedableRng as _;
     use ringback_core::clock::Timestamp;
-    use ringback_core::policy::SecretId;
+    use ringback_core::topic_policy::SecretId;
 
     use super::*;
     use crate::state::tests::prepared;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{ArchiveSettings, EndedState, EndedStates, StoreError};
-use ringback_core::policy::Policies;
+use ringback_core::store_types::{ArchiveSettings, EndedState, EndedStates, StoreError};
+use ringback_core::topic_policy::Policies;
 use ringback_service::outage::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_store::{SharedConfig, Store};
@@ -77,7 +77,7 @@ fn names(states: EndedStates) -> Vec<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use ringback_core::contract::WhenFull;
+    use ringback_core::store_types::WhenFull;
     use ringback_wire::parse_policy;
 
     use super::*;

@@ -1,6 +1,6 @@
 //! An entry of the audit log as a row of the archive.
 
-use ringback_core::contract::AuditLogRow;
+use ringback_core::store_types::AuditLogRow;
 use ringback_wire::{AuditLogEntry, AuditLogOutcome};
 use serde::{Deserialize, Serialize};
 

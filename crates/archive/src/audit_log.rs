@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{AuditLogId, AuditLogRow, MAX_AUDIT_LOG_ROWS, StoreError};
+use ringback_core::store_types::{AuditLogId, AuditLogRow, MAX_AUDIT_LOG_ROWS, StoreError};
 use ringback_service::outage::PartialOutage;
 use ringback_service::telemetry::with_causes;
 use ringback_store::Store;

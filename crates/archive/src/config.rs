@@ -6,8 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use ringback_core::connection_url::PostgresUrl;
-use ringback_core::contract::{EndedState, EndedStates, WhenFull};
 use ringback_core::duration::parse_duration;
+use ringback_core::store_types::{EndedState, EndedStates, WhenFull};
 use ringback_service::{Lookup, Setting};
 
 /// The shortest time for which ended jobs are kept, if they are removed at all.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ringback_core::contract::InvalidCursor;
 use ringback_core::job::{JobId, Topic};
+use ringback_core::store_types::InvalidCursor;
 use ringback_wire::end_state;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;

@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ringback_core::contract::{
+use ringback_core::crash_point;
+use ringback_core::store_types::{
     ArchiveEntries, MAX_ARCHIVE_ENTRIES, OutboxPart, Shard, StoreError, TakeEntries,
 };
-use ringback_core::crash_point;
 use ringback_service::Context;
 use ringback_service::outage::{Outage, PartialOutage};
 use ringback_service::shutdown::Shutdown;

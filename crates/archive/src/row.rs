@@ -3,8 +3,8 @@
 use std::net::Ipv6Addr;
 
 use ringback_core::clock::millis;
-use ringback_core::contract::{ArchivedJob, Attempt};
 use ringback_core::job::Delivery;
+use ringback_core::store_types::{ArchivedJob, Attempt};
 use ringback_wire::{LoggedAttempt, RequestDetails};
 use serde::{Deserialize, Serialize};
 
@@ -165,9 +165,9 @@ fn host(origin: &str) -> Option<String> {
 #[cfg(test)]
 pub(crate) mod tests {
     use ringback_core::clock::Timestamp;
-    use ringback_core::contract::EndedState;
     use ringback_core::job::{Body, Callback, Context, Headers, Job, JobKey, Tags, Topic};
     use ringback_core::state::State;
+    use ringback_core::store_types::EndedState;
 
     use super::*;
 

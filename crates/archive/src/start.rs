@@ -2,7 +2,7 @@
 //! sink.
 
 use rand::RngExt as _;
-use ringback_core::contract::MAX_ARCHIVE_ENTRIES;
+use ringback_core::store_types::MAX_ARCHIVE_ENTRIES;
 use ringback_service::outage::PartialOutage;
 use ringback_service::{Context, Tasks, random};
 use ringback_store::{SharedConfig, Store};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ringback_archive::pipe::Source;
 use ringback_archive::{ArchiveUrl, SETTINGS as ARCHIVE};
-use ringback_core::contract::Options;
+use ringback_core::store_types::Options;
 use ringback_postgres::Server;
 use ringback_service::{Lookup, Setting};
 use ringback_store::settings;

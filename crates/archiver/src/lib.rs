@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use ringback_archive::pipe::{self, Source};
 use ringback_archive::{ArchiveUrl, start};
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks};
 use ringback_store::Store;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ringback_core::contract::Options;
 use ringback_core::job::NewJob;
+use ringback_core::store_types::Options;
 use ringback_store::{Store, settings};
 use serde_json::json;
 use tokio::task::JoinSet;

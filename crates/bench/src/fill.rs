@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use futures_util::future::try_join_all;
-use ringback_core::contract::{Shard, StoreError};
 use ringback_core::job::{JobKey, NewJob};
+use ringback_core::store_types::{Shard, StoreError};
 use ringback_store::Store;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use ringback_core::contract::Options;
+use ringback_core::store_types::Options;
 use ringback_store::{Store, settings};
 use ringback_testkit::{Persistence, RedisOptions, RedisServer, Stack, StackOptions};
 use serde::Serialize;

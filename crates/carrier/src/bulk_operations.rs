@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rand::RngExt as _;
 use ringback_core::backoff::Backoff;
-use ringback_core::contract::{Bulk, StoreError, TakenBulk, WorkerId};
+use ringback_core::store_types::{Bulk, StoreError, TakenBulk, WorkerId};
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
 use ringback_store::Store;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::Options;
 use ringback_core::limits::MAX_LOCK_TTL;
 use ringback_core::retry::{self, InstallationRetry};
+use ringback_core::store_types::Options;
 use ringback_service::settings::check_drain;
 use ringback_service::{Lookup, Setting};
 use ringback_store::settings;

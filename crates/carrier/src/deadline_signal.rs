@@ -4,7 +4,7 @@
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ringback_core::contract::{Shard, Wake};
+use ringback_core::store_types::{Shard, Wake};
 use ringback_service::Shutdown;
 use ringback_store::Wakes;
 use tokio::sync::Notify;

@@ -2,7 +2,7 @@
 //! shard at once.
 
 use ringback_core::clock::Clock;
-use ringback_core::contract::{Epoch, Pass, Shard, StoreError};
+use ringback_core::store_types::{Epoch, Pass, Shard, StoreError};
 use tracing::{Level, debug, enabled};
 
 /// When a call to the store began, in µs; `None` if that is not logged.

@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::contract::{Epoch, Shard, ShardGauges};
 use ringback_core::job::Topic;
-use ringback_core::policy::{MAX_TOPICS_WITH_METRICS, Metrics as TopicMetrics};
+use ringback_core::store_types::{Epoch, Shard, ShardGauges};
+use ringback_core::topic_policy::{MAX_TOPICS_WITH_METRICS, Metrics as TopicMetrics};
 use ringback_service::telemetry::with_causes;
 use ringback_service::{GaugeValues, Shutdown};
 use ringback_store::{SharedConfig, Store};

@@ -21,7 +21,7 @@ mod shards;
 
 use std::sync::Arc;
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, random};
 use ringback_store::{Retries, SharedConfig, Store};

@@ -3,7 +3,7 @@
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};
-use ringback_core::contract::BulkVerb;
+use ringback_core::store_types::BulkVerb;
 use ringback_store::Store;
 use strum::VariantArray as _;
 

@@ -8,13 +8,13 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use ringback_core::clock::Clock;
-use ringback_core::contract::{
-    AckResult, EndedJob, Epoch, Limit, MAX_NOTICES, Outbox, OutboxAck, PendingNotice, Shard, StoreError,
-    SubmitResult,
-};
 use ringback_core::crash_point;
 use ringback_core::job::NewJob;
 use ringback_core::limits::MAX_NOTICE_DELAY;
+use ringback_core::store_types::{
+    AckResult, EndedJob, Epoch, Limit, MAX_NOTICES, Outbox, OutboxAck, PendingNotice, Shard, StoreError,
+    SubmitResult,
+};
 use ringback_service::outage::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_store::{SharedConfig, Store};

@@ -6,7 +6,7 @@ mod round;
 
 pub(crate) use self::quotas::Counts;
 use ringback_core::clock::Clock;
-use ringback_core::contract::{Shard, StoreError};
+use ringback_core::store_types::{Shard, StoreError};
 use ringback_service::outage::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_store::{SharedConfig, Store};

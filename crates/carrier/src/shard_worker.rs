@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_core::clock::Clock;
-use ringback_core::contract::{
+use ringback_core::crash_point;
+use ringback_core::store_types::{
     AttemptLogEntry, Epoch, ExpiredLease, Pass, PassLimits, Recovered, SettleResult, Shard, StoreError,
 };
-use ringback_core::crash_point;
 use ringback_service::random;
 use ringback_service::telemetry::with_causes;
 use ringback_store::{ConfigUnknown, Retries, Store};

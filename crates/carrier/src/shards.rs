@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use rand::RngExt as _;
-use ringback_core::contract::{Epoch, LiveCarriers, Shard, StoreError};
 use ringback_core::crash_point;
+use ringback_core::store_types::{Epoch, LiveCarriers, Shard, StoreError};
 use ringback_service::outage::Outage;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Context, random};

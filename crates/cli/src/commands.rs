@@ -8,6 +8,7 @@ mod backup;
 mod bulk;
 mod check;
 mod compact;
+mod consumer;
 mod credential;
 mod dead;
 mod destinations;
@@ -24,7 +25,6 @@ mod list;
 mod outcomes;
 mod pages;
 mod policy;
-mod pull;
 mod quota;
 mod restore;
 mod retry;
@@ -151,22 +151,22 @@ pub(crate) enum Command {
     #[command(subcommand, after_help = schedule::EXAMPLES)]
     Schedule(schedule::ScheduleCommand),
     /// Reserve pull jobs (jobs without a URL) to work on them; each has a receipt
-    Reserve(pull::ReserveArgs),
+    Reserve(consumer::ReserveArgs),
     /// Mark a reserved job as done
-    #[command(after_help = pull::RECEIPT_EXAMPLES)]
-    Finish(pull::ReceiptArgs),
+    #[command(after_help = consumer::RECEIPT_EXAMPLES)]
+    Finish(consumer::ReceiptArgs),
     /// Record a failure of a reserved job: retried later, or dead after the last retry
-    #[command(after_help = pull::RECEIPT_EXAMPLES)]
-    Retry(pull::RetryArgs),
+    #[command(after_help = consumer::RECEIPT_EXAMPLES)]
+    Retry(consumer::RetryArgs),
     /// Extend the lease of a reserved job, to have more time for it
-    #[command(after_help = pull::RECEIPT_EXAMPLES)]
-    Renew(pull::RenewArgs),
+    #[command(after_help = consumer::RECEIPT_EXAMPLES)]
+    Renew(consumer::RenewArgs),
     /// Give a reserved job up: it is dead, and kept
-    #[command(after_help = pull::RECEIPT_EXAMPLES)]
-    Bury(pull::BuryArgs),
+    #[command(after_help = consumer::RECEIPT_EXAMPLES)]
+    Bury(consumer::BuryArgs),
     /// Give a reserved job back without recording a failure
-    #[command(after_help = pull::RECEIPT_EXAMPLES)]
-    Release(pull::ReleaseArgs),
+    #[command(after_help = consumer::RECEIPT_EXAMPLES)]
+    Release(consumer::ReleaseArgs),
     /// List topics with their number of jobs per state
     Topics(topics::TopicsArgs),
     /// Show a topic
@@ -292,12 +292,12 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::History(args) => online(remote, async |session| history::run(session, args).await),
         Command::Quota(args) => online(remote, async |session| quota::run(session, args).await),
         Command::Schedule(args) => online(remote, async |session| schedule::run(session, args).await),
-        Command::Reserve(args) => online(remote, async |session| pull::reserve(session, args).await),
-        Command::Finish(args) => online(remote, async |session| pull::finish(session, &args).await),
-        Command::Retry(args) => online(remote, async |session| pull::retry(session, args).await),
-        Command::Renew(args) => online(remote, async |session| pull::renew(session, args).await),
-        Command::Bury(args) => online(remote, async |session| pull::bury(session, args).await),
-        Command::Release(args) => online(remote, async |session| pull::release(session, args).await),
+        Command::Reserve(args) => online(remote, async |session| consumer::reserve(session, args).await),
+        Command::Finish(args) => online(remote, async |session| consumer::finish(session, &args).await),
+        Command::Retry(args) => online(remote, async |session| consumer::retry(session, args).await),
+        Command::Renew(args) => online(remote, async |session| consumer::renew(session, args).await),
+        Command::Bury(args) => online(remote, async |session| consumer::bury(session, args).await),
+        Command::Release(args) => online(remote, async |session| consumer::release(session, args).await),
         Command::Topics(args) => online(remote, async |session| topics::list(session, &args).await),
         Command::Topic(args) => online(remote, async |session| topics::get(session, &args).await),
         Command::Pause(args) => online(remote, async |session| topics::pause(session, &args).await),

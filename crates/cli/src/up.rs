@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::{Arc, Once};
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::http_server::Tls;
 use ringback_service::{Context, Service, Tasks};

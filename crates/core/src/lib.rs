@@ -11,14 +11,13 @@
 //!                      └────────────── retry ───────────────────────────┘ └─▶ cancelled ◀┘ cancel
 //! ```
 //!
-//! Modules in reading order: [`job`], [`state`], [`outcome`], [`retry`], [`policy`], [`schedule`], [`lane`],
-//! [`destination`], [`contract`] (arguments and results of the store's transitions).
+//! Modules in reading order: [`job`], [`state`], [`outcome`], [`retry`], [`topic_policy`], [`schedule`], [`lane`],
+//! [`destination`], [`store_types`] (arguments and results of the store's transitions).
 
 pub mod access;
 pub mod backoff;
 pub mod clock;
 pub mod connection_url;
-pub mod contract;
 pub mod credential;
 pub mod destination;
 pub mod duration;
@@ -30,9 +29,10 @@ pub mod lane;
 pub mod limits;
 pub mod names;
 pub mod outcome;
-pub mod policy;
 pub mod retry;
 pub mod schedule;
 pub mod state;
+pub mod store_types;
 pub mod token;
+pub mod topic_policy;
 pub mod written_time;

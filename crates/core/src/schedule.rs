@@ -21,7 +21,7 @@ use crate::job::{
     Callback, CallbackMethod, ContentHash, Delivery, Due, IfExists, JobId, JobKey, NewJob, TenantLimits,
     Topic,
 };
-use crate::policy::Policy;
+use crate::topic_policy::Policy;
 
 /// The most schedules of an installation.
 pub const MAX_SCHEDULES: u64 = 1_000_000;

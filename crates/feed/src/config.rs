@@ -7,9 +7,9 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ringback_core::contract::{FeedName, MAX_FEED_LEASE, Options};
 use ringback_core::duration::format_duration;
 use ringback_core::job::{Tenant, Topic};
+use ringback_core::store_types::{FeedName, MAX_FEED_LEASE, Options};
 use ringback_egress::Guard;
 use ringback_service::{Lookup, Setting};
 use ringback_store::settings;

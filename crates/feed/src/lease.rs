@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use ringback_core::contract::{
+use ringback_core::store_types::{
     FeedHold, FeedLease, FeedName, FeedPosition, StoreError, StoredFeed, WorkerId,
 };
 use ringback_store::Store;

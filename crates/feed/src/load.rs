@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
 use ringback_admission::{Admission, Principal, QuotaError, limit_reached, weight};
-use ringback_core::contract::{Cancelled, Shard, StoreError, SubmitResult};
 use ringback_core::crash_point;
 use ringback_core::job::{IfExists, JobId, JobKey, NewJob, Topic};
 use ringback_core::limits::{MAX_BATCH, MAX_BATCH_BYTES};
+use ringback_core::store_types::{Cancelled, Shard, StoreError, SubmitResult};
 use ringback_store::{ConfigUnknown, Shortage, Store};
 use ringback_wire::Problem;
 

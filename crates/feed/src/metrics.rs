@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
 use ringback_core::clock::{Clock, Timestamp};
-use ringback_core::contract::FeedName;
+use ringback_core::store_types::FeedName;
 use ringback_service::{GaugeValues, Scrapes};
 use strum::VariantArray as _;
 

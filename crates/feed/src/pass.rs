@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_core::clock::{Clock, Timestamp};
-use ringback_core::contract::{FeedPosition, StoredFeed};
 use ringback_core::crash_point;
 use ringback_core::duration::format_duration;
 use ringback_core::job::JobId;
+use ringback_core::store_types::{FeedPosition, StoredFeed};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 

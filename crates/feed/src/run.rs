@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rand::RngExt as _;
 use ringback_admission::{Admission, Principal};
-use ringback_core::contract::{FeedPosition, StoreError, StoredFeed, WorkerId};
 use ringback_core::duration::format_duration;
+use ringback_core::store_types::{FeedPosition, StoreError, StoredFeed, WorkerId};
 use ringback_service::dependency::Dependency;
 use ringback_service::outage::Outage;
 use ringback_service::{Context, Shutdown, Tasks, random};

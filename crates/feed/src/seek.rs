@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use ringback_core::contract::FeedPosition;
+use ringback_core::store_types::FeedPosition;
 use ringback_core::written_time::parse_time;
 use ringback_store::Store;
 

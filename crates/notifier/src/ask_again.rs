@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ringback_core::contract::Shard;
+use ringback_core::store_types::Shard;
 use tokio::time::Instant;
 
 const FIRST: Duration = Duration::from_millis(20);

@@ -24,9 +24,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
-use ringback_core::contract::MAX_ANSWER as MAX_LOGGED;
 use ringback_core::job::Tenant;
-use ringback_core::policy::Policy;
+use ringback_core::store_types::MAX_ANSWER as MAX_LOGGED;
+use ringback_core::topic_policy::Policy;
 use ringback_store::Store;
 
 pub(crate) use self::connections::ConnectionChoice;

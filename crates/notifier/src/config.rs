@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ringback_core::contract::Options;
 use ringback_core::retry::{self, InstallationRetry};
+use ringback_core::store_types::Options;
 use ringback_egress::Guard;
 use ringback_secrets::{MasterKeys, SigningSecret, WebhookHeaders};
 use ringback_service::settings::check_drain;

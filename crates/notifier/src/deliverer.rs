@@ -13,12 +13,12 @@ use bytes::Bytes;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use ringback_core::clock::Clock;
-use ringback_core::contract::{Attempt, AttemptLogEntry, Failures, Lease, Renewed, Success};
 use ringback_core::crash_point;
 use ringback_core::job::{DEFAULT_TIMEOUT, Trace};
 use ringback_core::limits::{MAX_LEASE_STRETCH, lease_stretch};
 use ringback_core::outcome::{Outcome, Reason};
-use ringback_core::policy::Policy;
+use ringback_core::store_types::{Attempt, AttemptLogEntry, Failures, Lease, Renewed, Success};
+use ringback_core::topic_policy::Policy;
 use ringback_service::{Shutdown, random};
 use ringback_store::{Retries, Store};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -73,6 +73,8 @@ struct Limit {
 pub(crate) struct Delivered {
     /// `None` if the lease was lost meanwhile.
     pub(crate) settlement: Option<Settlement>,
+    /// Whether the receiver has failed; `None` if nothing was sent, or the end of the attempt is not known.
+    pub(crate) has_failed: Option<bool>,
     /// True if nothing was sent because this machine is out of file descriptors or memory.
     pub(crate) is_out_of_resources: bool,
 }
@@ -128,7 +130,8 @@ impl Deliverer {
                 });
                 Settlement { lease, outcome, lateness, note }
             });
-            Delivered { settlement, is_out_of_resources: attempted.is_out_of_resources() }
+            let is_out_of_resources = attempted.is_out_of_resources();
+            Delivered { settlement, has_failed: attempted.has_failed(), is_out_of_resources }
         }
         .instrument(span)
         .await

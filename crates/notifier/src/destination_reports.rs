@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{DestinationReport, Failures};
 use ringback_core::job::{TenantScope, Topic};
+use ringback_core::store_types::{DestinationReport, Failures};
 use ringback_service::shutdown::Shutdown;
 use ringback_store::Store;
 use tokio::time::{sleep, timeout};

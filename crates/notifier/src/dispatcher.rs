@@ -14,8 +14,8 @@ use anyhow::Context as _;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use ringback_core::backoff::Backoff;
-use ringback_core::contract::{Reserved, Shard, StoreError};
 use ringback_core::crash_point;
+use ringback_core::store_types::{Reserved, Shard, StoreError};
 use ringback_service::outage::PartialOutage;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
@@ -32,7 +32,7 @@ use crate::resource_backoff::{ResourceBackoff, Shortage};
 use crate::settle_queue::SettleQueue;
 use crate::shard_signals::{Cause, ShardSignals};
 use crate::slow_calls::SlowCalls;
-use crate::store_call::{ReserveCall, Settlement, StoreCall, StoreReply};
+use crate::store_call::{ReserveCall, StoreCall, StoreReply};
 use crate::tenants::TenantWatch;
 
 /// The pause between two reserves while permits are scarce.
@@ -288,10 +288,9 @@ impl Dispatcher {
 
     /// Handles the end of a delivery. Its lane is free although the outcome is not settled yet.
     fn delivered(&mut self, delivered: Result<(String, Delivered), JoinError>) -> anyhow::Result<()> {
-        let (lane, Delivered { settlement, is_out_of_resources }) =
+        let (lane, Delivered { settlement, has_failed, is_out_of_resources }) =
             delivered.context("a delivery panicked")?;
         self.lanes.leave(&lane);
-        let has_failed = settlement.as_ref().and_then(Settlement::has_failed);
         self.lanes.ended(&lane, has_failed, Instant::now());
         if is_out_of_resources && self.resources.record(Instant::now()) == Shortage::Begins {
             warn!("out of file descriptors or memory; releasing jobs and reserving fewer");

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{FAILING_IDLE, FAILING_QUIET, Failures};
+use ringback_core::store_types::{FAILING_IDLE, FAILING_QUIET, Failures};
 
 /// How many failing destinations are known. Whoever has many names cannot push out others that fail.
 const MAX: usize = 1_024;

@@ -10,9 +10,9 @@ mod in_flight;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ringback_core::contract::Lease;
 use ringback_core::lane::{Lane, NO_TENANT};
 use ringback_core::limits::MAX_BATCH;
+use ringback_core::store_types::Lease;
 use tokio::time::Instant;
 
 use self::failure_budgets::FailureBudgets;

@@ -1,5 +1,6 @@
-//! The notifier: reserves ready jobs, POSTs each to its callback URL, and settles the outcome. Any number
-//! of notifiers share the work; none of them knows a due time.
+//! The notifier, which delivers: it reserves ready jobs, POSTs each to its callback URL, and settles the outcome. Any
+//! number of notifiers share the work; none of them knows a due time. Notices of ended jobs are jobs like others, which
+//! the carrier submits.
 //!
 //! In the order of a job: `shard_signals` (which shards to reserve from) and `wake_backoff` (how long to wait after a
 //! wake-up), `dispatcher` (the main loop), `lanes` (limits of lanes, origins and tenants), `tenants` (whether there are
@@ -32,7 +33,7 @@ mod wake_backoff;
 
 use std::sync::{Arc, Mutex};
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::{Context, Tasks, process_name, random};
 use ringback_store::{Retries, SharedConfig, Store};

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use http::header;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::Lease;
 use ringback_core::job::{CallbackMethod, Context, Trace, USER_AGENT};
-use ringback_core::policy::Policy;
+use ringback_core::store_types::Lease;
+use ringback_core::topic_policy::Policy;
 
 use crate::client::{ConnectionChoice, PostRequest};
 use crate::credentials::Credentials;

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use ringback_core::backoff::Backoff;
-use ringback_core::contract::{Lease, SettleResult, Shard, Unsettled};
 use ringback_core::crash_point;
 use ringback_core::job::JobKey;
 use ringback_core::limits::MAX_BATCH;
 use ringback_core::outcome::Outcome;
+use ringback_core::store_types::{Lease, SettleResult, Shard, Unsettled};
 use ringback_service::outage::PartialOutage;
 use ringback_service::random;
 use ringback_service::telemetry::with_causes;
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use crate::metrics::Metrics;
-use crate::store_call::{SettleBatch, SettleBatchMeta, Settlement};
+use crate::store_call::{SentBatch, SettleBatch, Settlement};
 
 /// How long a batch waits while another shard is being settled. Settling is not urgent, because the
 /// lanes are free by then; fewer and larger calls cost the store less. A slow shard delays the others
@@ -164,10 +164,10 @@ impl SettleQueue {
         &mut self,
         shard: Shard,
         unsettled: Unsettled,
-        meta: SettleBatchMeta,
+        meta: SentBatch,
         now: Instant,
     ) -> usize {
-        let SettleBatchMeta { lateness, notes, .. } = meta;
+        let SentBatch { lateness, notes, .. } = meta;
         self.in_flight.remove(&shard);
         let (jobs, error) = (unsettled.items.len(), unsettled.error);
         let (items, expired): (Vec<_>, Vec<_>) =
@@ -227,9 +227,9 @@ mod tests {
     use opentelemetry::metrics::MeterProvider as _;
     use opentelemetry::metrics::noop::NoopMeterProvider;
     use ringback_core::clock::{SystemClock, Timestamp};
-    use ringback_core::contract::{Attempt, AttemptLogEntry, Options, Reserve, StoreError};
     use ringback_core::job::NewJob;
     use ringback_core::outcome::LastAttempt;
+    use ringback_core::store_types::{Attempt, AttemptLogEntry, Options, Reserve, StoreError};
     use ringback_store::{Memory, Store, settings};
     use ringback_wire::{Defaults, parse_job};
 
@@ -287,13 +287,9 @@ mod tests {
         batch.items.iter().map(|(lease, _)| lease.key.clone()).collect()
     }
 
-    fn failure(batch: SettleBatch) -> (Unsettled, SettleBatchMeta) {
-        let meta = SettleBatchMeta {
-            jobs: names(&batch),
-            lateness: batch.lateness,
-            notes: batch.notes,
-            unlogged: 0,
-        };
+    fn failure(batch: SettleBatch) -> (Unsettled, SentBatch) {
+        let meta =
+            SentBatch { jobs: names(&batch), lateness: batch.lateness, notes: batch.notes, unlogged: 0 };
         (Unsettled { error: StoreError::Closed, items: batch.items }, meta)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use ringback_core::contract::{Reserved, Shard, Wake};
+use ringback_core::store_types::{Reserved, Shard, Wake};
 use ringback_service::{Shutdown, random};
 use ringback_store::Wakes;
 use tokio::sync::Notify;

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 
 use http::{HeaderName, HeaderValue};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Lease, is_notice_topic};
 use ringback_core::job::Topic;
-use ringback_core::policy::{Policy, StoredSecret};
+use ringback_core::store_types::{Lease, is_notice_topic};
+use ringback_core::topic_policy::{Policy, StoredSecret};
 use ringback_secrets::{MasterKeys, SigningSecret, WebhookHeaders, sign};
 use ringback_store::SharedConfig;
 use ringback_wire::{opened_headers, topic_of_notice};

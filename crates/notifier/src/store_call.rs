@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::contract::{
-    AttemptLogEntry, Lateness, Lease, LogResult, Reserve, Reserved, SettleResult, Shard, Unsettled,
-};
 use ringback_core::crash_point;
 use ringback_core::job::JobKey;
-use ringback_core::outcome::{Outcome, Reason};
+use ringback_core::outcome::Outcome;
+use ringback_core::store_types::{
+    AttemptLogEntry, Lateness, Lease, LogResult, Reserve, Reserved, SettleResult, Shard, Unsettled,
+};
 use ringback_store::Store;
 
 use crate::lanes::ReserveLimits;
@@ -35,7 +35,7 @@ pub(crate) struct StoreCall {
 pub(crate) struct StoreReply {
     pub(crate) shard: Shard,
     pub(crate) reserve: Option<(Cause, ReserveLimits)>,
-    pub(crate) batch: Option<SettleBatchMeta>,
+    pub(crate) batch: Option<SentBatch>,
     pub(crate) result: Result<(Vec<SettleResult>, Option<Reserved>), Unsettled>,
 }
 
@@ -47,7 +47,7 @@ impl StoreCall {
         if let Some(SettleBatch { items, lateness, notes }) = &mut batch {
             let jobs = items.iter().map(|(lease, _)| lease.key.clone()).collect();
             let (notes, lateness) = (std::mem::take(notes), lateness.clone());
-            let meta = meta.insert(SettleBatchMeta { jobs, lateness, notes, unlogged: 0 });
+            let meta = meta.insert(SentBatch { jobs, lateness, notes, unlogged: 0 });
             // The log has them when the outcomes become visible. A failure does not prevent the settle.
             match store.log_attempts(shard, &meta.notes).await {
                 Some(LogResult::Kept) => meta.notes.clear(),
@@ -109,17 +109,6 @@ pub(crate) struct Settlement {
     pub(crate) note: Option<Box<AttemptLogEntry>>,
 }
 
-impl Settlement {
-    /// Whether an attempt has failed; `None` if there was none, because nothing was sent.
-    pub(crate) fn has_failed(&self) -> Option<bool> {
-        match &self.outcome {
-            Outcome::Complete => Some(false),
-            Outcome::Release { .. } | Outcome::Bury { reason: Reason::Expired, .. } => None,
-            Outcome::Retry { .. } | Outcome::Bury { .. } => Some(true),
-        }
-    }
-}
-
 /// The outcomes of one shard that one call settles.
 #[derive(Default)]
 pub(crate) struct SettleBatch {
@@ -130,7 +119,7 @@ pub(crate) struct SettleBatch {
 }
 
 /// The part of a batch that stays here while the call owns the leases.
-pub(crate) struct SettleBatchMeta {
+pub(crate) struct SentBatch {
     pub(crate) jobs: Vec<JobKey>,
     pub(crate) lateness: Lateness,
     /// Attempts that may not be logged yet.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use ringback_core::contract::Shard;
+use ringback_core::store_types::Shard;
 use tokio::time::Instant;
 
 /// Empty reserves in a row that cause no wait. A notifier without competitors has some too: several

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use opentelemetry::metrics::Meter;
 use ringback_core::clock::Clock;
 
-use crate::admin::Health;
+use crate::admin_port::Health;
 use crate::scrape::{GaugeValues, Scrapes};
 use crate::shutdown::Shutdown;
 use crate::tasks::Tasks;

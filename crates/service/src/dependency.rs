@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tracing::{info, warn};
 
-use crate::admin::Health;
+use crate::admin_port::Health;
 use crate::context::Context;
 use crate::outage::Outage;
 use crate::shutdown::Shutdown;

@@ -3,10 +3,10 @@
 //! A binary describes itself as a [`Service`] and passes in its work; this crate does not know what
 //! that work is. In reading order: [`service`](Service), [`config`], [`settings`], [`flags`],
 //! [`process`](process_name), [`context`](Context), [`shutdown`], [`signals`](Signals), [`tasks`], [`http_server`],
-//! [`admin`], [`scrape`](Scrapes), [`dependency`], [`telemetry`], [`trace`], and the small parts that roles use:
+//! [`admin_port`], [`scrape`](Scrapes), [`dependency`], [`telemetry`], [`trace`], and the small parts that roles use:
 //! [`files`], [`outage`], [`random`].
 
-pub mod admin;
+pub mod admin_port;
 pub mod config;
 mod context;
 pub mod dependency;
@@ -27,7 +27,7 @@ pub mod tasks;
 pub mod telemetry;
 pub mod trace;
 
-pub use crate::admin::Health;
+pub use crate::admin_port::Health;
 pub use crate::config::{Lookup, Setting};
 pub use crate::context::Context;
 #[cfg(debug_assertions)]

@@ -13,7 +13,7 @@ use ringback_core::clock::{Clock as _, EARLIEST, SystemClock};
 use ringback_core::connection_url::shown_in_text;
 use tokio::runtime;
 
-use crate::admin::{self, Health};
+use crate::admin_port::{self, Health};
 use crate::context::Context;
 use crate::files;
 use crate::scrape::Scrapes;
@@ -116,12 +116,17 @@ impl Process {
             scrapes: scrapes.clone(),
             clock: Arc::new(SystemClock),
         };
-        let code = match (Signals::listen(), admin::bind(self.settings.admin).await) {
+        let code = match (Signals::listen(), admin_port::bind(self.settings.admin).await) {
             (Ok(mut signals), Ok(listener)) => {
                 let address = listener.local_addr().unwrap_or(self.settings.admin);
                 tracing::info!(version = self.version, admin = %address, "{} started", self.name);
-                let admin =
-                    admin::serve(listener, self.settings.admin_tls, health, telemetry.registry(), scrapes);
+                let admin = admin_port::serve(
+                    listener,
+                    self.settings.admin_tls,
+                    health,
+                    telemetry.registry(),
+                    scrapes,
+                );
                 let work = AssertUnwindSafe(async { work(context).await }).catch_unwind();
                 supervise(work, signals.obey(&shutdown, self.settings.drain_delay), admin, &shutdown).await?
             }

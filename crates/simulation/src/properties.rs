@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::Repair;
 use ringback_core::job::Job;
 use ringback_core::retry::{MAX_RETRY_AFTER, Max, RetryPolicy};
 use ringback_core::state::State;
+use ringback_core::store_types::Repair;
 
 use crate::history::{Attempt, ResponseKind};
 use crate::world::Simulation;

@@ -9,9 +9,9 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use ringback_core::clock::{Clock as _, Timestamp};
-use ringback_core::contract::{Filter, Options};
 use ringback_core::job::{Job, JobKey, TenantScope};
 use ringback_core::state::State;
+use ringback_core::store_types::{Filter, Options};
 use ringback_store::{Memory, Store, settings};
 use tokio::time::{advance, sleep};
 

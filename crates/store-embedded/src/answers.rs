@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
-    ExpiredLease, Lease, LeaseGrant, PulledJob, Receipt, RetryContext, Shard, StoreClock, payload,
-};
 use ringback_core::job::{Expires, Job, JobKey, Locator, Topic};
 use ringback_core::lane::SettleHint;
 use ringback_core::outcome::LastAttempt;
+use ringback_core::store_types::{
+    ExpiredLease, Lease, LeaseGrant, PulledJob, Receipt, RetryContext, Shard, StoreClock, payload,
+};
 use tokio::time::Instant;
 
 use super::tables::{Body, Last, Record, Stage};

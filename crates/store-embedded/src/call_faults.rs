@@ -6,7 +6,7 @@ use std::future::{Future, pending};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use tokio::time::sleep;
 
 /// Decides what goes wrong with each call of a store.

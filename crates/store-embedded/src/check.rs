@@ -8,7 +8,7 @@ mod walk;
 
 use std::sync::Arc;
 
-use ringback_core::contract::{Check, Repair, RunningCheck, StoreError};
+use ringback_core::store_types::{Check, Repair, RunningCheck, StoreError};
 
 use self::repair::{Findings, Fix};
 use self::walk::walk;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use ringback_core::clock::Clock;
-use ringback_core::contract::ClockGap;
+use ringback_core::store_types::ClockGap;
 
 /// Whether somebody has said that the clock is right, and not the time before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

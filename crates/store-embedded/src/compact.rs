@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ringback_core::clock::SystemClock;
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 use crate::error::Result;
 use crate::location::{Medium, StoreLocation};

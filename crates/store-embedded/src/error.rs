@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use redb::ReadTransaction;
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{AcceptLoss, Options, Profile, Shard, StoreError};
+use ringback_core::store_types::{AcceptLoss, Options, Profile, Shard, StoreError};
 use tokio::time::timeout;
 
 pub use self::call_faults::{CallFault, CallFaults};

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use nix::sys::statvfs::statvfs;
 use redb::{Builder, Database, DatabaseError, StorageBackend, StorageError};
 use ringback_core::clock::Clock;
-use ringback_core::contract::{Profile, StoreError, Wake};
 use ringback_core::crash_point;
+use ringback_core::store_types::{Profile, StoreError, Wake};
 use tokio::sync::{broadcast, watch};
 
 use super::clock_consent::ClockWord;

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use tokio::time::{Duration, Instant};
 
 use crate::error::Result;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ringback_core::contract::{Event, Shard, StreamItem, Wake};
+use ringback_core::store_types::{Event, Shard, StreamItem, Wake};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender};
 use tokio::sync::watch;

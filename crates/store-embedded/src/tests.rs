@@ -16,10 +16,10 @@ use std::time::Duration;
 use redb::StorageBackend;
 use redb::backends::InMemoryBackend;
 use ringback_core::clock::{Clock, ManualClock, SystemClock, Timestamp};
-use ringback_core::contract::{Options, Repair, Shard, StoreError, StoreTls, SubmitResult, Wake};
 use ringback_core::job::{
     Body, Callback, ContentHash, Context, Delivery, Due, Headers, IfExists, JobKey, NewJob,
 };
+use ringback_core::store_types::{Options, Repair, Shard, StoreError, StoreTls, SubmitResult, Wake};
 
 use super::EmbeddedStore;
 use super::error::Error as Failure;
@@ -71,7 +71,7 @@ fn options() -> Options {
         keep_done: Duration::from_secs(3600),
         keep_done_mib: 256,
         keep_dead: Duration::from_secs(30 * 86_400),
-        attempts: ringback_core::policy::Logging::Failed,
+        attempts: ringback_core::topic_policy::Logging::Failed,
         keep_attempts: Duration::from_secs(7 * 86_400),
         keep_attempts_mib: 64,
         keep_free_mib: 0,

@@ -9,14 +9,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
-    AttemptEnded, AttemptOutcome, Event, EventKind, LoggedTransition, Shard, StoreError, TransitionName,
-    Wake, transition_log,
-};
 use ringback_core::job::{JobKey, Topic};
 use ringback_core::lane::Lane;
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
+use ringback_core::store_types::{
+    AttemptEnded, AttemptOutcome, Event, EventKind, LoggedTransition, Shard, StoreError, TransitionName,
+    Wake, transition_log,
+};
 
 use super::error::Result;
 use super::tables::{Journal, Last, PULL, Record, ShardRow, Tables, Writing};

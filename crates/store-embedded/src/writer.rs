@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ringback_core::contract::{ClockGap, StoreError, transition_log};
 use ringback_core::crash_point;
+use ringback_core::store_types::{ClockGap, StoreError, transition_log};
 use tokio::sync::mpsc;
 
 use self::queue::{Member, Next, Queue, Reply, Request};

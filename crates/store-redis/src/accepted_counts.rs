@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ringback_core::contract::{Loss, Shard};
+use ringback_core::store_types::{Loss, Shard};
 use tokio::time::Instant;
 
 use crate::lane_ids::LaneKey;

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use redis::{Cmd, FromRedisValue, ToRedisArgs, Value};
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use ringback_core::{crash_point, is_cut};
 
 use super::keys::KeySpace;

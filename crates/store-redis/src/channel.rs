@@ -12,8 +12,8 @@ use rand::rngs::StdRng;
 use redis::Value;
 use redis::aio::{PubSub, PubSubSink, PubSubStream};
 use ringback_core::backoff::Backoff;
-use ringback_core::contract::{StoreError, Wake};
 use ringback_core::job::Topic;
+use ringback_core::store_types::{StoreError, Wake};
 use tokio::time::{sleep, timeout};
 
 use super::redis_store::RedisStore;

@@ -17,8 +17,8 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
 use redis::ToRedisArgs;
-use ringback_core::contract::{Check, DamageKind, Finding, Repair, RunningCheck, Shard, StoreError};
 use ringback_core::hex::Hex;
+use ringback_core::store_types::{Check, DamageKind, Finding, Repair, RunningCheck, Shard, StoreError};
 
 use self::answers::{Overview, Problem, Repaired, id_of, lossy, state_name, topic_of};
 use self::calls::{Calls, SETS, STATES, Scan};

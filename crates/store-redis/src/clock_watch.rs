@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use ringback_core::clock::{Clock as _, SystemClock};
-use ringback_core::contract::ClockGap;
+use ringback_core::store_types::ClockGap;
 
 /// A look that takes longer says too little about a clock.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ringback_core::contract::{Profile, StoreError};
+use ringback_core::store_types::{Profile, StoreError};
 
 use super::info::Info;
 use super::reply;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use bytes::{Buf as _, Bytes};
 use rand::rngs::StdRng;
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{
+use ringback_core::job::{JobKey, Tags, Topic};
+use ringback_core::store_types::{
     AttemptEnded, AttemptOutcome, Event, EventKind, Shard, StoreError, StreamItem,
 };
-use ringback_core::job::{JobKey, Tags, Topic};
 
 use super::channel::{Channel, Heard};
 use super::redis_store::RedisStore;
@@ -116,7 +116,7 @@ fn text(raw: &mut Bytes) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use ringback_core::contract::EventName;
+    use ringback_core::store_types::EventName;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 use super::reply;
 use super::topology::{Node, Topology};

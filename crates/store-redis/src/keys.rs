@@ -4,8 +4,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use ringback_core::contract::Shard;
 use ringback_core::job::Locator;
+use ringback_core::store_types::Shard;
 
 /// Whose keys a call names. They are on one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,9 +7,9 @@ use std::fmt;
 
 use rand::TryRng as _;
 use rand::rngs::SysRng;
-use ringback_core::contract::StoreError;
 use ringback_core::hex::{self, Hex};
 use ringback_core::lane::{Lane, LaneId};
+use ringback_core::store_types::StoreError;
 use sha2::{Digest as _, Sha256};
 
 /// The bit of the first byte of an id that is set for a pull lane, so that scripts need not read the name.

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use ringback_core::contract::{Shard, StoreError};
+use ringback_core::store_types::{Shard, StoreError};
 
 use crate::keys::{KeySpace, Keys};
 use crate::redis_store::RedisStore;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{LeaseId, StoreError, payload};
 use ringback_core::job::{ContentHash, Job, JobId, JobKey, Locator, NewJob, Tags, Topic};
 use ringback_core::lane::{Lane, LaneId};
 use ringback_core::limits::{MAX_ERROR, MAX_REASON, truncated};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
+use ringback_core::store_types::{LeaseId, StoreError, payload};
 use ringback_core::token::Token;
 use strum::VariantArray as _;
 

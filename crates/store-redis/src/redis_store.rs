@@ -6,7 +6,7 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{AcceptClock, ClockGap, Options, Profile, Shard, StoreError};
+use ringback_core::store_types::{AcceptClock, ClockGap, Options, Profile, Shard, StoreError};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 

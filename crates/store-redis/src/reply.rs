@@ -2,9 +2,9 @@
 //! functions in `take`, which do not copy payloads.
 
 use redis::{FromRedisValue, Value};
-use ringback_core::contract::{MoveResult, SettleResult, StoreError};
 use ringback_core::job::{Job, JobKey};
 use ringback_core::state::State;
+use ringback_core::store_types::{MoveResult, SettleResult, StoreError};
 use strum::VariantArray as _;
 
 use super::record::{self, FixedFields};
@@ -20,7 +20,7 @@ pub(crate) mod take {
     use redis::Value;
 
     use super::read;
-    use ringback_core::contract::StoreError;
+    use ringback_core::store_types::StoreError;
 
     pub(crate) fn list(value: Value) -> Result<Vec<Value>, StoreError> {
         match value {

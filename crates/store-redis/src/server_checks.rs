@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use ringback_core::contract::{Profile, Shard, StoreError};
+use ringback_core::store_types::{Profile, Shard, StoreError};
 use tokio::time::Instant;
 
 use crate::accepted_counts::{KnownCount, SeenRow};

@@ -24,7 +24,7 @@ use rand::SeedableRng as _;
 use rand::rngs::{StdRng, SysRng};
 use redis::aio::PubSub;
 use redis::{Client, Cmd, ConnectionAddr, RedisError, Value};
-use ringback_core::contract::{StoreError, StoreTls};
+use ringback_core::store_types::{StoreError, StoreTls};
 use tokio::time::timeout;
 
 pub use self::address::Address;

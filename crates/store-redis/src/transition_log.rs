@@ -2,9 +2,9 @@
 //! answers are the same as without a log.
 
 use redis::Value;
-use ringback_core::contract::{LoggedTransition, StoreError, transition_log};
 use ringback_core::job::{JobKey, Topic};
 use ringback_core::state::State;
+use ringback_core::store_types::{LoggedTransition, StoreError, transition_log};
 
 use super::reply::{self, take};
 use super::script::{Returns, Script};
@@ -55,7 +55,7 @@ fn unpack((name, from, to, topic, id, reason): Packed) -> Option<LoggedTransitio
 
 #[cfg(test)]
 mod tests {
-    use ringback_core::contract::TransitionName;
+    use ringback_core::store_types::TransitionName;
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use ringback_core::contract::{
+use ringback_core::store_types::{
     ArchiveSettings, ArchiveStatus, MAX_ARCHIVE_ENTRIES, OutboxPart, Shard, StoreError, TakeEntries,
 };
 
@@ -12,7 +12,11 @@ use crate::store::Store;
 
 impl Store {
     /// Notes whether the archive outbox of a shard was full at a submit, for the readiness check.
-    pub(crate) fn noting<T>(&self, shard: Shard, answer: Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(crate) fn track_archive_backlog<T>(
+        &self,
+        shard: Shard,
+        answer: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
         match &answer {
             Ok(_) if behind.is_empty() => {}
@@ -47,7 +51,7 @@ impl Store {
     }
 
     /// The first entries of the archive outbox of a shard, at most `limit` and [`MAX_ARCHIVE_ENTRIES`], of about
-    /// [`MAX_ARCHIVE_BYTES`](ringback_core::contract::MAX_ARCHIVE_BYTES). They are those of `archiver` for the time
+    /// [`MAX_ARCHIVE_BYTES`](ringback_core::store_types::MAX_ARCHIVE_BYTES). They are those of `archiver` for the time
     /// that it `lasts`, or until it removes them.
     /// Repeating returns the same entries.
     pub async fn take_ended(

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{Attempt, AttemptLogEntry, LogResult, Shard, StoreError};
 use ringback_core::job::JobKey;
-use ringback_core::policy::{Logging, Policy};
+use ringback_core::store_types::{Attempt, AttemptLogEntry, LogResult, Shard, StoreError};
+use ringback_core::topic_policy::{Logging, Policy};
 use tokio::time::timeout;
 
 use crate::backend::backend;
@@ -60,7 +60,7 @@ impl Store {
         }
     }
 
-    /// The log of a job: at most [`MAX_ATTEMPTS`](ringback_core::contract::MAX_ATTEMPTS), the newest last,
+    /// The log of a job: at most [`MAX_ATTEMPTS`](ringback_core::store_types::MAX_ATTEMPTS), the newest last,
     /// without those whose retention has ended. `None` if neither the job nor a log is known.
     pub async fn attempts(&self, key: &JobKey) -> Result<Option<Vec<Attempt>>, StoreError> {
         backend!(self.attempts(self.shard_of(key), key).await)

@@ -1,6 +1,6 @@
 //! The audit log: its last entries.
 
-use ringback_core::contract::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_ROWS, StoreError};
+use ringback_core::store_types::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_ROWS, StoreError};
 
 use crate::backend::backend;
 use crate::store::Store;

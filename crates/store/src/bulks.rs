@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{
+use ringback_core::job::JobKey;
+use ringback_core::store_types::{
     Bulk, BulkAction, BulkId, BulkStart, BulkState, BulkStep, BulkTarget, DeadCursor, Filter, Shard,
     StoreError, TakenBulk, Token, WorkerId,
 };
-use ringback_core::job::JobKey;
 
 use crate::backend::backend;
 use crate::store::Store;
@@ -58,7 +58,7 @@ impl Store {
         backend!(self.end_bulk(id, Some(worker), BulkState::Done).await).map(drop)
     }
 
-    /// revive of many jobs of a shard, at most [`MAX_DEAD`](ringback_core::contract::MAX_DEAD): dead →
+    /// revive of many jobs of a shard, at most [`MAX_DEAD`](ringback_core::store_types::MAX_DEAD): dead →
     /// ready, if they have been dead since and this bulk operation has not revived them before.
     pub async fn revive_many(
         &self,
@@ -70,7 +70,7 @@ impl Store {
     }
 
     /// cancel, run, revive, reschedule or purge of many jobs of a shard, at most
-    /// [`MAX_DEAD`](ringback_core::contract::MAX_DEAD): of those that fit a filter when they are changed, and that this
+    /// [`MAX_DEAD`](ringback_core::store_types::MAX_DEAD): of those that fit a filter when they are changed, and that this
     /// bulk operation has not moved before.
     pub async fn change_many(
         &self,

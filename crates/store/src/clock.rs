@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ringback_core::clock::{Clock, Timestamp};
-use ringback_core::contract::{AcceptClock, ClockGap, Shard, StoreError};
+use ringback_core::store_types::{AcceptClock, ClockGap, Shard, StoreError};
 use ringback_store_redis::RedisStore;
 
 use crate::backend::{Backend, backend};

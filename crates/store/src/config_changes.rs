@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use ringback_core::access::{AccessKey, KeyId, MAX_KEYS, MAX_QUOTAS, Quota, QuotaOf};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{ConfigEntry, PolicyPut, PolicyVersion, StoreError};
 use ringback_core::credential::{Credential, CredentialKey, MAX_CREDENTIALS};
 use ringback_core::job::{TenantScope, Topic};
-use ringback_core::policy::{MAX_POLICIES, Metrics, Policies, Policy};
+use ringback_core::store_types::{ConfigEntry, PolicyPut, PolicyVersion, StoreError};
+use ringback_core::topic_policy::{MAX_POLICIES, Metrics, Policies, Policy};
 use ringback_wire::parse_policy;
 use serde::Serialize;
 

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use ringback_core::access::{AccessKey, KeyId, Quota, QuotaOf};
-use ringback_core::contract::PolicyRows;
 use ringback_core::credential::{Credential, CredentialKey};
 use ringback_core::job::Topic;
-use ringback_core::policy::Policies;
+use ringback_core::store_types::PolicyRows;
+use ringback_core::topic_policy::Policies;
 use ringback_wire::parse_policy;
 
 /// The keys of callers, by their hashes.

@@ -1,7 +1,7 @@
 //! Dead jobs: pages over all shards in the order of death, purging many, and the outbox of a shard with
 //! their pending dead-letter notices.
 
-use ringback_core::contract::{
+use ringback_core::store_types::{
     AckResult, DeadCursor, DeadFilter, DeadJob, DeadPage, DeadShardPage, Epoch, MAX_DEAD, MAX_NOTICES,
     Outbox, OutboxAck, Shard, StoreError,
 };

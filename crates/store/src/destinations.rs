@@ -5,12 +5,12 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::try_join_all;
-use ringback_core::contract::{
+use ringback_core::destination::{DestinationPause, Origin};
+use ringback_core::job::TenantScope;
+use ringback_core::store_types::{
     DestinationCounts, DestinationPage, DestinationPlace, DestinationQuery, DestinationReport,
     FailingDestination, Failures, LaneSpan, MAX_DESTINATION_PAGE, PauseLimit, Shard, StoreError,
 };
-use ringback_core::destination::{DestinationPause, Origin};
-use ringback_core::job::TenantScope;
 
 use crate::backend::backend;
 use crate::store::Store;

@@ -1,6 +1,6 @@
 //! Feeds: which process works on one, and how far it has come.
 
-use ringback_core::contract::{FeedHold, FeedLease, FeedName, FeedPosition, StoreError, StoredFeed};
+use ringback_core::store_types::{FeedHold, FeedLease, FeedName, FeedPosition, StoreError, StoredFeed};
 
 use crate::backend::backend;
 use crate::store::Store;

@@ -2,9 +2,9 @@
 
 use futures_util::future::try_join_all;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Forecast, ForecastSlots, LaneSpan, StoreError};
 use ringback_core::job::{TenantScope, Topic};
 use ringback_core::schedule::{Rule, ScheduleState};
+use ringback_core::store_types::{Forecast, ForecastSlots, LaneSpan, StoreError};
 use tokio::task::yield_now;
 
 use crate::backend::backend;

@@ -2,7 +2,7 @@
 //! backend, Redis or embedded. This crate also has what every user of a store needs: its settings, the
 //! policies of topics, retries of pull jobs, and whether it is nearly full.
 //!
-//! Every call has a timeout and can fail with any [`StoreError`](ringback_core::contract::StoreError), and every
+//! Every call has a timeout and can fail with any [`StoreError`](ringback_core::store_types::StoreError), and every
 //! transition is atomic. Repeating a call does no harm, unless it says otherwise: the store recognises a submit by its
 //! content, a reserve by its sequence, a settle by its receipt, a cancel by the job's state, and a reschedule, run or
 //! revive by its token.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
-    LeaseCheck, Pull, Pulled, Receipt, RetryContext, SettleResult, Shard, StoreError,
-};
 use ringback_core::job::Topic;
 use ringback_core::outcome::Outcome;
+use ringback_core::store_types::{
+    LeaseCheck, Pull, Pulled, Receipt, RetryContext, SettleResult, Shard, StoreError,
+};
 
 use crate::backend::backend;
 use crate::store::Store;

@@ -1,11 +1,11 @@
 //! Reading the store: one job, pages of jobs, statistics, gauges of the shards that a carrier holds, and the check.
 //! Only a check that repairs changes anything.
 
-use ringback_core::contract::{
+use ringback_core::job::{Job, JobKey, Topic};
+use ringback_core::store_types::{
     Check, Cursor, Epoch, Filter, FoundJob, GaugesByShard, JobPauses, ListedJob, Page, Repair, Shard, Stats,
     StoreError, StoredJob,
 };
-use ringback_core::job::{Job, JobKey, Topic};
 
 use crate::backend::backend;
 use crate::store::Store;
@@ -27,7 +27,7 @@ impl Store {
     }
 
     /// A page of jobs that have not ended, from the beginning without a cursor. Reads about `look` jobs, at
-    /// most [`MAX_PAGE`](ringback_core::contract::MAX_PAGE), and returns those that match. A job can be
+    /// most [`MAX_PAGE`](ringback_core::store_types::MAX_PAGE), and returns those that match. A job can be
     /// returned twice, and an empty page is not the last one if it has a next cursor.
     /// Fails with [`StoreError::Outdated`] if the cursor is not valid any more.
     pub async fn page(

@@ -2,9 +2,9 @@
 
 use rand::Rng;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::RetryContext;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::InstallationRetry;
+use ringback_core::store_types::RetryContext;
 
 use crate::shared_config::{ConfigUnknown, SharedConfig};
 
@@ -45,7 +45,7 @@ mod tests {
 
     use rand::SeedableRng as _;
     use rand::rngs::StdRng;
-    use ringback_core::policy::{Policies, Policy};
+    use ringback_core::topic_policy::{Policies, Policy};
     use ringback_wire::parse_policy;
 
     use super::*;

@@ -1,10 +1,10 @@
 //! Schedules: finding, listing and changing them, and making those fire whose time has come.
 
-use ringback_core::contract::{
-    DueSchedules, ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow, Shard, StoreError,
-};
 use ringback_core::job::{TenantScope, Topic};
 use ringback_core::schedule::ScheduleKey;
+use ringback_core::store_types::{
+    DueSchedules, ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow, Shard, StoreError,
+};
 
 use crate::backend::backend;
 use crate::store::Store;

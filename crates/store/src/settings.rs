@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-use ringback_core::contract::{MAX_SHARDS, Options, Profile, StoreTls};
 use ringback_core::duration::parse_duration;
+use ringback_core::store_types::{MAX_SHARDS, Options, Profile, StoreTls};
 use ringback_store_embedded::SCHEME;
 use ringback_store_redis::{Address, tls_files};
 

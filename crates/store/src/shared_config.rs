@@ -9,10 +9,10 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use rand::rngs::StdRng;
 use ringback_core::access::{Quota, QuotaOf};
-use ringback_core::contract::PolicyVersion;
 use ringback_core::credential::{Credential, CredentialKey};
 use ringback_core::job::{Tenant, Topic};
-use ringback_core::policy::{Policies, Policy};
+use ringback_core::store_types::PolicyVersion;
+use ringback_core::topic_policy::{Policies, Policy};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ringback_core::contract::{AcceptLoss, Cursor, Filter, FilterIndex, Options, Profile, Shard, StoreError};
 use ringback_core::job::JobKey;
-use ringback_core::policy::Logging;
+use ringback_core::store_types::{
+    AcceptLoss, Cursor, Filter, FilterIndex, Options, Profile, Shard, StoreError,
+};
+use ringback_core::topic_policy::Logging;
 use ringback_store_embedded::{EmbeddedStore, Memory, SCHEME};
 use ringback_store_redis::RedisStore;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Shard, StoreError, StreamItem, Wake};
+use ringback_core::store_types::{Shard, StoreError, StreamItem, Wake};
 use ringback_store_embedded as embedded;
 use ringback_store_redis as redis;
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
+use ringback_core::job::{Tenant, TenantLimits, TenantScope, Topic};
+use ringback_core::store_types::{
     Limit, MAX_TOPIC_PAGE, QuotaGrant, QuotaRequest, StoreError, TopicCapacity, TopicCounts, TopicPage,
     TopicPresence, TopicSpan, TopicTotals,
 };
-use ringback_core::job::{Tenant, TenantLimits, TenantScope, Topic};
 
 use crate::backend::backend;
 use crate::store::Store;

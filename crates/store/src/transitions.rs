@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{
+use ringback_core::job::{Due, ImportJob, JobKey, NewJob};
+use ringback_core::outcome::Outcome;
+use ringback_core::store_types::{
     Cancelled, Epoch, Lateness, Lease, LiveCarriers, Move, MoveResult, Pass, PassLimits, Recovered, Renewed,
     Reserve, Reserved, SettleResult, Shard, StoreError, Submitted, Token, Unsettled,
 };
-use ringback_core::job::{Due, ImportJob, JobKey, NewJob};
-use ringback_core::outcome::Outcome;
 use tokio::time::Instant;
 
 use crate::backend::backend;
@@ -24,13 +24,13 @@ impl Store {
     /// Any [`StoreError`]. No job is accepted, unless the error is [`StoreError::Away`], [`StoreError::Slow`] or
     /// [`StoreError::Unreplicated`]: then repeating the call shows whether they were.
     pub async fn submit(&self, shard: Shard, jobs: &[NewJob]) -> Result<Vec<Submitted>, StoreError> {
-        self.noting(shard, backend!(self.submit(shard, jobs).await))
+        self.track_archive_backlog(shard, backend!(self.submit(shard, jobs).await))
     }
 
     /// import: nothing → delayed, ready or dead, for jobs with a history. Otherwise like
     /// [`Store::submit`]: a submit and an import of the same content count as repetitions of each other.
     pub async fn import(&self, shard: Shard, jobs: &[ImportJob]) -> Result<Vec<Submitted>, StoreError> {
-        self.noting(shard, backend!(self.import(shard, jobs).await))
+        self.track_archive_backlog(shard, backend!(self.import(shard, jobs).await))
     }
 
     /// cancel: delayed, ready, dead → cancelled. For a reserved job, it requests the cancel.

@@ -2,9 +2,9 @@
 //! RFC 3339 with milliseconds, UTC; durations are numbers with the unit in the name.
 
 use ringback_core::clock::millis;
-use ringback_core::contract::{JobPauses, StateCounts};
 use ringback_core::job::Job;
 use ringback_core::outcome::LastAttempt;
+use ringback_core::store_types::{JobPauses, StateCounts};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

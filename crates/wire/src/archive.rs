@@ -1,6 +1,6 @@
 //! Answers about the archive outbox.
 
-use ringback_core::contract::{ArchiveStatus, EndedState};
+use ringback_core::store_types::{ArchiveStatus, EndedState};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 use utoipa::ToSchema;

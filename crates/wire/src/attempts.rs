@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ringback_core::clock::millis;
-use ringback_core::contract::{Attempt, MAX_ANSWER};
+use ringback_core::store_types::{Attempt, MAX_ANSWER};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -1,9 +1,9 @@
 //! Bulk operations in the API: calls that cancel, run, revive, reschedule or purge the jobs that a filter fits.
 
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{Bulk, BulkAction, BulkTarget, BulkVerb, Filter, MAX_RATE};
 use ringback_core::job::Due;
 use ringback_core::state::State;
+use ringback_core::store_types::{Bulk, BulkAction, BulkTarget, BulkVerb, Filter, MAX_RATE};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -176,7 +176,7 @@ pub struct BulkResponse {
     #[schema(value_type = crate::schema::FilterFields)]
     pub filter: FilterDetails,
     /// `running`, `done` or `stopped`.
-    #[schema(value_type = ringback_core::contract::BulkState)]
+    #[schema(value_type = ringback_core::store_types::BulkState)]
     pub state: String,
     /// How many jobs it has changed so far. A reserved job counts once its cancel is requested.
     pub changed: u64,

@@ -1,7 +1,7 @@
 //! Answers of the check, and accepting a loss.
 
 use ringback_core::clock::millis;
-use ringback_core::contract::{Check, ClockGap, Finding, Loss};
+use ringback_core::store_types::{Check, ClockGap, Finding, Loss};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -1,8 +1,8 @@
 //! Calls about dead jobs: their pages, purges of many, and the call that revives many.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::MAX_RATE;
 use ringback_core::job::Job;
+use ringback_core::store_types::MAX_RATE;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -1,8 +1,8 @@
 //! Answers of the calls about destinations.
 
-use ringback_core::contract::{DestinationCounts, DestinationPage, DestinationPlace, Failures};
 use ringback_core::destination::{Destination, DestinationPause, Origin};
 use ringback_core::job::TenantScope;
+use ringback_core::store_types::{DestinationCounts, DestinationPage, DestinationPlace, Failures};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::is_notice_topic;
 use ringback_core::duration::format_duration;
 use ringback_core::job::{Callback, DEFAULT_TIMEOUT, DEFAULT_TTR, Delivery, Headers, Topic};
-use ringback_core::policy::Policy;
 use ringback_core::retry::{InstallationRetry, Max};
+use ringback_core::store_types::is_notice_topic;
+use ringback_core::topic_policy::Policy;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -44,7 +44,7 @@ pub struct EffectiveSettings {
     /// The lease if the consumer asks for no other; only for a pull job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttr: Option<EffectiveValue>,
-    /// The headers of the callback that the job and its topic's policy set. The value of a secret one is
+    /// The headers of the callback that the job and its topic's policy set. The value of a secret header is
     /// `[masked by ringback]`. Absent without any, and for a pull job.
     #[serde(default, skip_serializing_if = "Entries::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, String>)]

@@ -1,7 +1,7 @@
 //! Events, as the API streams them.
 
 use ringback_core::clock::millis;
-use ringback_core::contract::{AttemptEnded, Event, EventKind};
+use ringback_core::store_types::{AttemptEnded, Event, EventKind};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -30,7 +30,7 @@ pub struct JobEvent {
     /// For `attempt`: `complete`, `retry`, `bury`, `release`, or `lost` if the lease ran out without an outcome.
     /// For a pull job that is `retry` or `bury`, with the error `lease ran out`, unless a cancel was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<ringback_core::contract::AttemptOutcome>)]
+    #[schema(value_type = Option<ringback_core::store_types::AttemptOutcome>)]
     pub outcome: Option<String>,
     /// For `submitted`: when the job is due. For `attempt`: when it is due again, if it has to wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,8 +85,8 @@ mod tests {
 
     use super::*;
     use ringback_core::clock::Timestamp;
-    use ringback_core::contract::AttemptOutcome;
     use ringback_core::job::{JobKey, Tags};
+    use ringback_core::store_types::AttemptOutcome;
 
     fn json(kind: EventKind) -> String {
         let key = JobKey { topic: "t".parse().unwrap(), id: "i".parse().unwrap() };

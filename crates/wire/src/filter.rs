@@ -1,10 +1,10 @@
 //! The fields of a filter of jobs. Queries, bodies and flags of the command line have the same names.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Filter, MAX_ERROR_TEXT, TimeRange};
 use ringback_core::destination::Destination;
 use ringback_core::job::{JobId, Tags, Topic};
 use ringback_core::state::State;
+use ringback_core::store_types::{Filter, MAX_ERROR_TEXT, TimeRange};
 use ringback_core::written_time::{ALLOWED_TIME, parse_time};
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! The answer of a forecast.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Forecast, ForecastSlots};
+use ringback_core::store_types::{Forecast, ForecastSlots};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -62,7 +62,7 @@ impl ForecastResponse {
     ) -> Self {
         let time = |ms| Timestamp::from_millis(ms).to_string();
         let error = forecast.error();
-        let slot = |(n, found): (usize, &ringback_core::contract::SlotJobs)| {
+        let slot = |(n, found): (usize, &ringback_core::store_types::SlotJobs)| {
             // A total that is exact stays so.
             let total = whole(found.jobs + found.retries);
             let jobs = whole(found.jobs).min(total);

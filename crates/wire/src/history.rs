@@ -2,8 +2,8 @@
 
 use std::net::Ipv6Addr;
 
-use ringback_core::contract::EndedState;
 use ringback_core::job::{JobId, Tags, Topic};
+use ringback_core::store_types::EndedState;
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 use utoipa::ToSchema;
@@ -48,9 +48,9 @@ request! {
         filter: Part<HistoryFilter> [FILTER], required HistoryFilter::default();
         /// How many jobs a second; 100 by default.
         rate: Whole<u32, 1, { MAX_REPLAY_RATE as u64 }> [RATE], or DEFAULT_REPLAY_RATE;
-        /// `new`, the default: under new ids. `same`: under those that they had.
+        /// `new`, the default: each job gets a new id, computed from the old job and `name`. `same`: each keeps its id.
         ids: ReplayIds [IDS], or ReplayIds::New;
-        /// Its name, for new ids.
+        /// The name of the replay. The same name makes the same new ids, so a replay can be repeated.
         name: ReplayName [NAME], or String::new();
         /// `next` of the previous answer; absent in the first call.
         cursor: Text<ReplayCursorText, String> ["`next` of the previous answer"];

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ringback_core::job::{ContentHash, History, IfExists, ImportJob, Tenant, TenantScope, Trace};
 use ringback_core::outcome::LastAttempt;
-use ringback_core::policy::Policies;
 use ringback_core::state::State;
+use ringback_core::topic_policy::Policies;
 use ringback_core::written_time::ALLOWED_TIME;
 
 use super::declare::{Request as _, request};
@@ -96,7 +96,7 @@ pub fn parse_import(line: &[u8], defaults: Defaults<'_>, scope: &TenantScope) ->
         trace,
         tenant: tenant.as_ref(),
     };
-    let job = submit::judge(&fields, defaults, Some(&Policies::new()), &mut mistakes)?;
+    let job = submit::build_job(&fields, defaults, Some(&Policies::new()), &mut mistakes)?;
     if job.as_ref().is_some_and(|job| job.if_exists != IfExists::Refuse) {
         mistakes.add("if_exists", "given for an import, which changes no job that exists", "refuse, or none");
     }

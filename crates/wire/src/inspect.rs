@@ -1,11 +1,11 @@
 //! A job as `GET /v1/jobs` and `GET /v1/jobs/{topic}/{id}` show it: with its request and the settings that
 //! apply to it, if `include=request` asks for them.
 
-use ringback_core::contract::ListedJob;
 use ringback_core::destination::Origin;
 use ringback_core::job::{Delivery, Job, Topic};
-use ringback_core::policy::Policy;
 use ringback_core::retry::InstallationRetry;
+use ringback_core::store_types::ListedJob;
+use ringback_core::topic_policy::Policy;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

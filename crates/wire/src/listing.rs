@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::inspect::InspectedJob;
 use super::problem::Problem;
-pub use ringback_core::contract::MAX_PAGE;
+pub use ringback_core::store_types::MAX_PAGE;
 
 /// The default number of jobs of a page.
 pub const DEFAULT_PAGE: usize = 100;

@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use ringback_core::contract::{EndedJob, NOTICE_TOPICS, Success, is_notice_topic};
 use ringback_core::hex::Hex;
 use ringback_core::job::{
     Body, Callback, ContentHash, Delivery, Due, IfExists, Job, JobId, JobKey, NewJob, Topic,
 };
-use ringback_core::policy::Policy;
+use ringback_core::store_types::{EndedJob, NOTICE_TOPICS, Success, is_notice_topic};
+use ringback_core::topic_policy::Policy;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;

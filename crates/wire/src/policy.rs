@@ -8,7 +8,7 @@ mod sealed;
 mod secrets;
 
 use ringback_core::job::Topic;
-use ringback_core::policy::{
+use ringback_core::topic_policy::{
     ArchivePolicy, MAX_POLICY, MAX_SEALED_HEADERS, MAX_SECRETS_JSON, Metrics, Policy,
 };
 use serde::{Deserialize, Serialize};
@@ -146,8 +146,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use ringback_core::policy::Logging;
     use ringback_core::retry::Max;
+    use ringback_core::topic_policy::Logging;
 
     fn parse(json: &str) -> Result<Policy, Problem> {
         parse_policy(json.as_bytes())

@@ -1,8 +1,8 @@
 //! The quotas of tenants: the request to set one, the answers that show them, and the JSON under which stores keep them.
 
 use ringback_core::access::{MAX_JOBS_PER_SECOND, MAX_QUOTA_JOBS, Quota, QuotaOf};
-use ringback_core::contract::{MAX_LANES, MAX_TOPICS};
 use ringback_core::job::MAX_BODY;
+use ringback_core::store_types::{MAX_LANES, MAX_TOPICS};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 

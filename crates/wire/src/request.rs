@@ -36,7 +36,7 @@ pub struct RequestDetails {
     /// The content type of a body in base64; without one it is `application/octet-stream`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
-    /// Its own headers. The value of a secret one is `[masked by ringback]`.
+    /// Its own headers. The value of a secret header is `[masked by ringback]`.
     #[serde(default, skip_serializing_if = "Entries::is_empty")]
     #[schema(value_type = std::collections::BTreeMap<String, String>)]
     pub headers: Entries,

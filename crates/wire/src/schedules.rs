@@ -6,11 +6,11 @@ mod timing;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{Expires, MAX_AHEAD, Tenant};
-use ringback_core::policy::Policies;
 use ringback_core::schedule::{
     MAX_SCHEDULED_BODY, Missed, Overlap, Rule, Schedule, ScheduleId, ScheduledJob,
 };
 use ringback_core::token::Token;
+use ringback_core::topic_policy::Policies;
 use ringback_core::written_time::Zone;
 
 pub use self::answer::{
@@ -142,7 +142,12 @@ fn job(
         let make_id = &mut || defaults.id.firing(defaults.now);
         let make_token = &mut || Token::default();
         let (now, tenant) = (defaults.now, defaults.tenant);
-        submit::judge(&job, Defaults { now, make_id, make_token, trace: None, tenant }, policies, &mut inner)
+        submit::build_job(
+            &job,
+            Defaults { now, make_id, make_token, trace: None, tenant },
+            policies,
+            &mut inner,
+        )
     };
     // Those of the names are known before this.
     let judged = judged?;

@@ -10,8 +10,8 @@ use ringback_core::clock::Timestamp;
 use ringback_core::job::{
     Callback, CallbackMethod, ContentHash, Delivery, Due, Expires, JobId, JobKey, NewJob, Tenant, Trace,
 };
-use ringback_core::policy::Policies;
 use ringback_core::token::Token;
+use ringback_core::topic_policy::Policies;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
@@ -52,19 +52,19 @@ pub struct Defaults<'a> {
 /// Parses one job without policies. A job without a URL is a pull job.
 ///
 /// # Errors
-/// As [`parse_job_by`].
+/// As [`parse_job_with_policies`].
 pub fn parse_job(json: &[u8], defaults: Defaults<'_>) -> Result<NewJob, Problem> {
-    parse_job_by(json, defaults, Some(&Policies::new()))
+    parse_job_with_policies(json, defaults, Some(&Policies::new()))
 }
 
 /// Parses one job. A job with neither `url` nor `ttr` goes to the URL of its topic's policy, if that has
 /// one. `policies` is `None` while they are not loaded yet.
 ///
 /// # Errors
-/// A 400 problem if it is not JSON object in UTF-8, 413 for a body over
+/// A 400 problem if it is not a JSON object in UTF-8, 413 for a body over
 /// [`MAX_BODY`](ringback_core::job::MAX_BODY), 422 with all wrong fields, 503 if the policies are needed and not
 /// loaded.
-pub fn parse_job_by(
+pub fn parse_job_with_policies(
     json: &[u8],
     defaults: Defaults<'_>,
     policies: Option<&Policies>,
@@ -79,7 +79,7 @@ pub fn parse_job_by(
     if !fields.fit(&LONG, &mut mistakes) {
         return Err(mistakes.into_problem());
     }
-    match judge(&fields, defaults, policies, &mut mistakes)? {
+    match build_job(&fields, defaults, policies, &mut mistakes)? {
         Some(job) if mistakes.is_empty() => {
             check_expires(&job, now, &mut mistakes);
             mistakes.or(job)
@@ -89,7 +89,7 @@ pub fn parse_job_by(
 }
 
 /// Builds the job from the fields of a submit. The job is valid only if no mistakes were added.
-pub(super) fn judge(
+pub(super) fn build_job(
     fields: &Fields<'_>,
     defaults: Defaults<'_>,
     policies: Option<&Policies>,

@@ -3,9 +3,9 @@
 use std::fmt;
 
 use ringback_core::clock::millis;
-use ringback_core::contract::TopicCounts;
 use ringback_core::job::Topic;
-use ringback_core::policy::Policy;
+use ringback_core::store_types::TopicCounts;
+use ringback_core::topic_policy::Policy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;

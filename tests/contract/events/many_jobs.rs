@@ -1,8 +1,8 @@
 //! Events of calls that change many jobs: imports, bulk revives, purges, large batches, exchanges.
 
-use ringback_core::contract::{AttemptOutcome, BulkStart, BulkStep, BulkTarget, EventKind, SettleResult};
 use ringback_core::job::{Due, History, IfExists, ImportJob, NewJob};
 use ringback_core::outcome::LastAttempt;
+use ringback_core::store_types::{AttemptOutcome, BulkStart, BulkStep, BulkTarget, EventKind, SettleResult};
 
 use super::super::dead_letters::{all, cursors, of_topic, wanted};
 use super::super::jobs::{LONG, STATES, TOPIC, With, bury, ms, seen};

@@ -2,13 +2,13 @@
 //! attempts, and nothing else.
 
 use bytes::Bytes;
-use ringback_core::contract::{
-    Attempt, AttemptLogEntry, BulkStart, BulkTarget, Cancelled, Lease, Renewed, SettleResult, Stats,
-    SubmitResult, Submitted,
-};
 use ringback_core::job::{Callback, History, ImportJob, Job, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
+use ringback_core::store_types::{
+    Attempt, AttemptLogEntry, BulkStart, BulkTarget, Cancelled, Lease, Renewed, SettleResult, Stats,
+    SubmitResult, Submitted,
+};
 
 use super::{OTHER, answered, changing, run, submit};
 use crate::contract::dead_letters::{cursors, of_topic};

@@ -1,8 +1,8 @@
 //! When a postponed job is due, whom a change wakes, what is published of it, and that a paused topic stays so.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{SubmitResult, Wake};
 use ringback_core::job::{Due, IfExists, Job, NewJob};
+use ringback_core::store_types::{SubmitResult, Wake};
 
 use super::{OTHER, answered};
 use crate::contract::jobs::{LONG, TOPIC, With, ms};

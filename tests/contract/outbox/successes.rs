@@ -1,7 +1,7 @@
 //! Entries of jobs that are done.
 
-use ringback_core::contract::{Lease, SettleResult, Success};
 use ringback_core::job::{Callback, NewJob};
+use ringback_core::store_types::{Lease, SettleResult, Success};
 use ringback_wire::notice_of;
 
 use super::{dead_letters, last_lease, tell_all, with_on_dead};

@@ -1,6 +1,6 @@
 //! Pull jobs that are cancelled: while ready, and while a consumer has them.
 
-use ringback_core::contract::{Cancelled, PulledJob, SettleResult};
+use ringback_core::store_types::{Cancelled, PulledJob, SettleResult};
 
 use super::super::jobs::{LONG, ms};
 use super::super::workbench::Workbench;

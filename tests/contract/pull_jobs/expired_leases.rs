@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
-use ringback_core::contract::{PulledJob, RetryContext, SettleResult};
 use ringback_core::limits::MAX_RENEWED;
 use ringback_core::retry::RetryPolicy;
+use ringback_core::store_types::{PulledJob, RetryContext, SettleResult};
 
 use super::super::jobs::{LONG, ms};
 use super::super::workbench::{Workbench, at_most, now, until};

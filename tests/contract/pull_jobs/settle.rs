@@ -1,10 +1,10 @@
 //! Pull jobs: settling by receipt, its repetition, renewals, and receipts that are no longer current.
 
-use ringback_core::contract::{Receipt, RetryContext, SettleResult};
 use ringback_core::limits::MAX_RENEWED;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
+use ringback_core::store_types::{Receipt, RetryContext, SettleResult};
 use tokio::time::sleep;
 
 use super::super::jobs::{LONG, With, ms};

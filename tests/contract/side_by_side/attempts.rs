@@ -1,8 +1,8 @@
 //! Recorded attempts, side by side: of leases and receipts, with stale and repeated calls.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Attempt, AttemptLogEntry};
 use ringback_core::job::JobKey;
+use ringback_core::store_types::{Attempt, AttemptLogEntry};
 
 use super::{Pair, Times};
 use crate::contract::jobs::ms;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use ringback_core::contract::{
-    BulkStart, BulkTarget, Cancelled, DeadFilter, DestinationQuery, LaneSpan, MoveResult, PolicyPut, Token,
-};
 use ringback_core::destination::DestinationPause;
 use ringback_core::job::{Due, JobKey, TenantScope, Topic};
+use ringback_core::store_types::{
+    BulkStart, BulkTarget, Cancelled, DeadFilter, DestinationQuery, LaneSpan, MoveResult, PolicyPut, Token,
+};
 
 use super::super::destinations::pause_of;
 use super::super::jobs::{LONG, ms};

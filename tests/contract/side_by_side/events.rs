@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ringback_core::contract::{AttemptEnded, Event, EventKind, EventName, StreamItem};
+use ringback_core::store_types::{AttemptEnded, Event, EventKind, EventName, StreamItem};
 use ringback_service::random;
 use ringback_store::{Events, Store};
 use tokio::time::timeout;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, SettleResult, Shard};
 use ringback_core::lane::Lane;
+use ringback_core::store_types::{Lateness, Lease, Reserve, Reserved, SettleResult, Shard};
 
 use super::operations::Open;
 use super::outbox::with_success;

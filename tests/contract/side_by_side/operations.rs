@@ -1,8 +1,8 @@
 //! The random operations, and how often each is chosen.
 
 use proptest::prelude::*;
-use ringback_core::contract::Token;
 use ringback_core::job::IfExists;
+use ringback_core::store_types::Token;
 
 use super::super::jobs::{LONG, ms};
 use super::pull_jobs::Ttr;

@@ -1,7 +1,7 @@
 //! The outbox, side by side: both stores have the same entries, and keep those that were postponed.
 
-use ringback_core::contract::{AckResult, EndedJob, Epoch, Lease, OutboxAck, OutboxId, Shard, Success};
 use ringback_core::job::Callback;
+use ringback_core::store_types::{AckResult, EndedJob, Epoch, Lease, OutboxAck, OutboxId, Shard, Success};
 use ringback_store::Store;
 
 use super::{NewJob, Pair};

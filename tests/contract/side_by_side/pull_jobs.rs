@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Pass, Pull, Pulled, PulledJob, Receipt, RetryContext, Shard};
 use ringback_core::job::{Callback, DEFAULT_TTR};
 use ringback_core::limits::MAX_RENEWED;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use ringback_core::store_types::{Pass, Pull, Pulled, PulledJob, Receipt, RetryContext, Shard};
 
 use super::{APART, NewJob, Pair, RandomOutcome, TOPICS, topic_of};
 use crate::contract::jobs::{BRIEFEST, LONG, With, ms};

@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use ringback_core::contract::{ExpiredLease, Pull, Pulled, PulledJob, Receipt, SettleResult};
 use ringback_core::job::{Callback, DEFAULT_TTR, JobKey, NewJob};
+use ringback_core::store_types::{ExpiredLease, Pull, Pulled, PulledJob, Receipt, SettleResult};
 
 use super::super::jobs::{LONG, TOPIC};
 use super::{SOON, Workbench, at_most};

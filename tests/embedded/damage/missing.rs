@@ -1,6 +1,6 @@
 //! Accepted jobs whose rows were removed from the file by hand: a repair counts them as missing, and the count stays.
 
-use ringback_core::contract::{DamageKind, Repair, Shard, SubmitResult};
+use ringback_core::store_types::{DamageKind, Repair, Shard, SubmitResult};
 use ringback_store::Store;
 use ringback_testkit::eventually;
 

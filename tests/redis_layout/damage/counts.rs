@@ -1,7 +1,7 @@
 //! Counts that are wrong while jobs move: no transition fails for it, and a check repairs them.
 
-use ringback_core::contract::{DamageKind, MoveResult};
 use ringback_core::job::Due;
+use ringback_core::store_types::{DamageKind, MoveResult};
 
 use super::{Ground, lane, pull_lane, row};
 use crate::contract::jobs::{LONG, TOPIC, With, ms};

@@ -1,9 +1,9 @@
 //! Expired leases of pull jobs of which a part cannot be read.
 
-use ringback_core::contract::SettleResult;
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::retry::RetryPolicy;
 use ringback_core::state::State;
+use ringback_core::store_types::SettleResult;
 
 use super::{bench, key, run};
 use crate::contract::jobs::{LONG, ms};

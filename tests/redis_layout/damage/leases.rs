@@ -1,7 +1,7 @@
 //! Damage to leases: batches without an index entry, and how a repair links them again.
 
-use ringback_core::contract::{DamageKind, Lease, Repair};
 use ringback_core::state::State;
+use ringback_core::store_types::{DamageKind, Lease, Repair};
 use tokio::time::sleep_until;
 
 use super::{Ground, named};

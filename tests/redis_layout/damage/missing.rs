@@ -1,6 +1,6 @@
 //! Accepted jobs whose records were removed by hand: a repair counts them as missing, and no longer once they are back.
 
-use ringback_core::contract::{DamageKind, Repair};
+use ringback_core::store_types::{DamageKind, Repair};
 
 use super::Ground;
 

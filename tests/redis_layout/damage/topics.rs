@@ -2,8 +2,10 @@
 //!
 //! Paused topics, policies and bulk revives are not damage.
 
-use ringback_core::contract::{BulkStart, BulkTarget, DamageKind, DeadFilter, Limit, Repair, SubmitResult};
 use ringback_core::job::{NewJob, TenantLimits, TenantScope, Topic};
+use ringback_core::store_types::{
+    BulkStart, BulkTarget, DamageKind, DeadFilter, Limit, Repair, SubmitResult,
+};
 use ringback_wire::parse_policy;
 
 use super::{Ground, LATE, lane, named, pull_lane, row};

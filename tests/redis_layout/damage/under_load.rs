@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ringback_core::clock::SystemClock;
-use ringback_core::contract::{Epoch, Lateness, Options, PassLimits, Pull, Repair, Reserve, Shard, Token};
 use ringback_core::job::{Callback, Due, IfExists, JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use ringback_core::store_types::{Epoch, Lateness, Options, PassLimits, Pull, Repair, Reserve, Shard, Token};
 use ringback_store::{Memory, Store, settings};
 use ringback_testkit::RedisServer;
 use tokio::time::Instant;

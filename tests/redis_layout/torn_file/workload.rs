@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use ringback_core::contract::{
+use ringback_core::job::{Due, History, IfExists, ImportJob, JobKey, NewJob};
+use ringback_core::store_types::{
     Attempt, AttemptLogEntry, BulkStart, BulkTarget, DeadFilter, Lease, Options, SettleResult, TakenBulk,
     WorkerId,
 };
-use ringback_core::job::{Due, History, IfExists, ImportJob, JobKey, NewJob};
 
 use super::cuts::Files;
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};

@@ -1,11 +1,11 @@
 //! The objects and values of the OpenAPI document: requests with what each field means, answers with their fields.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use super::{line, sentence, sentences};
+use super::{line, section_link, sentence, sentences};
 
 /// The most sentences about a field that callers write.
 const SENTENCES: usize = 2;
@@ -108,7 +108,7 @@ pub(super) fn add(page: &mut String, schemas: &Schemas<'_>, document: &Value) {
     let (requests, answers): (Vec<_>, Vec<_>) = objects.partition(|(name, _)| is_request(name));
     let (first, others): (Vec<_>, Vec<_>) = requests.into_iter().partition(|(name, _)| *name == "JobRequest");
     page.push_str("\n## Requests\n");
-    let mut described = BTreeSet::new();
+    let mut described = BTreeMap::new();
     for (name, schema) in first.into_iter().chain(others) {
         request(page, schemas, (name, schema), &mut described);
     }
@@ -133,24 +133,26 @@ fn answered(schemas: &Schemas<'_>, field: &str, schema: &Value) -> String {
     if kind.contains(['[', '`']) { format!("`{field}` ({kind})") } else { format!("`{field}`") }
 }
 
-/// Adds an object that callers write. A field that means the same in an object before it is only named.
+/// Adds an object that callers write. A field that means the same in an object before it is named with a link to
+/// that.
 fn request(
     page: &mut String,
     schemas: &Schemas<'_>,
     (name, schema): (&str, &Value),
-    described: &mut BTreeSet<(String, String)>,
+    described: &mut BTreeMap<(String, String), String>,
 ) {
     let most = if name == "JobRequest" { SENTENCES } else { FEWER };
     let about = sentence(schema["description"].as_str().unwrap_or_default());
     write!(page, "\n### {name}\n\n{}\n\n", sentences(&about, most)).expect("a text");
     let required: Vec<_> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let mut known = Vec::new();
+    let mut known = BTreeMap::<_, Vec<_>>::new();
     for (field, schema) in schemas.properties_of(schema) {
         let is_required = required.contains(&field.as_str());
         let about = meaning(&schema);
-        if !described.insert((field.clone(), about.clone())) && !is_required {
-            known.push(format!("`{field}`"));
+        let first = described.entry((field.clone(), about.clone())).or_insert_with(|| name.to_owned());
+        if first != name && !is_required {
+            known.entry(first.clone()).or_default().push(format!("`{field}`"));
             continue;
         }
         let required = if is_required { ", required" } else { "" };
@@ -162,8 +164,8 @@ fn request(
         )
         .expect("a text");
     }
-    if !known.is_empty() {
-        writeln!(page, "- As above: {}.", known.join(", ")).expect("a text");
+    for (object, fields) in known {
+        writeln!(page, "- As in {}: {}.", section_link(&object), fields.join(", ")).expect("a text");
     }
 }
 

@@ -1,14 +1,17 @@
 //! The page of the command line, from its definitions.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use clap::{Arg, ArgAction, Command};
 use ringback_service::config::ALL_NAMES;
 
-use super::sentence;
+use super::{section_link, sentence};
 
 const HEAD: &str = include_str!("heads/cli.md");
+/// The section that has an argument in a form.
+type Known = BTreeMap<String, String>;
+
 /// The headings of flags that many commands share, as sections of the page.
 const SHARED: [&str; 2] = ["Server and output", "Filter"];
 
@@ -17,10 +20,10 @@ pub(super) fn page() -> String {
     command.build();
     let mut page = HEAD.to_owned();
     let list = command.find_subcommand("list").expect("a command with a filter");
-    let mut known = BTreeSet::new();
+    let mut known = BTreeMap::new();
     for (heading, of) in SHARED.iter().zip([&command, list]) {
         write!(page, "\n## {heading}\n\n").expect("a text");
-        flags(&mut page, of, &mut known, |arg| arg.get_help_heading() == Some(*heading));
+        flags(&mut page, (of, heading), &mut known, |arg| arg.get_help_heading() == Some(*heading));
     }
     for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
         section(&mut page, below, "##", &mut known);
@@ -29,7 +32,7 @@ pub(super) fn page() -> String {
 }
 
 /// Adds a command and those below it.
-fn section(page: &mut String, command: &Command, heading: &str, known: &mut BTreeSet<String>) {
+fn section(page: &mut String, command: &Command, heading: &str, known: &mut Known) {
     let name = command.get_bin_name().unwrap_or_default();
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     write!(page, "\n{heading} {name}\n\n{}\n", sentence(&about)).expect("a text");
@@ -39,7 +42,7 @@ fn section(page: &mut String, command: &Command, heading: &str, known: &mut BTre
         let usage = usage.trim_start_matches("Usage: ").lines().map(str::trim).collect::<Vec<_>>();
         write!(page, "\n```text\n{}\n```\n\n", usage.join("\n")).expect("a text");
         let is_shared = |arg: &Arg| SHARED.iter().any(|name| arg.get_help_heading() == Some(*name));
-        flags(page, command, known, |arg| !is_shared(arg) && !is_setting(arg));
+        flags(page, (command, name), known, |arg| !is_shared(arg) && !is_setting(arg));
         if command.get_arguments().any(is_setting) {
             page.push_str("- A flag for each [setting](configuration.md) that is not a secret.\n");
         }
@@ -67,26 +70,27 @@ fn is_setting(arg: &Arg) -> bool {
     ALL_NAMES.contains(&arg.get_id().as_str())
 }
 
-/// Adds a line for each argument that is chosen. One that a command above has in the same form is only named.
+/// Adds a line for each argument that is chosen. One that an earlier section has in the same form is named with a link
+/// to that.
 fn flags(
     page: &mut String,
-    command: &Command,
-    known: &mut BTreeSet<String>,
+    (command, section): (&Command, &str),
+    known: &mut Known,
     is_chosen: impl Fn(&Arg) -> bool,
 ) {
     let is_shown = |arg: &&Arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version");
-    let mut as_above = Vec::new();
+    let mut as_for = BTreeMap::<_, Vec<_>>::new();
     for arg in command.get_arguments().filter(is_shown).filter(|arg| is_chosen(arg)) {
         let flag = format!("- `{}`: {}\n", name(arg), meaning(arg));
-        if known.contains(&flag) {
-            as_above.push(format!("`{}`", name(arg)));
+        if let Some(section) = known.get(&flag) {
+            as_for.entry(section.clone()).or_default().push(format!("`{}`", name(arg)));
         } else {
             page.push_str(&flag);
-            known.insert(flag);
+            known.insert(flag, section.to_owned());
         }
     }
-    if !as_above.is_empty() {
-        writeln!(page, "- As above: {}.", as_above.join(", ")).expect("a text");
+    for (section, names) in as_for {
+        writeln!(page, "- As for {}: {}.", section_link(&section), names.join(", ")).expect("a text");
     }
 }
 

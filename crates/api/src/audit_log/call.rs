@@ -8,9 +8,9 @@ use axum::response::Response;
 use http::StatusCode;
 use http::request::Parts;
 use ringback_admission::Principal;
-use ringback_core::contract::AuditLogOwner;
 use ringback_core::hex::Hex;
 use ringback_core::job::Trace;
+use ringback_core::store_types::AuditLogOwner;
 use ringback_service::http_server::ClientAddress;
 use ringback_wire::{AuditLogEntry, AuditLogOutcome, AuditLogTarget};
 

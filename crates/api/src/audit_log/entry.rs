@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use axum::response::{IntoResponseParts, ResponseParts};
-use ringback_core::contract::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_ENTRY};
+use ringback_core::store_types::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_ENTRY};
 use ringback_wire::{AuditLogEntry, AuditLogTarget};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use ringback_core::clock::Clock;
-use ringback_core::contract::{
+use ringback_core::store_types::{
     AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_ENTRY, MAX_AUDIT_LOG_ROWS, StoreError,
 };
 use ringback_service::telemetry::AUDIT_LOG;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use ringback_store::{ConfigUnknown, Shortage};
 
 /// Why a call has no answer from the store.

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use ringback_core::contract::{Event, EventName};
+use ringback_core::store_types::{Event, EventName};
 use ringback_wire::JobEvent;
 
 use super::listener_queue::Filter;
@@ -59,8 +59,8 @@ impl<'a> Batch<'a> {
 #[cfg(test)]
 mod tests {
     use ringback_core::clock::Timestamp;
-    use ringback_core::contract::{EventKind, EventName};
     use ringback_core::job::{JobKey, Tags};
+    use ringback_core::store_types::{EventKind, EventName};
 
     use super::*;
 

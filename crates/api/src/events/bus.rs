@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use ringback_core::contract::Event;
+use ringback_core::store_types::Event;
 use tokio::sync::Notify;
 
 use super::batch::Batch;
@@ -166,8 +166,8 @@ pub(super) enum Watch {
 mod tests {
     use opentelemetry::global;
     use ringback_core::clock::Timestamp;
-    use ringback_core::contract::EventKind;
     use ringback_core::job::{JobKey, Tags};
+    use ringback_core::store_types::EventKind;
 
     use super::*;
     use crate::events::listener_queue::{Filter, Next};

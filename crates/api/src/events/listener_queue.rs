@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use ringback_admission::Principal;
-use ringback_core::contract::{Event, EventName};
 use ringback_core::job::{JobId, Topic};
+use ringback_core::store_types::{Event, EventName};
 use ringback_service::http_server::Permit;
 use tokio::sync::Notify;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::try_join_all;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{StoreError, StreamItem};
+use ringback_core::store_types::{StoreError, StreamItem};
 use ringback_service::{Shutdown, random};
 use ringback_store::Store;
 use tokio::task::coop::unconstrained;

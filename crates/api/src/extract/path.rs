@@ -11,12 +11,12 @@ use http::StatusCode;
 use http::request::Parts;
 use ringback_admission::{Principal, invalid_field};
 use ringback_core::access::{KeyId, QuotaOf};
-use ringback_core::contract::{BulkId, Receipt};
 use ringback_core::credential::{CredentialKey, CredentialName};
 use ringback_core::destination::Destination;
 use ringback_core::job::{JobId, JobKey, TenantScope, Topic};
-use ringback_core::policy::SecretId;
 use ringback_core::schedule::{ScheduleId, ScheduleKey};
+use ringback_core::store_types::{BulkId, Receipt};
+use ringback_core::topic_policy::SecretId;
 use ringback_wire::{FieldError, Problem};
 use serde::de::DeserializeOwned;
 

@@ -10,9 +10,9 @@ use axum::extract::FromRequestParts;
 use http::request::Parts;
 use ringback_admission::invalid_field;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Cursor, DeadCursor, DeadFilter, DestinationQuery, EventName, Filter};
 use ringback_core::job::{JobId, Topic};
 use ringback_core::schedule::ScheduleKey;
+use ringback_core::store_types::{Cursor, DeadCursor, DeadFilter, DestinationQuery, EventName, Filter};
 use ringback_wire::{
     FILTER_FIELDS, INCLUDE_REQUEST, MAX_UPCOMING, REASON, WrongValue, is_reason, set_filter_field,
 };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::body::HttpBody as _;
 use axum::response::{IntoResponse as _, Response};
-use ringback_core::contract::tenant_limit;
+use ringback_core::store_types::tenant_limit;
 use ringback_service::http_server::{Holder, hold_until_taken};
 
 use crate::error::ApiError;

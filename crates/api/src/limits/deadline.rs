@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout_at};
 

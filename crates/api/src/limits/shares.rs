@@ -2,8 +2,8 @@
 
 use http::StatusCode;
 use ringback_admission::Principal;
-use ringback_core::contract::tenant_limit;
 use ringback_core::job::Tenant;
+use ringback_core::store_types::tenant_limit;
 use ringback_service::http_server::{FairLimiter, Holder, NoPermit, Permit};
 
 use crate::error::ApiError;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::contract::{StateCounts, Stats, StoreError};
+use ringback_core::store_types::{StateCounts, Stats, StoreError};
 use ringback_store::Store;
 use ringback_wire::{
     ArchiveResponse, LatenessSummary, OutboxCounts, StatsResponse, StoreDetails, TombstoneCounts,

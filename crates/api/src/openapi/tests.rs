@@ -9,10 +9,10 @@ use axum::body::Body;
 use http::{Method, Request};
 use ringback_admission::Principal;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{BulkVerb, Token};
 use ringback_core::job::{NewJob, TenantScope};
-use ringback_core::policy::Policies;
 use ringback_core::state::State;
+use ringback_core::store_types::{BulkVerb, Token};
+use ringback_core::topic_policy::Policies;
 use ringback_wire::{
     Defaults, NewBulk, NewSchedule, PolicyPatch, Problem, QuotaRequest, ReplayRequest, ReviveRequest,
     ScheduleDefaults, parse_job, parse_policy, parse_reschedule, parse_schedule,

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
+use ringback_core::job::Delivery;
+use ringback_core::store_types::{
     DeadCursor, DeadFilter, DeadJob, FoundJob, InvalidCursor, MAX_DEAD, Shard, StoreError,
 };
-use ringback_core::job::Delivery;
 use ringback_store::Store;
 use tokio::time::Instant;
 
@@ -139,8 +139,8 @@ pub(crate) async fn purge_dead(
 #[cfg(test)]
 mod tests {
     use ringback_core::clock::{Clock as _, ManualClock};
-    use ringback_core::contract::Options;
     use ringback_core::job::JobKey;
+    use ringback_core::store_types::Options;
     use ringback_store::{Memory, settings};
     use ringback_wire::{Defaults, parse_import};
 

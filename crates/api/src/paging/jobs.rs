@@ -9,8 +9,8 @@ use std::future::Future;
 use std::str::FromStr;
 use std::time::Duration;
 
-use ringback_core::contract::{Cursor, InvalidCursor, ListedJob, Page, StoreError, StoredJob};
 use ringback_core::job::JobKey;
+use ringback_core::store_types::{Cursor, InvalidCursor, ListedJob, Page, StoreError, StoredJob};
 use tokio::time::Instant;
 
 use super::MAX_PAGE_BYTES;

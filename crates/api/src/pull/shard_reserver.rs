@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rand::RngExt as _;
 use ringback_core::backoff::Backoff;
-use ringback_core::contract::{Pull, Pulled, PulledJob, Receipt, Shard, StoreError};
 use ringback_core::job::Topic;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use ringback_core::store_types::{Pull, Pulled, PulledJob, Receipt, Shard, StoreError};
 use ringback_service::{Shutdown, random};
 use ringback_store::Store;
 use tokio::sync::{mpsc, oneshot};

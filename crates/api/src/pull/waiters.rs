@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ringback_core::contract::Shard;
 use ringback_core::job::Topic;
+use ringback_core::store_types::Shard;
 use tokio::sync::{Notify, oneshot};
 
 #[derive(Default)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
-use ringback_core::contract::{Shard, StoreError, Wake};
+use ringback_core::store_types::{Shard, StoreError, Wake};
 use ringback_service::{Shutdown, random};
 use ringback_store::Store;
 use tokio::time::{Instant, sleep_until};

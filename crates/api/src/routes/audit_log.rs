@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use ringback_admission::{Principal, invalid_field};
-use ringback_core::contract::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_ROWS};
 use ringback_core::job::Topic;
+use ringback_core::store_types::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_ROWS};
 use ringback_service::http_server::Peer;
 use ringback_wire::{AuditLogEntry, AuditLogResponse};
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use ringback_core::contract::Submitted;
+use ringback_core::store_types::Submitted;
 use ringback_wire::{BatchRequest, BatchResponse, BatchResult, JobRequest, JobResponse, Problem, delay_note};
 
 use super::bulk_submit::{BulkResults, submit_items};

@@ -9,10 +9,10 @@ use axum::response::{IntoResponse, Response};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use ringback_admission::Principal;
-use ringback_core::contract::{
+use ringback_core::job::TenantScope;
+use ringback_core::store_types::{
     Bulk, BulkStart, BulkState, BulkTarget, BulkVerb, DeadFilter, Filter, MAX_BULKS,
 };
-use ringback_core::job::TenantScope;
 use ringback_service::http_server::Peer;
 use ringback_wire::{
     AuditLogTarget, BulkRequest, BulkRescheduleRequest, BulkResponse, BulksResponse, DryRunResponse, NewBulk,

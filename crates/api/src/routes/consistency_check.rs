@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use ringback_core::contract::{AcceptClock, AcceptLoss, Check, Loss, Repair};
+use ringback_core::store_types::{AcceptClock, AcceptLoss, Check, Loss, Repair};
 use ringback_wire::{AcceptLossRequest, CheckResponse, ClockResponse, JobLoss};
 use serde_json::json;
 use tokio::time::Instant;

@@ -11,7 +11,7 @@ use http::StatusCode;
 use ringback_admission::{Principal, invalid_field};
 use ringback_core::credential::{Contents, Credential, CredentialKey, MAX_CREDENTIALS};
 use ringback_core::job::Topic;
-use ringback_core::policy::Policies;
+use ringback_core::topic_policy::Policies;
 use ringback_secrets::{Authorities, TlsIdentity, TlsIdentityError};
 use ringback_service::http_server::Peer;
 use ringback_wire::{

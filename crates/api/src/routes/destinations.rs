@@ -5,11 +5,11 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use ringback_admission::Principal;
-use ringback_core::contract::{
-    DestinationQuery, LaneSpan, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit,
-};
 use ringback_core::destination::{Destination, DestinationPause};
 use ringback_core::job::TenantScope;
+use ringback_core::store_types::{
+    DestinationQuery, LaneSpan, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit,
+};
 use ringback_service::http_server::Peer;
 use ringback_wire::{DestinationLine, DestinationPauseResponse, DestinationsResponse};
 use serde_json::json;

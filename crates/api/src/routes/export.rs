@@ -15,7 +15,7 @@ use bytes::Bytes;
 use futures_util::{Stream, TryStreamExt as _, stream};
 use http::header;
 use ringback_admission::Principal;
-use ringback_core::contract::{Cursor, Filter, StoreError, StoredJob};
+use ringback_core::store_types::{Cursor, Filter, StoreError, StoredJob};
 use ringback_service::http_server::{Holder, NoPermit, Peer, Permit};
 use ringback_wire::ExportLine;
 use serde::Serialize;

@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use ringback_core::contract::{ForecastSlots, LaneSpan};
 use ringback_core::job::TenantScope;
+use ringback_core::store_types::{ForecastSlots, LaneSpan};
 use ringback_service::http_server::Peer;
 use ringback_wire::ForecastResponse;
 

@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
-use ringback_core::contract::MoveResult;
 use ringback_core::job::JobKey;
 use ringback_core::state::State as JobState;
+use ringback_core::store_types::MoveResult;
 use ringback_wire::{JobResponse, RescheduleRequest, delay_note, parse_reschedule};
 use serde_json::json;
 

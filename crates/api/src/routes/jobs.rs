@@ -7,13 +7,13 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use ringback_admission::limit_reached;
-use ringback_core::contract::{
-    Cancelled, FoundJob, JobPauses, StoreError, StoredJob, SubmitResult, Submitted,
-};
 use ringback_core::crash_point;
 use ringback_core::job::JobKey;
-use ringback_core::policy::Policies;
 use ringback_core::state::State as JobState;
+use ringback_core::store_types::{
+    Cancelled, FoundJob, JobPauses, StoreError, StoredJob, SubmitResult, Submitted,
+};
+use ringback_core::topic_policy::Policies;
 use ringback_service::http_server::Peer;
 use ringback_wire::{
     AttemptsResponse, CancelResponse, InFlight, InspectedJob, JobRequest, JobResponse, JobsResponse, Problem,

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use http::StatusCode;
 use ringback_core::access::{AccessKey, MAX_KEYS};
-use ringback_core::contract::PolicyPut;
+use ringback_core::store_types::PolicyPut;
 use ringback_wire::{AuditLogTarget, CreatedKey, KeyDetails, KeysResponse, NewKeyRequest, parse_new_key};
 
 use super::policy_change::wait_until_applied;

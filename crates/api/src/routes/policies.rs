@@ -10,10 +10,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
 use ringback_admission::{Principal, cannot_be_sent, invalid_field};
-use ringback_core::contract::{StoreError, is_notice_topic};
 use ringback_core::credential::CredentialKey;
 use ringback_core::job::{Callback, Topic};
-use ringback_core::policy::{Metrics, Policy};
+use ringback_core::store_types::{StoreError, is_notice_topic};
+use ringback_core::topic_policy::{Metrics, Policy};
 use ringback_wire::{
     PolicyPatch, PolicyPatchRequest, PolicyRequest, PolicyResponse, Problem, brings_secrets, close_policy,
     dropped_fields, parse_policy, policy_of_notices, secret_header_values, unmask_policy,

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use http::StatusCode;
 use ringback_admission::Principal;
-use ringback_core::contract::{PolicyPut, PolicyVersion};
 use ringback_core::job::Topic;
-use ringback_core::policy::{MAX_POLICIES, MAX_TOPICS_WITH_METRICS, Policy};
+use ringback_core::store_types::{PolicyPut, PolicyVersion};
+use ringback_core::topic_policy::{MAX_POLICIES, MAX_TOPICS_WITH_METRICS, Policy};
 use ringback_wire::PolicyResponse;
 use serde_json::value::RawValue;
 use tokio::time::timeout;

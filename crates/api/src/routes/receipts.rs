@@ -7,10 +7,10 @@ use axum::Json;
 use axum::extract::State;
 use futures_util::future::join_all;
 use http::StatusCode;
-use ringback_core::contract::{AttemptLogEntry, Receipt, SettleResult};
 use ringback_core::job::Topic;
 use ringback_core::limits::{MAX_BATCH, MAX_RENEWED};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use ringback_core::store_types::{AttemptLogEntry, Receipt, SettleResult};
 use ringback_wire::{
     BuryRequest, EmptyRequest, FinishAllRequest, Problem, ReceiptResponse, ReceiptResult, ReceiptsResponse,
     ReleaseRequest, RenewRequest, RenewResponse, RetryRequest,

@@ -8,8 +8,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::StatusCode;
 use ringback_admission::Principal;
-use ringback_core::contract::ScheduleRow;
 use ringback_core::schedule::{ScheduleKey, ScheduleState};
+use ringback_core::store_types::ScheduleRow;
 use ringback_wire::{
     AuditLogTarget, FiringDetails, NextFiringsResponse, ScheduleRequest, ScheduleResponse, SchedulesResponse,
 };

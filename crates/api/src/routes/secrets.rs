@@ -9,9 +9,9 @@ use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use ringback_admission::invalid_field;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::is_notice_topic;
 use ringback_core::job::Topic;
-use ringback_core::policy::{MAX_SECRETS, Policy, SecretId, StoredSecret};
+use ringback_core::store_types::is_notice_topic;
+use ringback_core::topic_policy::{MAX_SECRETS, Policy, SecretId, StoredSecret};
 use ringback_secrets::SigningSecret;
 use ringback_wire::{
     AuditLogTarget, CreatedSecret, FieldError, NewSecretRequest, Problem, SecretsResponse, with_secrets,

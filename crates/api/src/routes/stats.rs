@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use ringback_admission::Principal;
-use ringback_core::contract::{StateCounts, TopicCounts, TopicTotals};
 use ringback_core::job::TenantScope;
+use ringback_core::store_types::{StateCounts, TopicCounts, TopicTotals};
 use ringback_service::http_server::Peer;
 use ringback_wire::StatsResponse;
 

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
 use ringback_admission::weight;
-use ringback_core::contract::Submitted;
 use ringback_core::job::JobKey;
 use ringback_core::limits::MAX_BATCH_BYTES;
+use ringback_core::store_types::Submitted;
 use tokio::sync::mpsc;
 
 use super::SubmitQueues;
@@ -127,9 +127,9 @@ impl<J: QueuedJob> UnsentJobs<J> {
 
 #[cfg(test)]
 mod tests {
-    use ringback_core::contract::StoreError;
     use ringback_core::job::NewJob;
     use ringback_core::limits::MAX_BATCH;
+    use ringback_core::store_types::StoreError;
 
     use super::*;
     use crate::state::tests::{job as job_of, unprepared};

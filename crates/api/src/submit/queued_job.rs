@@ -1,7 +1,7 @@
 //! `QueuedJob`: a job in the submit queues, submitted or imported, and the store call for jobs of its kind.
 
-use ringback_core::contract::{Shard, StoreError, Submitted};
 use ringback_core::job::{ImportJob, NewJob};
+use ringback_core::store_types::{Shard, StoreError, Submitted};
 use ringback_store::Store;
 
 pub(crate) trait QueuedJob: Send + Sync + Sized + 'static {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringback_admission::weight;
-use ringback_core::contract::{Shard, Submitted};
 use ringback_core::crash_point;
 use ringback_core::limits::MAX_BATCH_BYTES;
+use ringback_core::store_types::{Shard, Submitted};
 use ringback_service::{Shutdown, Tasks};
 use ringback_store::Store;
 use tokio::sync::{mpsc, oneshot};

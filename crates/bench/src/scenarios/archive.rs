@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
-use ringback_core::contract::{ArchiveSettings, EndedStates, WhenFull};
+use ringback_core::store_types::{ArchiveSettings, EndedStates, WhenFull};
 use ringback_store::Store;
 use ringback_testkit::{PostgresServer, Role, Stack};
 use serde_json::{Value, json};

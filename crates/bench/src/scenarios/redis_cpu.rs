@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use futures_util::future::join;
-use ringback_core::contract::{Epoch, Lateness, PassLimits, Reserve, Shard};
 use ringback_core::job::NewJob;
 use ringback_core::outcome::Outcome;
+use ringback_core::store_types::{Epoch, Lateness, PassLimits, Reserve, Shard};
 use ringback_store::Store;
 use serde_json::json;
 

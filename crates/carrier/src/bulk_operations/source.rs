@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
-use ringback_core::contract::{
+use ringback_core::crash_point;
+use ringback_core::job::JobKey;
+use ringback_core::store_types::{
     BulkAction, BulkId, BulkStep, BulkTarget, BulkVerb, Cursor, DeadCursor, DeadFilter, Filter, MAX_DEAD,
     Shard, StoreError,
 };
-use ringback_core::crash_point;
-use ringback_core::job::JobKey;
 use ringback_store::Store;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;

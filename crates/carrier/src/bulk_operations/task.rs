@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::contract::{Bulk, StoreError, WorkerId};
 use ringback_core::crash_point;
+use ringback_core::store_types::{Bulk, StoreError, WorkerId};
 use ringback_service::Shutdown;
 use ringback_service::outage::Outage;
 use ringback_service::telemetry::with_causes;

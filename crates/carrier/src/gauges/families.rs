@@ -1,8 +1,8 @@
 //! Turns the gauges of shards into metrics.
 
-use ringback_core::contract::{ArchiveGauge, JobGauge, ShardGauges, StateCounts};
 use ringback_core::job::Topic;
 use ringback_core::state::State;
+use ringback_core::store_types::{ArchiveGauge, JobGauge, ShardGauges, StateCounts};
 use ringback_service::GaugeValues;
 use ringback_service::telemetry::Metric;
 use strum::VariantArray as _;

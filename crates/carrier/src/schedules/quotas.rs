@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use ringback_core::access::Quota;
-use ringback_core::contract::{MAX_COUNT_AGE, QuotaRequest, StoreError};
 use ringback_core::job::{Tenant, TenantLimits};
+use ringback_core::store_types::{MAX_COUNT_AGE, QuotaRequest, StoreError};
 use ringback_store::ConfigUnknown;
 use tokio::time::Instant;
 use tracing::debug;

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
-    DueSchedule, DueSchedules, MAX_DUE_SCHEDULES, ScheduleChange, ScheduleChanged, ScheduleRow, StoreError,
-};
 use ringback_core::crash_point;
 use ringback_core::limits::MAX_BATCH_BYTES;
 use ringback_core::schedule::{Firing, Plan, ScheduleState};
+use ringback_core::store_types::{
+    DueSchedule, DueSchedules, MAX_DUE_SCHEDULES, ScheduleChange, ScheduleChanged, ScheduleRow, StoreError,
+};
 use tokio::task::yield_now;
 use tokio::time::Instant;
 use tracing::{debug, error, warn};

@@ -2,9 +2,9 @@
 
 use clap::Args;
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
-use ringback_core::contract::Filter as JobFilter;
 use ringback_core::duration::parse_duration;
 use ringback_core::state::State;
+use ringback_core::store_types::Filter as JobFilter;
 use ringback_core::written_time::parse_time;
 use ringback_wire::{WrongValue, set_filter_field};
 use serde_json::{Map, Value};

@@ -61,7 +61,7 @@ fn why_none(job: &InspectedJob) -> String {
         .to_owned()
 }
 
-/// Prints the callback of a job as a command.
+/// Prints a `curl` command that sends the same request as the callback of a job.
 pub(crate) async fn curl(session: &mut Session, jobs: &JobsArgs) -> anyhow::Result<CommandOutcome> {
     let Jobs::One(key) = jobs.jobs()? else {
         return Err(wrong("--curl prints the callback of one job; name one".to_owned()).into());

@@ -120,7 +120,7 @@ pub(crate) async fn run(session: &mut Session, command: ServerKeyCommand) -> any
     }
 }
 
-/// Makes a root key.
+/// Generates a root key and prints it. No server is asked, nothing is stored.
 pub(crate) fn root(out: &mut Output) -> anyhow::Result<ExitCode> {
     let key = RootKey::generate(&mut random::generator());
     match out.format {

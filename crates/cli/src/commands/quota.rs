@@ -4,8 +4,8 @@ use bytes::Bytes;
 use clap::{ArgGroup, Args, Subcommand, value_parser};
 use http::Method;
 use ringback_core::access::{MAX_JOBS_PER_SECOND, MAX_QUOTA_JOBS, QuotaOf};
-use ringback_core::contract::{MAX_LANES, MAX_TOPICS};
 use ringback_core::job::MAX_BODY;
+use ringback_core::store_types::{MAX_LANES, MAX_TOPICS};
 use ringback_wire::{QuotaResponse, QuotasResponse};
 
 use super::session::{Session, object, parse};

@@ -1,7 +1,7 @@
 //! `ringback stats`: prints the number of jobs per state, the lateness, and the store.
 
 use http::Method;
-use ringback_core::contract::StateCounts;
+use ringback_core::store_types::StateCounts;
 use ringback_wire::StatsResponse;
 
 use super::session::Session;

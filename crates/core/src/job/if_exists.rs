@@ -6,7 +6,7 @@ use crate::clock::Timestamp;
 use crate::token::Token;
 
 /// What a submit does to a job that has its key already. The result for each state is in the table of
-/// [`SubmitResult`](crate::contract::SubmitResult).
+/// [`SubmitResult`](crate::store_types::SubmitResult).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IfExists {
     /// Nothing.

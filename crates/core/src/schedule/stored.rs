@@ -33,8 +33,8 @@ pub(super) mod delivery {
     use serde::de::Error as _;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    use crate::contract::payload;
     use crate::job::{Delivery, Tags};
+    use crate::store_types::payload;
 
     #[derive(Serialize, Deserialize)]
     struct Parts {

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ringback_core::connection_url::{self, shown_in_text};
-use ringback_core::contract::is_notice_topic;
 use ringback_core::duration::{format_duration, parse_duration};
 use ringback_core::encoding::without_mark;
 use ringback_core::job::Topic;
+use ringback_core::store_types::is_notice_topic;
 use serde::Deserialize;
 use strum::VariantArray as _;
 

@@ -1,6 +1,5 @@
-//! The connections of one pool, by origin: those that wait for their next attempt, those of HTTP/2, which attempts
-//! share, and those that are being made. No attempt waits for the end of another one: it has a connection, or a stream
-//! that the receiver allows, or makes one more.
+//! The connections of one pool, by origin: idle ones of HTTP/1.1, shared ones of HTTP/2, and those that are being opened.
+//! No attempt waits for another to end: it takes a connection or a free stream, or opens one more.
 
 use std::collections::HashMap;
 use std::future::pending;

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use ringback_core::contract::{Lease, Success};
 use ringback_core::outcome::{LastAttempt, Outcome};
-use ringback_core::policy::{Logging, Policy};
+use ringback_core::store_types::{Lease, Success};
+use ringback_core::topic_policy::{Logging, Policy};
 use tokio::time::Instant;
 
 use crate::client::{PostError, PostResponse};
@@ -95,6 +95,20 @@ impl Attempted {
         matches!(self.ending, Ending::Answered(Err(PostError::Local)))
     }
 
+    /// Whether the receiver has failed, whatever becomes of the job; `None` if nothing was sent, or it is not known.
+    pub(super) fn has_failed(&self) -> Option<bool> {
+        match &self.ending {
+            Ending::Answered(Ok(response)) => Some(!(response.status.is_success() && response.is_expected)),
+            Ending::Answered(Err(
+                PostError::Ports | PostError::Local | PostError::Crowded | PostError::Unsigned,
+            ))
+            | Ending::Expired
+            | Ending::LeaseLost
+            | Ending::CutOff => None,
+            Ending::Answered(Err(_)) => Some(true),
+        }
+    }
+
     /// The attempt as the last failed one of its job.
     pub(super) fn last(&self, lease: &Lease) -> LastAttempt {
         LastAttempt {
@@ -102,6 +116,27 @@ impl Attempted {
             status: self.status(),
             error: self.error().map(str::to_owned),
             duration: self.took,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receiver_has_failed_only_where_it_was_called() {
+        for (ending, expected) in [
+            (Ending::Answered(Err(PostError::Timeout)), Some(true)),
+            (Ending::Answered(Err(PostError::Refused)), Some(true)),
+            (Ending::Answered(Err(PostError::Crowded)), None),
+            (Ending::Answered(Err(PostError::Local)), None),
+            (Ending::Expired, None),
+            (Ending::CutOff, None),
+        ] {
+            let (took, lateness) = (Duration::ZERO, Duration::ZERO);
+            let attempted = Attempted { ending, started: Instant::now(), took, lateness };
+            assert_eq!(attempted.has_failed(), expected, "{:?}", attempted.error());
         }
     }
 }

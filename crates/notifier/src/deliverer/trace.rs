@@ -2,8 +2,8 @@
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use ringback_core::contract::Lease;
 use ringback_core::job::Trace;
+use ringback_core::store_types::Lease;
 use ringback_service::telemetry::tracing_active;
 use ringback_service::trace;
 use tracing::{Span, field, info_span};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use ringback_core::contract::Shard;
+use ringback_core::store_types::Shard;
 
 /// The shards of each of them, by its name.
 #[derive(Default)]

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use redb::ReadTransaction;
-use ringback_core::contract::{DamageKind, Finding, Shard};
 use ringback_core::lane::Lane;
 use ringback_core::state::State;
+use ringback_core::store_types::{DamageKind, Finding, Shard};
 use strum::VariantArray as _;
 
 use super::repair::{Action, Findings};

@@ -1,8 +1,8 @@
 //! The findings of a check and their repairs, which the writer applies. A repair corrects counts, and
 //! restores the entries of indexes, the topics of the schedule, and the turns of lanes.
 
-use ringback_core::contract::{Check, Finding, Repair};
 use ringback_core::state::State;
+use ringback_core::store_types::{Check, Finding, Repair};
 
 use crate::error::Result;
 use crate::tables::{LaneCounts, QueueEnd, Record, Stage, Sums};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Weak;
 
 use redb::ReadTransaction;
-use ringback_core::contract::{Check, DamageKind, Finding, Repair, Shard, StoreError};
 use ringback_core::lane::Lane;
+use ringback_core::store_types::{Check, DamageKind, Finding, Repair, Shard, StoreError};
 
 use super::counts::{StateCounts, check_lanes, check_ledgers, check_topics};
 use super::repair::{Action, Findings};

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use redb::ReadTransaction;
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{
+use ringback_core::job::{TenantScope, Topic};
+use ringback_core::state::State;
+use ringback_core::store_types::{
     ArchiveStatus, DUE_HORIZON, MAX_LANES_SEARCHED, MAX_READY_SEARCHED, Shard, Stats, StoreError,
     TopicCounts, TopicPresence, TopicShardPage, TopicSpan, TopicTotals,
 };
-use ringback_core::job::{TenantScope, Topic};
-use ringback_core::state::State;
 
 use crate::error::Result;
 use crate::tables::{EndedCounts, LaneCounts, Tables};

@@ -2,8 +2,8 @@
 
 use redb::ReadTransaction;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{DeadCursor, DeadFilter, DeadPage, DeadShardPage, Shard, StoreError};
 use ringback_core::job::Job;
+use ringback_core::store_types::{DeadCursor, DeadFilter, DeadPage, DeadShardPage, Shard, StoreError};
 
 use crate::error::Result;
 use crate::tables::{Record, Records};

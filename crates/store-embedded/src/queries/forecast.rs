@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BinaryHeap};
 
-use ringback_core::contract::{Forecast, ForecastPart, ForecastSlots, LaneSpan, Shard, StoreError};
 use ringback_core::state::State;
+use ringback_core::store_types::{Forecast, ForecastPart, ForecastSlots, LaneSpan, Shard, StoreError};
 
 use super::counts::View;
 use crate::EmbeddedStore;

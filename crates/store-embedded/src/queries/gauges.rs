@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{
+use ringback_core::job::Topic;
+use ringback_core::store_types::{
     ArchiveGauge, Epoch, GaugesByShard, JobGauge, MAX_LANES_SEARCHED, Shard, ShardGauges, StateCounts,
     StoreError, TopicCounts,
 };
-use ringback_core::job::Topic;
 
 use super::counts::View;
 use crate::EmbeddedStore;

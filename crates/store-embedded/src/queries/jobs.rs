@@ -2,11 +2,11 @@
 //! in the order of their death, of others in the order in which they were accepted.
 
 use redb::ReadTransaction;
-use ringback_core::contract::{
+use ringback_core::job::{ContentHash, Job, JobKey};
+use ringback_core::store_types::{
     Cursor, Filter, FilterIndex, FoundJob, JobPauses, ListedJob, MAX_PAGE, Page, Shard, StoreError,
     StoredJob, payload,
 };
-use ringback_core::job::{ContentHash, Job, JobKey};
 
 use crate::error::Result;
 use crate::tables::{self, Body, Record, Records, Tables, TenantTag};

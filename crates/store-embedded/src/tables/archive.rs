@@ -2,7 +2,7 @@
 //! body of the job as they were when it ended.
 
 use redb::ReadableTable as _;
-use ringback_core::contract::{ArchiveSettings, EndedState, WhenFull, payload};
+use ringback_core::store_types::{ArchiveSettings, EndedState, WhenFull, payload};
 use serde::{Deserialize, Serialize};
 
 use super::record::{Body, Record};
@@ -143,7 +143,7 @@ impl Archive<Writing<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use ringback_core::contract::EndedStates;
+    use ringback_core::store_types::EndedStates;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use redb::ReadableTable as _;
-use ringback_core::contract::{AuditLogId, AuditLogOwner, AuditLogRow, StoreError};
+use ringback_core::store_types::{AuditLogId, AuditLogOwner, AuditLogRow, StoreError};
 
 use super::list::{AUDIT_LOG, AUDIT_LOG_OWNERS, AUDIT_LOG_WEIGHTS};
 use super::rows::{Access, Rows, Writing};
@@ -110,7 +110,7 @@ impl AuditLog<Writing<'_>> {
         Ok(())
     }
 
-    /// Removes an entry. Returns how much it weighed.
+    /// Removes an entry. Returns its size in bytes, as it counts towards the limit; 0 if it is not there.
     fn remove(&mut self, owner: &str, id: &str) -> Result<u64> {
         let weight =
             self.entries.read(id, |(owner, written)| row(id, owner, written).map(|row| row.weight()));

@@ -1,6 +1,6 @@
 //! Bulk operations: what each changes and how fast, how many jobs it has changed, and which worker holds it.
 
-use ringback_core::contract::{Bulk, BulkId};
+use ringback_core::store_types::{Bulk, BulkId};
 use serde::{Deserialize, Serialize};
 
 use super::rows::{Access, Rows, Writing, pack};

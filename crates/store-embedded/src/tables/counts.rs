@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use redb::ReadableTable as _;
-use ringback_core::contract::{Limit, MAX_LANES, MAX_TOPICS, tenant_limit};
 use ringback_core::job::{Tenant, TenantLimits};
 use ringback_core::lane::{Lane, NO_TENANT};
 use ringback_core::state::State;
+use ringback_core::store_types::{Limit, MAX_LANES, MAX_TOPICS, tenant_limit};
 
 pub(crate) use self::cache::ByName;
 use self::cache::{Cache, unpack};

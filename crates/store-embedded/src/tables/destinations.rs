@@ -1,11 +1,11 @@
 //! Paused destinations, by shard and name. Each has a number in its shard, from which follows the turn of the lanes
 //! that have no turn because of it. All shards have the same pauses.
 
-use ringback_core::contract::{
-    MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit, StoreError, tenant_limit,
-};
 use ringback_core::destination::DestinationPause;
 use ringback_core::lane::Lane;
+use ringback_core::store_types::{
+    MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit, StoreError, tenant_limit,
+};
 use serde::{Deserialize, Serialize};
 
 use super::counts::Pause;

@@ -1,6 +1,6 @@
 //! Feeds, by name: which process works on each, and how far it has come.
 
-use ringback_core::contract::StoredFeed;
+use ringback_core::store_types::StoredFeed;
 use serde::{Deserialize, Serialize};
 
 use super::rows::{Access, Rows, Writing, pack};

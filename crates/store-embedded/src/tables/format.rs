@@ -2,7 +2,7 @@
 //! the number of shards, which are fixed when the file is made, and the last checkpoint.
 
 use redb::{Database, ReadableDatabase as _, TableDefinition, TableError, WriteTransaction};
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 use super::list::ReplayTables;
 use crate::error::Result;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringback_core::contract::Lateness;
+use ringback_core::store_types::Lateness;
 
 use super::rows::{Access, Rows, Writing};
 use crate::error::Result;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use redb::{Key, Table, TableDefinition, Value, WriteTransaction};
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 use crate::error::Result;
 

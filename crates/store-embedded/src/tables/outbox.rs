@@ -2,7 +2,7 @@
 //! the record and the id of the job as they were when it ended, and its payload without the body.
 
 use redb::ReadableTable as _;
-use ringback_core::contract::{Success, payload};
+use ringback_core::store_types::{Success, payload};
 
 use super::list::OutboxKey;
 use super::record::{Body, Record};

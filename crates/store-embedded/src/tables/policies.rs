@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 use super::rows::{Access, Rows, Writing};
 use crate::error::Result;

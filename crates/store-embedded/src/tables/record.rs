@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use ringback_core::clock::millis;
-use ringback_core::contract::LeaseId;
 use ringback_core::job::Tags;
 use ringback_core::lane::Lane;
 use ringback_core::limits::{MAX_ERROR, truncated};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
+use ringback_core::store_types::LeaseId;
 use serde::{Deserialize, Serialize};
 
 use super::rows::pack;
@@ -237,7 +237,7 @@ impl Body {
 
 #[cfg(test)]
 mod tests {
-    use ringback_core::contract::payload;
+    use ringback_core::store_types::payload;
 
     use super::*;
 

@@ -1,9 +1,9 @@
 //! Schedules, which are jobs that recur: what is kept of each, and when each fires next.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{ScheduleRow, StoreError};
 use ringback_core::job::TenantScope;
 use ringback_core::schedule::ScheduleKey;
+use ringback_core::store_types::{ScheduleRow, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::list::{SCHEDULE_TIMES, SCHEDULES};

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use ringback_core::contract::{Epoch, StateCounts, StoreError, Uncounted};
 use ringback_core::state::State;
+use ringback_core::store_types::{Epoch, StateCounts, StoreError, Uncounted};
 use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 

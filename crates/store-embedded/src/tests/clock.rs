@@ -1,7 +1,7 @@
 //! A clock that was far ahead for a while, beside a store with files: what it does once the clock is right again.
 
-use ringback_core::contract::{AcceptClock, ClockGap, PassLimits, Reserve};
 use ringback_core::state::State;
+use ringback_core::store_types::{AcceptClock, ClockGap, PassLimits, Reserve};
 
 use super::*;
 

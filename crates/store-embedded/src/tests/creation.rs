@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use redb::{Builder, Database, ReadableDatabase as _, TableDefinition};
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 use super::*;
 use crate::location::create_file;

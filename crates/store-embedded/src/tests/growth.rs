@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringback_core::contract::{Move, Token, TopicCapacity};
+use ringback_core::store_types::{Move, Token, TopicCapacity};
 
 use super::super::tables::dump;
 use super::*;

@@ -2,11 +2,11 @@
 //! same rows as a store in memory that did the same at the same times.
 
 use ringback_core::clock::{ManualClock, Timestamp};
-use ringback_core::contract::{
+use ringback_core::outcome::{LastAttempt, Outcome, Reason};
+use ringback_core::store_types::{
     Attempt, AttemptLogEntry, Epoch, Lateness, Lease, LogResult, Pass, PassLimits, Reserve, SettleResult,
     Token,
 };
-use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 
 use super::super::tables::dump;
 use super::*;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::attempt_log::shown;
-use ringback_core::contract::{
+use ringback_core::store_types::attempt_log::shown;
+use ringback_core::store_types::{
     ArchiveEntries, ArchiveSettings, ArchiveStatus, ArchivedJob, EndedState, MAX_ARCHIVE_BYTES, OutboxPart,
     Shard, StoreError, TakeEntries, payload,
 };

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::attempt_log::{AttemptLog, pack, shown};
-use ringback_core::contract::{
+use ringback_core::job::JobKey;
+use ringback_core::store_types::attempt_log::{AttemptLog, pack, shown};
+use ringback_core::store_types::{
     Attempt, AttemptLogEntry, AttemptRetention, LogResult, Proof, Shard, StoreError,
 };
-use ringback_core::job::JobKey;
 
 use crate::EmbeddedStore;
 use crate::error::Result;

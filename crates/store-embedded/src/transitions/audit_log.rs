@@ -1,6 +1,6 @@
 //! Appends entries to the audit log, removing the oldest beyond its limit, and reads it in pages.
 
-use ringback_core::contract::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_WEIGHT, StoreError};
+use ringback_core::store_types::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_WEIGHT, StoreError};
 
 use crate::txn::Txn;
 use crate::{ANY_SHARD, EmbeddedStore};

@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{
+use ringback_core::job::JobKey;
+use ringback_core::store_types::{
     Bulk, BulkAction, BulkId, BulkState, BulkStep, BulkTarget, DeadCursor, ENDED_BULK_RETENTION, Filter,
     MAX_BULKS, MAX_ENDED_BULKS, Move, Shard, StoreError, TakenBulk, Token, TransitionName, Wake, WorkerId,
 };
-use ringback_core::job::JobKey;
 
 use super::moves::{cancel, move_job, revive, still_dead};
 use crate::error::Result;

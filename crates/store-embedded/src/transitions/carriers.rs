@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{
+use ringback_core::state::State;
+use ringback_core::store_types::{
     Epoch, EventKind, LiveCarriers, Pass, PassLimits, Shard, StoreError, TransitionName, Wake,
 };
-use ringback_core::state::State;
 
 use crate::error::Result;
 use crate::location::{CarrierLock, lock};

@@ -1,6 +1,6 @@
 //! How far the store's time was ahead of the machine's clock, and the word that the clock is right.
 
-use ringback_core::contract::{AcceptClock, ClockGap, Shard, StoreError};
+use ringback_core::store_types::{AcceptClock, ClockGap, Shard, StoreError};
 
 use crate::{ANY_SHARD, EmbeddedStore};
 

@@ -2,13 +2,13 @@
 
 use std::ops::Bound;
 
-use ringback_core::contract::{
-    DESTINATION_STEP, DestinationCounts, DestinationPart, LaneSpan, MAX_RESUMED_LANES, PauseLimit, Shard,
-    StoreError,
-};
 use ringback_core::destination::DestinationPause;
 use ringback_core::lane::Lane;
 use ringback_core::state::State;
+use ringback_core::store_types::{
+    DESTINATION_STEP, DestinationCounts, DestinationPart, LaneSpan, MAX_RESUMED_LANES, PauseLimit, Shard,
+    StoreError,
+};
 
 use crate::error::Result;
 use crate::tables::{PAUSED, Pause, PauseRow};

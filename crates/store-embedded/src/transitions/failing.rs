@@ -1,7 +1,7 @@
 //! Failing destinations: reads their texts, and replaces some if nobody else has changed them.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{FailingChange, SharedFailing, StoreError};
+use ringback_core::store_types::{FailingChange, SharedFailing, StoreError};
 
 use crate::error::Result;
 use crate::txn::Txn;

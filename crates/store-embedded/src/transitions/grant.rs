@@ -1,7 +1,7 @@
 //! What reserve and pull share: takes ready jobs from a lane, and grants a lease on each. A caller
 //! that repeats a call gets the same jobs again.
 
-use ringback_core::contract::{LeaseId, Shard, TransitionName};
+use ringback_core::store_types::{LeaseId, Shard, TransitionName};
 
 use crate::error::Result;
 use crate::tables::{Body, Granted, Record, Stage, StoredJob};

@@ -2,11 +2,11 @@
 //! reserved job is marked, and its settle cancels it. reschedule: delayed → delayed at another time.
 //! run: delayed → ready. revive: dead → ready. purge: dead → gone, one job or many.
 
-use ringback_core::contract::{
-    Cancelled, DeadCursor, Move, MoveResult, Shard, StoreError, Token, TransitionName,
-};
 use ringback_core::job::JobKey;
 use ringback_core::state::State;
+use ringback_core::store_types::{
+    Cancelled, DeadCursor, Move, MoveResult, Shard, StoreError, Token, TransitionName,
+};
 
 use super::new_record::due_time;
 use crate::error::Result;

@@ -1,9 +1,9 @@
 //! [`NewRecord`]: a submitted job, packed for the tables before the writer's transaction begins.
 
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{TransitionName, payload};
 use ringback_core::job::{Due, History, IfExists, NewJob, TenantLimits};
 use ringback_core::limits::MAX_IMPORTED_COUNT;
+use ringback_core::store_types::{TransitionName, payload};
 
 use crate::tables::{Body, Last, QueueEnd, Record};
 use crate::txn::Txn;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Buf as _;
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{
+use ringback_core::store_types::{
     AckResult, EndedJob, Epoch, MAX_OUTBOX_BYTES, Outbox, OutboxAck, OutboxId, PendingNotice, Shard,
     StoreError, payload,
 };

@@ -2,9 +2,9 @@
 //! what is known of the lanes and leases of pull jobs.
 
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{Pull, Pulled, Receipt, RetryContext, Shard, StoreError};
 use ringback_core::job::Topic;
 use ringback_core::lane::Lane;
+use ringback_core::store_types::{Pull, Pulled, Receipt, RetryContext, Shard, StoreError};
 
 use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before, read_granted};
 use crate::error::Result;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{QuotaGrant, QuotaGrants, QuotaRequest, StoreError};
 use ringback_core::job::Tenant;
+use ringback_core::store_types::{QuotaGrant, QuotaGrants, QuotaRequest, StoreError};
 
 use crate::EmbeddedStore;
 

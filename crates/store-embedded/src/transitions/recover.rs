@@ -2,11 +2,11 @@
 //! expired leases in a row; cancelled if that was requested. Pull jobs stay reserved: the caller
 //! settles them, and gets them again a second later if nobody did.
 
-use ringback_core::contract::{
-    AttemptOutcome, Epoch, Pass, PassLimits, Recovered, Shard, StoreError, TransitionName,
-};
 use ringback_core::limits::MAX_LOST;
 use ringback_core::state::State;
+use ringback_core::store_types::{
+    AttemptOutcome, Epoch, Pass, PassLimits, Recovered, Shard, StoreError, TransitionName,
+};
 
 use super::carriers::PassRequest;
 use super::settle::LOST;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{Receipt, StoreError, TransitionName};
+use ringback_core::store_types::{Receipt, StoreError, TransitionName};
 
 use crate::error::Result;
 use crate::tables::Stage;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{SubmitResult, Token};
 use ringback_core::job::IfExists;
+use ringback_core::store_types::{SubmitResult, Token};
 
 use super::new_record::NewRecord;
 use crate::error::Result;

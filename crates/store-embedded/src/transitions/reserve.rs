@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, SettleResult, Shard, StoreError};
 use ringback_core::lane::{Lane, NO_TENANT};
 use ringback_core::limits::lease_stretch;
 use ringback_core::outcome::Outcome;
+use ringback_core::store_types::{Lateness, Lease, Reserve, Reserved, SettleResult, Shard, StoreError};
 use tokio::time::Instant;
 
 use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before, read_granted};

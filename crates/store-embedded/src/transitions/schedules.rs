@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
-    DueSchedule, DueSchedules, MAX_SCHEDULE_BYTES, ScheduleAdded, ScheduleChange, ScheduleChanged,
-    ScheduleRow, Shard, StoreError,
-};
 use ringback_core::job::{Locator, TenantScope, Topic};
 use ringback_core::schedule::{MAX_SCHEDULES, ScheduleKey};
 use ringback_core::state::State;
+use ringback_core::store_types::{
+    DueSchedule, DueSchedules, MAX_SCHEDULE_BYTES, ScheduleAdded, ScheduleChange, ScheduleChanged,
+    ScheduleRow, Shard, StoreError,
+};
 
 use super::new_record::NewRecord;
 use super::submit::submit;

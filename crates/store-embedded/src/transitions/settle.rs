@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{
-    AttemptOutcome, Lateness, Lease, LeaseCheck, Receipt, SettleResult, Shard, StoreError, Success,
-    TransitionName,
-};
 use ringback_core::limits::{MAX_REASON, truncated};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
+use ringback_core::store_types::{
+    AttemptOutcome, Lateness, Lease, LeaseCheck, Receipt, SettleResult, Shard, StoreError, Success,
+    TransitionName,
+};
 
 use crate::error::Result;
 use crate::tables::{Last, QueueEnd, Record, Stage};

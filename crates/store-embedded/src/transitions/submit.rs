@@ -1,8 +1,8 @@
 //! submit: nothing → delayed, or ready if already due; or delayed, ready, dead → delayed or ready with
 //! other content. import is a submit of jobs with a history; a job that is dead already becomes dead.
 
-use ringback_core::contract::{Shard, StoreError, SubmitResult, Submitted, TransitionName};
 use ringback_core::job::{ImportJob, JobKey, NewJob};
+use ringback_core::store_types::{Shard, StoreError, SubmitResult, Submitted, TransitionName};
 
 use super::new_record::NewRecord;
 use super::replace::{Replacement, judge, next_life, replace};

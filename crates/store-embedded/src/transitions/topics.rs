@@ -2,12 +2,12 @@
 //! A pause stops the delivery of a topic's jobs. A resume ends the pause and gives the lanes that were
 //! paused their turns again.
 
-use ringback_core::contract::{
+use ringback_core::job::Topic;
+use ringback_core::store_types::{
     ConfigEntry, Limit, MAX_RESUMED_LANES, PolicyPut, PolicyRows, PolicyVersion, Shard, StoreError,
     TopicCapacity,
 };
-use ringback_core::job::Topic;
-use ringback_core::policy::{MAX_TOPICS_WITH_METRICS, Metrics};
+use ringback_core::topic_policy::{MAX_TOPICS_WITH_METRICS, Metrics};
 
 use crate::error::Result;
 use crate::tables::Pause;

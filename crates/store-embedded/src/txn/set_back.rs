@@ -3,9 +3,9 @@
 //! counts from the wrong time is moved; and jobs whose times may be wrong are counted.
 
 use ringback_core::clock::millis_up;
-use ringback_core::contract::Shard;
 use ringback_core::limits::MAX_LEASE;
 use ringback_core::state::State;
+use ringback_core::store_types::Shard;
 
 use super::Txn;
 use super::state_changes::To;

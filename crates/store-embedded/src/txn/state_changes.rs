@@ -2,9 +2,9 @@
 //! another, and keeps record, ledger and counts in step.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{EndedState, EventKind, LeaseId, Success};
 use ringback_core::job::Tags;
 use ringback_core::state::State;
+use ringback_core::store_types::{EndedState, EventKind, LeaseId, Success};
 
 use super::{KeepTombstones, Txn};
 use crate::error::Result;

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use redb::Database;
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 use super::frame::{self, BLOCK, Head, Row, Whole};
 use super::log;

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use redb::ReadTransaction;
-use ringback_core::contract::{Shard, StoreError};
+use ringback_core::store_types::{Shard, StoreError};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;

@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use redb::ReadTransaction;
 use redb::backends::InMemoryBackend;
 use ringback_core::clock::{Clock, SystemClock};
-use ringback_core::contract::{Shard, StoreError};
+use ringback_core::store_types::{Shard, StoreError};
 use tokio::sync::{mpsc, oneshot};
 
 use super::queue::{Member, Request};

@@ -1,6 +1,6 @@
 //! The answers of a check's calls, as values.
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 use super::counts::{Jobs, Lane, Rows};
 use crate::record::{self, RECORD};

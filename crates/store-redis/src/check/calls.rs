@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redis::{FromRedisValue, ToRedisArgs};
-use ringback_core::contract::{Shard, StoreError};
+use ringback_core::store_types::{Shard, StoreError};
 use tokio::time::{Instant, sleep};
 
 use super::answers::{LANE_ROW, Lanes, Overview, PAUSED, Records, UNREADABLE, counts, lossy, topic_of};

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ringback_core::contract::{DamageKind, Finding, Shard, Uncounted};
 use ringback_core::lane::{Lane as QueueLane, NO_TENANT};
 use ringback_core::state::State;
+use ringback_core::store_types::{DamageKind, Finding, Shard, Uncounted};
 
 /// In a shard with more lanes their counts are not compared.
 pub(crate) const LANES: usize = 100_000;

@@ -2,7 +2,7 @@
 //! killed in the middle of a write and has replayed the half. A promote counts each as a job, so a repair removes them
 //! before it counts. They are not findings: until they are due they do no harm, and a check counts them as stale.
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 use super::Walk;
 use super::calls::{LANES, RECORDS, Scan};

@@ -1,8 +1,8 @@
 //! Schedules in a check: each must be among the times at which schedules fire, and in the index of the installation.
 
-use ringback_core::contract::{DamageKind, Finding, Repair, StoreError};
 use ringback_core::job::Topic;
 use ringback_core::schedule::ScheduleKey;
+use ringback_core::store_types::{DamageKind, Finding, Repair, StoreError};
 
 use super::Walk;
 use super::answers::Repaired;

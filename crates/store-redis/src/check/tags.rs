@@ -1,6 +1,6 @@
 //! The index of tags in a check: each of its members must lead to a job with the tag.
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 use super::Walk;
 use super::answers::Repaired;

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 use crate::record::number;
 

@@ -1,6 +1,6 @@
 //! The audit log: its last entries.
 
-use ringback_core::contract::{
+use ringback_core::store_types::{
     AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_WEIGHT, MIN_AUDIT_LOG_WEIGHT, StoreError,
 };
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 use bytes::{Buf as _, Bytes};
 use futures_util::future::try_join_all;
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{
+use ringback_core::limits::MAX_LOCK_TTL;
+use ringback_core::store_types::{
     Bulk, BulkId, BulkState, BulkTarget, ENDED_BULK_RETENTION, MAX_BULKS, MAX_ENDED_BULKS, StoreError,
     TakenBulk, WorkerId,
 };
-use ringback_core::limits::MAX_LOCK_TTL;
 
 use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{
+use ringback_core::store_types::{
     FEED_RETENTION, FeedHold, FeedLease, FeedName, FeedPosition, MAX_FEED_LEASE, StoreError, StoredFeed,
 };
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use ringback_core::clock::millis_up;
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use tokio::time::Instant;
 
 use crate::accepted_counts::{Row, SeenRow};

@@ -13,7 +13,7 @@
 use std::io;
 use std::sync::Arc;
 
-use ringback_core::contract::{AcceptLoss, Loss, Profile, Shard, StoreError};
+use ringback_core::store_types::{AcceptLoss, Loss, Profile, Shard, StoreError};
 
 use crate::accepted_counts::{KnownCount, Row, SeenRow};
 use crate::keys::KeySpace;
@@ -233,8 +233,8 @@ fn another_server() -> StoreError {
 mod tests {
     use std::time::Duration;
 
-    use ringback_core::contract::{Options, StoreTls};
-    use ringback_core::policy::Logging;
+    use ringback_core::store_types::{Options, StoreTls};
+    use ringback_core::topic_policy::Logging;
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{LiveCarriers, StoreError};
 use ringback_core::limits::MAX_LOCK_TTL;
+use ringback_core::store_types::{LiveCarriers, StoreError};
 
 use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use rand::rngs::StdRng;
-use ringback_core::contract::{ConfigEntry, PolicyPut, PolicyRows, PolicyVersion, StoreError};
-use ringback_core::policy::{MAX_TOPICS_WITH_METRICS, Metrics};
+use ringback_core::store_types::{ConfigEntry, PolicyPut, PolicyRows, PolicyVersion, StoreError};
+use ringback_core::topic_policy::{MAX_TOPICS_WITH_METRICS, Metrics};
 
 use crate::channel::{Channel, Heard};
 use crate::keys::KeySpace;

@@ -1,8 +1,10 @@
 //! Grants of tenants from their quotas.
 
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{QUOTA_SLOT_MS, QUOTA_SLOTS, QuotaGrant, QuotaLimit, QuotaRequest, StoreError};
 use ringback_core::job::Tenant;
+use ringback_core::store_types::{
+    QUOTA_SLOT_MS, QUOTA_SLOTS, QuotaGrant, QuotaLimit, QuotaRequest, StoreError,
+};
 
 use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;

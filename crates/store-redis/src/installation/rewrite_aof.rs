@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;

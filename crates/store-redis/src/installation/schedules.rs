@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use futures_util::future::try_join_all;
-use ringback_core::contract::{
-    ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow, Shard, StoreError,
-};
 use ringback_core::job::{Tenant, TenantScope, Topic};
 use ringback_core::schedule::{MAX_SCHEDULES, ScheduleKey};
+use ringback_core::store_types::{
+    ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow, Shard, StoreError,
+};
 
 use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;

@@ -5,6 +5,7 @@
 -- locator, record, ...}, ...}. Jobs that share lane and job state share a group. Flags are MORE, when
 -- more jobs can be taken, WATCHED, while somebody watches the events of the shard, DEFERRED, when lanes were deferred,
 -- and LATER with MORE, when there may be more only in deferred lanes.
+-- `grants.reserve` is in transitions/reserve.lua.
 -- Uses events, lanes, leases, paused_lanes, ready, records, shard.
 local grants = {MORE = 1, WATCHED = 2, DEFERRED = 4, LATER = 8}
 grants.FIELDS = union(leases.FIELDS, ready.FIELDS, {'ready', 'reserved', 'lease'}, paused_lanes.FIELDS)

@@ -3,6 +3,7 @@
 -- An outcome is kind, flags (1 if the payload is external, 2 if the job has tags), delay (6 bytes, ms), and the failed
 -- attempt with its reason, packed as a job state ends with them. A success that somebody wants to know of ends with the
 -- answer of the receiver, as the outbox has it.
+-- `outcomes.settle` is in transitions/settle.lua.
 -- Uses archive, dead_letters, due_index, events, lanes, outbox, ready, records, tag_index, tombs.
 local outcomes = {
   COMPLETE = 1, RETRY = 2, BURY = 3, RELEASE = 4,

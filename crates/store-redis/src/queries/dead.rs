@@ -4,9 +4,9 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 use redis::{FromRedisValue, Value};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{DeadCursor, DeadFilter, DeadPage, DeadShardPage, Shard, StoreError};
 use ringback_core::job::Job;
 use ringback_core::state::State;
+use ringback_core::store_types::{DeadCursor, DeadFilter, DeadPage, DeadShardPage, Shard, StoreError};
 
 use crate::record::{FixedFields, OptionalFields, number};
 use crate::redis_store::RedisStore;

@@ -1,7 +1,7 @@
 //! The counts of destinations, a part at a time.
 
 use bytes::Bytes;
-use ringback_core::contract::{
+use ringback_core::store_types::{
     DESTINATION_STEP, DestinationCounts, DestinationPart, LaneSpan, Shard, StoreError,
 };
 

@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use ringback_core::contract::{Forecast, ForecastPart, ForecastSlots, LaneSpan, Shard, StoreError};
 use ringback_core::job::TenantScope;
+use ringback_core::store_types::{Forecast, ForecastPart, ForecastSlots, LaneSpan, Shard, StoreError};
 
 use super::stats::{behind, lanes};
 use crate::redis_store::RedisStore;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use redis::Value;
-use ringback_core::contract::{
+use ringback_core::job::Topic;
+use ringback_core::state::State;
+use ringback_core::store_types::{
     ArchiveGauge, Epoch, GaugesByShard, JobGauge, MAX_LANES_SEARCHED, Shard, ShardGauges, StateCounts,
     StoreError,
 };
-use ringback_core::job::Topic;
-use ringback_core::state::State;
 use strum::VariantArray as _;
 
 use super::stats::{begin, behind};

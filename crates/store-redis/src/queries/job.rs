@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use redis::Value;
-use ringback_core::contract::attempt_log::shown;
-use ringback_core::contract::{Attempt, FoundJob, JobPauses, Shard, StoreError};
 use ringback_core::job::{Job, JobKey};
+use ringback_core::store_types::attempt_log::shown;
+use ringback_core::store_types::{Attempt, FoundJob, JobPauses, Shard, StoreError};
 
 use super::page;
 use crate::record::{FixedFields, OptionalFields, number, parse_tombstone};

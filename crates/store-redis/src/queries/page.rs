@@ -9,11 +9,11 @@ use bytes::Bytes;
 use futures_util::future::{join_all, try_join_all};
 use redis::Value;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
-    Cursor, Filter, FoundJob, ListedJob, MAX_PAGE, Page, Shard, StoreError, StoredJob, TimeRange,
-};
 use ringback_core::destination::Destination;
 use ringback_core::job::{JobKey, Locator, Tenant, TenantScope};
+use ringback_core::store_types::{
+    Cursor, Filter, FoundJob, ListedJob, MAX_PAGE, Page, Shard, StoreError, StoredJob, TimeRange,
+};
 
 use crate::record::{FixedFields, OptionalFields};
 use crate::redis_store::RedisStore;

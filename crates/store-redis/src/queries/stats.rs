@@ -6,11 +6,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
+use ringback_core::job::{TenantScope, Topic};
+use ringback_core::store_types::{
     LaneSpan, MAX_LANES_SEARCHED, Shard, Stats, StoreError, TopicCounts, TopicPresence, TopicShardPage,
     TopicSpan, TopicTotals,
 };
-use ringback_core::job::{TenantScope, Topic};
 
 use crate::redis_store::RedisStore;
 use crate::script;

@@ -1,8 +1,8 @@
 //! How tombstones are packed, in agreement with `prelude/tombs.lua`.
 
 use bytes::{Buf, BufMut, Bytes};
-use ringback_core::contract::{Lease, StoreError};
 use ringback_core::job::{Job, JobKey, Tags};
+use ringback_core::store_types::{Lease, StoreError};
 use ringback_core::token::Token;
 
 use super::{UNREADABLE, need, six, state, time};

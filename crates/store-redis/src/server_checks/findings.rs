@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use ringback_core::contract::{Profile, StoreError};
+use ringback_core::store_types::{Profile, StoreError};
 
 use super::risk::Risk;
 use crate::durability::{self, Durability};

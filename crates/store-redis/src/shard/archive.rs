@@ -6,13 +6,13 @@ use bytes::{Buf as _, Bytes};
 use futures_util::future::join_all;
 use redis::Value;
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::attempt_log::shown;
-use ringback_core::contract::{
+use ringback_core::job::Delivery;
+use ringback_core::state::State;
+use ringback_core::store_types::attempt_log::shown;
+use ringback_core::store_types::{
     ArchiveEntries, ArchiveSettings, ArchiveStatus, ArchivedJob, EndedState, EndedStates, MAX_ARCHIVE_BYTES,
     OutboxPart, Shard, StoreError, TakeEntries, WhenFull, payload,
 };
-use ringback_core::job::Delivery;
-use ringback_core::state::State;
 
 use super::outbox::part;
 use crate::record::{FixedFields, OptionalFields};

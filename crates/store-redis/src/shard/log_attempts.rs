@@ -1,7 +1,7 @@
 //! Records attempts in the logs of their jobs.
 
-use ringback_core::contract::attempt_log::pack;
-use ringback_core::contract::{AttemptLogEntry, LogResult, Proof, Shard, StoreError};
+use ringback_core::store_types::attempt_log::pack;
+use ringback_core::store_types::{AttemptLogEntry, LogResult, Proof, Shard, StoreError};
 
 use crate::record::{pack_lease, six};
 use crate::redis_store::RedisStore;

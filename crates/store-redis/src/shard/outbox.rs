@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::payload::NoticeParts;
-use ringback_core::contract::{
+use ringback_core::state::State;
+use ringback_core::store_types::payload::NoticeParts;
+use ringback_core::store_types::{
     AckResult, EndedJob, Epoch, MAX_OUTBOX_BYTES, Outbox, OutboxAck, OutboxId, PendingNotice, Shard,
     StoreError, Success,
 };
-use ringback_core::state::State;
 
 use crate::record::{FixedFields, OptionalFields};
 use crate::redis_store::RedisStore;

@@ -1,11 +1,11 @@
 //! Pauses of topics and of destinations.
 
-use ringback_core::contract::{
+use ringback_core::destination::DestinationPause;
+use ringback_core::job::Topic;
+use ringback_core::store_types::{
     Limit, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, MAX_RESUMED_LANES, PauseLimit, Shard,
     StoreError, TopicCapacity,
 };
-use ringback_core::destination::DestinationPause;
-use ringback_core::job::Topic;
 
 use crate::redis_store::RedisStore;
 use crate::script::{self, Script};

@@ -1,7 +1,7 @@
 //! Which carrier holds a shard.
 
 use redis::Value;
-use ringback_core::contract::{Epoch, Shard, StoreError};
+use ringback_core::store_types::{Epoch, Shard, StoreError};
 
 use crate::redis_store::RedisStore;
 use crate::script;

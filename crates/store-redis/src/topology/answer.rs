@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use redis::Value;
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 use super::error::refusal;
 

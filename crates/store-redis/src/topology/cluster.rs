@@ -13,7 +13,7 @@ use redis::cluster_async::ClusterConnection;
 use redis::cluster_routing::{MultipleNodeRoutingInfo, Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
 use redis::{Client, Cmd, ConnectionInfo, RedisResult, Value};
 use ringback_core::backoff::Backoff;
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use tokio::time::timeout;
 
 use super::CONNECT;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Value};
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use tokio::sync::Mutex;
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};

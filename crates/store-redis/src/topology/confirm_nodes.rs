@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use redis::{Cmd, ConnectionAddr, ConnectionInfo, Value};
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 use super::confirm::{Confirmed, Server};
 use super::error::{is_half_moved, moved_to};

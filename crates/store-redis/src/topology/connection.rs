@@ -10,7 +10,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
 use redis::RedisResult;
 use ringback_core::backoff::Backoff;
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use tokio::time::{Instant, timeout_at};
 
 /// After so many calls in a row without an answer the connection is made anew.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Client, ConnectionAddr, ErrorKind, RedisConnectionInfo, RedisError, Value};
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;

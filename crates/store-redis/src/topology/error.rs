@@ -5,7 +5,7 @@ use std::sync::Arc;
 use redis::ErrorKind::{AuthenticationFailed, Extension, Server};
 use redis::RedisError;
 use redis::ServerErrorKind::{Ask, NoPerm, ReadOnly, ResponseError, TryAgain};
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 use super::CONNECT;
 use super::diagnosis::is_of_certificate;

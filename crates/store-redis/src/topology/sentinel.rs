@@ -15,7 +15,7 @@ use rand::rngs::StdRng;
 use redis::aio::MultiplexedConnection;
 use redis::{Client, ConnectionAddr, ConnectionInfo, Value};
 use ringback_core::backoff::Backoff;
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use tokio::time::timeout;
 
 use super::CONNECT;

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, ConnectionInfo, Value};
 use ringback_core::backoff::Backoff;
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 
 use super::CONNECT;
 use super::connection::{FIRST_PAUSE, SharedConnection};

@@ -5,8 +5,8 @@ use std::fs;
 use std::sync::Arc;
 
 use redis::{Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, TlsCertificates};
-use ringback_core::contract::{StoreError, StoreTls};
 use ringback_core::encoding::without_mark;
+use ringback_core::store_types::{StoreError, StoreTls};
 use rustls::pki_types::pem::{Error as PemError, PemObject as _};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};

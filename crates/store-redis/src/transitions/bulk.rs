@@ -6,10 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use redis::Value;
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{
+use ringback_core::job::{Job, JobKey};
+use ringback_core::store_types::{
     BulkAction, BulkId, BulkStep, DeadCursor, ENDED_BULK_RETENTION, Filter, Shard, StoreError,
 };
-use ringback_core::job::{Job, JobKey};
 
 use super::submit::pack_due;
 use crate::record::{FixedFields, OptionalFields, six};

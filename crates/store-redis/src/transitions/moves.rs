@@ -1,8 +1,8 @@
 //! Changes of one job by its name: reschedule, run, revive, purge and cancel.
 
-use ringback_core::contract::{Cancelled, Move, MoveResult, Shard, StoreError};
 use ringback_core::job::JobKey;
 use ringback_core::state::State;
+use ringback_core::store_types::{Cancelled, Move, MoveResult, Shard, StoreError};
 
 use super::submit::pack_due;
 use crate::redis_store::RedisStore;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use redis::Value;
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{Epoch, Pass, PassLimits, Recovered, Shard, StoreError};
 use ringback_core::limits::{MAX_LEASE, MAX_LOST};
+use ringback_core::store_types::{Epoch, Pass, PassLimits, Recovered, Shard, StoreError};
 
 use crate::redis_store::RedisStore;
 use crate::reply;

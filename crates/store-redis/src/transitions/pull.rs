@@ -4,14 +4,14 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::Value;
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{
-    ExpiredLease, LeaseCheck, Pull, Pulled, PulledJob, Receipt, RetryContext, SettleResult, Shard,
-    StoreError, payload,
-};
 use ringback_core::job::{Locator, Topic};
 use ringback_core::lane::{Lane, SettleHint};
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
+use ringback_core::store_types::{
+    ExpiredLease, LeaseCheck, Pull, Pulled, PulledJob, Receipt, RetryContext, SettleResult, Shard,
+    StoreError, payload,
+};
 
 use super::reserve::{Grant, Granted, RESERVE_BYTES, all_read};
 use super::settle::pack_outcome;

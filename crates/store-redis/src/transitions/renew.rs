@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{Receipt, StoreError};
+use ringback_core::store_types::{Receipt, StoreError};
 
 use crate::record::pack_lease;
 use crate::redis_store::RedisStore;

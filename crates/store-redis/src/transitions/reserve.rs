@@ -9,13 +9,13 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::{Cmd, Value};
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{
-    Lease, LeaseGrant, Receipt, Reserve, Reserved, Shard, StoreClock, StoreError, payload,
-};
 use ringback_core::job::{DEFAULT_TIMEOUT, Delivery, JobKey, Locator};
 use ringback_core::lane::{GrantedBatch, Lane, SettleHint};
 use ringback_core::limits::MAX_LEASE_STRETCH;
 use ringback_core::state::State;
+use ringback_core::store_types::{
+    Lease, LeaseGrant, Receipt, Reserve, Reserved, Shard, StoreClock, StoreError, payload,
+};
 use tokio::time::Instant;
 
 use crate::lane_ids::LaneKey;

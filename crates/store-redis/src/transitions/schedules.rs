@@ -5,12 +5,12 @@ use std::time::Duration;
 use bytes::{Buf as _, BufMut as _, Bytes};
 use redis::{Cmd, Value};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{
+use ringback_core::job::{Locator, NewJob, Topic};
+use ringback_core::schedule::ScheduleKey;
+use ringback_core::store_types::{
     DueSchedule, DueSchedules, MAX_SCHEDULE_BYTES, ScheduleChange, ScheduleChanged, ScheduleRow, Shard,
     StoreError,
 };
-use ringback_core::job::{Locator, NewJob, Topic};
-use ringback_core::schedule::ScheduleKey;
 
 use super::submit::{Arrival, limit_in, pack_due};
 use crate::record::{self, six};

@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use redis::{Cmd, Value};
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{Lateness, Lease, Reserve, Reserved, SettleResult, Shard, StoreError, Success};
 use ringback_core::lane::{GrantedBatch, SettleHint};
 use ringback_core::outcome::{LastAttempt, Outcome};
+use ringback_core::store_types::{
+    Lateness, Lease, Reserve, Reserved, SettleResult, Shard, StoreError, Success,
+};
 use tokio::time::Instant;
 
 use super::reserve::push_reserve;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use redis::{Cmd, Value};
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::contract::{Limit, Shard, StoreError, SubmitResult, Submitted};
 use ringback_core::job::{Due, History, IfExists, ImportJob, Job, NewJob, TenantLimits};
 use ringback_core::lane::{Lane, LaneId};
 use ringback_core::limits::MAX_IMPORTED_COUNT;
 use ringback_core::outcome::LastAttempt;
 use ringback_core::state::State;
+use ringback_core::store_types::{Limit, Shard, StoreError, SubmitResult, Submitted};
 
 use crate::lane_ids::LaneKey;
 use crate::record::{self, Packed, number, six};

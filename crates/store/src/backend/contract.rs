@@ -7,11 +7,11 @@ use std::fs;
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::*;
 use ringback_core::destination::DestinationPause;
 use ringback_core::job::{ImportJob, Job, JobKey, NewJob, Tenant, TenantScope, Topic};
 use ringback_core::outcome::Outcome;
 use ringback_core::schedule::ScheduleKey;
+use ringback_core::store_types::*;
 
 use super::Backend;
 

@@ -1,6 +1,6 @@
 //! What is kept of the lines about jobs: records of a fixed size, which are sorted by job at the end.
 
-use ringback_core::contract::TransitionName;
+use ringback_core::store_types::TransitionName;
 
 use super::entry::{JobState, MoveKind, SettleKind};
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ringback_core::contract::{Check, Options, Repair};
+use ringback_core::store_types::{Check, Options, Repair};
 use ringback_store::{Store, settings};
 use ringback_wire::CheckResponse;
 

@@ -1,8 +1,8 @@
 //! Lines of an import that are accepted, and lines that are refused.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{Token, payload};
 use ringback_core::job::Due;
+use ringback_core::store_types::{Token, payload};
 
 use super::*;
 use crate::parse_job;

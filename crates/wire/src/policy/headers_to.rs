@@ -2,7 +2,7 @@
 //! policy says.
 
 use ringback_core::job::{Callback, is_secret};
-use ringback_core::policy::{MAX_HEADERS_TO, Policy};
+use ringback_core::topic_policy::{MAX_HEADERS_TO, Policy};
 
 use super::parse_policy;
 use crate::fields::object::{Fields, Mistakes, open, read};

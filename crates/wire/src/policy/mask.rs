@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use ringback_core::job::{MASK, is_masked, is_secret};
-use ringback_core::policy::Policy;
+use ringback_core::topic_policy::Policy;
 use serde_json::{Map, Value};
 
 use super::secrets::{without_field, without_secrets};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use ringback_core::job::Headers;
-use ringback_core::policy::Policy;
+use ringback_core::topic_policy::Policy;
 use serde_json::value::RawValue;
 
 use super::mask::masked_policy;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use ringback_core::contract::{EndedState, EndedStates};
 use ringback_core::credential::CredentialName;
 use ringback_core::job::Headers;
-use ringback_core::policy::{
+use ringback_core::store_types::{EndedState, EndedStates};
+use ringback_core::topic_policy::{
     ArchivePolicy, Logging, MAX_BURY_ON, MAX_EXPECTED, MAX_HEADERS_TO, MAX_SECRETS, StoredSecret,
 };
 use serde::{Deserialize, Serialize};
@@ -47,11 +47,11 @@ request! {
         ttr: Ttr;
         /// The callback URL of jobs that are submitted later with neither `url` nor `ttr`.
         url: CallbackUrl;
-        /// Headers that are added unless the job has one of the same name. A secret one whose value is
+        /// Headers that are added unless the job has one of the same name. A secret header whose value is
         /// `[masked by ringback]`, as answers show it, keeps its stored value.
         headers: HeadersText, or Headers::default();
         /// The origins (scheme, host and port) whose callbacks get these headers, or `*` for all. By default that
-        /// of `url`; without `url` all, which is refused if one of the headers is a secret one.
+        /// of `url`; without `url` all, which is refused if one of the headers is secret.
         headers_to: HeadersTo, or None;
         /// The credential that callbacks carry to the origins that it names, by its name. There has to be one.
         credentials: Text<CredentialNameText, CredentialName> [CREDENTIALS];

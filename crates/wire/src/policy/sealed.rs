@@ -3,7 +3,7 @@
 //! put back.
 
 use ringback_core::job::{MASK, is_masked, is_secret};
-use ringback_core::policy::{MAX_SEALED_HEADERS, Policy};
+use ringback_core::topic_policy::{MAX_SEALED_HEADERS, Policy};
 use serde_json::{Map, Value};
 
 use super::mask::{with_headers, without_sealed_headers};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::Topic;
-use ringback_core::policy::{MAX_SECRETS, MAX_SECRETS_JSON, Policy, StoredSecret};
+use ringback_core::topic_policy::{MAX_SECRETS, MAX_SECRETS_JSON, Policy, StoredSecret};
 use ringback_core::written_time::parse_time;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -183,7 +183,7 @@ impl SecretsResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ringback_core::policy::SecretId;
+    use ringback_core::topic_policy::SecretId;
 
     fn policy(json: &str) -> Policy {
         parse_policy(json.as_bytes()).unwrap()
@@ -244,7 +244,7 @@ mod tests {
             r"\\".repeat(8_000),
             "a".repeat(347)
         ));
-        assert_eq!(longest.written().len(), ringback_core::policy::MAX_POLICY);
+        assert_eq!(longest.written().len(), ringback_core::topic_policy::MAX_POLICY);
         let sealed = "k".repeat(MAX_SEALED);
         let secret = |n: usize| StoredSecret {
             sealed: sealed.as_str().into(),

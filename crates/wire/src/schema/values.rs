@@ -4,16 +4,16 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use ringback_core::contract::MAX_ERROR_TEXT;
 use ringback_core::duration::MAX_DURATION;
 use ringback_core::job::{
     MAX_AHEAD, MAX_BODY, MAX_CONTEXT, MAX_HEADERS, MAX_TAG, MAX_TIMEOUT, MAX_TTR, MAX_URL, MIN_TIMEOUT,
     MIN_TTR,
 };
 use ringback_core::limits::{MAX_ERROR, MAX_REASON};
-use ringback_core::policy::MAX_EXPECTED;
 use ringback_core::retry::{MAX_TIER, MIN_TIER};
 use ringback_core::schedule::{MAX_CATCHUP, MAX_EVERY, MAX_JITTER, MIN_EVERY};
+use ringback_core::store_types::MAX_ERROR_TEXT;
+use ringback_core::topic_policy::MAX_EXPECTED;
 use ringback_core::written_time::MAX_TIME;
 use serde_json::Value;
 use utoipa::openapi::RefOr;

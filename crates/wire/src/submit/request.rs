@@ -44,7 +44,8 @@ request! {
         body_base64: Given<Base64>;
         /// The media type of `body_base64`; by default `application/octet-stream`. Not together with `body`.
         content_type: Given<MediaType>;
-        /// Headers of the delivery. The value of a secret one cannot be `[masked by ringback]`.
+        /// Headers of the delivery. The value of a header that answers mask, such as `authorization`,
+        /// cannot be the mask `[masked by ringback]`.
         headers: HeadersText, or Headers::default();
         /// Values that are sent with every attempt.
         context: ContextText, or Context::default();

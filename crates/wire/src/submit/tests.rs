@@ -54,7 +54,11 @@ fn by_policy(json: &str) -> Result<NewJob, Problem> {
 
 fn parse_by(json: &str, policies: Option<&Policies>) -> Result<NewJob, Problem> {
     let (now, make_id, make_token) = (Timestamp::default(), &mut || "made".parse().unwrap(), &mut || TOKEN);
-    parse_job_by(json.as_bytes(), Defaults { now, make_id, make_token, trace: None, tenant: None }, policies)
+    parse_job_with_policies(
+        json.as_bytes(),
+        Defaults { now, make_id, make_token, trace: None, tenant: None },
+        policies,
+    )
 }
 
 #[test]
@@ -225,7 +229,7 @@ fn a_submit_with_mistakes_is_not_read_once_more_for_its_hash() {
         let (make_id, make_token) = (&mut || "made".parse().unwrap(), &mut || TOKEN);
         let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None, tenant: None };
         let mut mistakes = Mistakes::default();
-        let job = judge(&open(json.as_bytes()).unwrap(), defaults, None, &mut mistakes).unwrap();
+        let job = build_job(&open(json.as_bytes()).unwrap(), defaults, None, &mut mistakes).unwrap();
         job.expect("topic, id and url are right").content != ContentHash::default()
     };
     assert!(hashed(&format!(r#""headers":{}"#, object_of(32))));

@@ -2,8 +2,8 @@
 
 use ringback_core::access::KeyId;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::AuditLogId;
 use ringback_core::job::Topic;
+use ringback_core::store_types::AuditLogId;
 
 use super::FromQuery;
 use super::parameters::{Parameters, is_no};

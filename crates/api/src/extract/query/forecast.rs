@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use ringback_core::clock::millis_up;
-use ringback_core::contract::{MAX_FORECAST, MAX_FORECAST_SLOT, MAX_FORECAST_SLOTS, MIN_FORECAST_SLOT};
 use ringback_core::duration::parse_duration;
 use ringback_core::job::Topic;
+use ringback_core::store_types::{MAX_FORECAST, MAX_FORECAST_SLOT, MAX_FORECAST_SLOTS, MIN_FORECAST_SLOT};
 
 use super::parameters::Parameters;
 use super::{FromQuery, is_no};

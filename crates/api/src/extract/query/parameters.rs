@@ -9,9 +9,9 @@ use axum::extract::Query;
 use http::Uri;
 use ringback_admission::Principal;
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::Filter;
 use ringback_core::encoding::visible;
 use ringback_core::job::{TenantScope, Topic};
+use ringback_core::store_types::Filter;
 use ringback_core::written_time::parse_time;
 use ringback_wire::{DEFAULT_PAGE, FieldError, MAX_PAGE, Problem};
 

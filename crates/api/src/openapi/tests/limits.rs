@@ -1,8 +1,8 @@
 //! The limits in the document are those of the parsers, where an attribute states them as a number.
 
-use ringback_core::contract::{MAX_RATE, MAX_TOPIC_PAGE};
 use ringback_core::job::{JobId, MAX_TAGS, Topic};
 use ringback_core::retry::{DEFAULT_JITTER, MAX_TIERS};
+use ringback_core::store_types::{MAX_RATE, MAX_TOPIC_PAGE};
 use ringback_wire::{
     DEFAULT_PAGE, DEFAULT_RATE, DEFAULT_REPLAY_RATE, MAX_PAGE, MAX_PULL, MAX_RECEIPTS, MAX_REPLAY_RATE,
 };

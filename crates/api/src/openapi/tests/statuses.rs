@@ -12,11 +12,13 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use http::{Method, Request};
 use ringback_core::access::{MAX_QUOTAS, Quota};
-use ringback_core::contract::{ArchiveSettings, EndedStates, MAX_PAUSED_DESTINATIONS, PolicyPut, WhenFull};
 use ringback_core::credential::{Credential, MAX_CREDENTIALS};
 use ringback_core::destination::{Destination, DestinationPause};
 use ringback_core::job::{TenantScope, Topic};
-use ringback_core::policy::{MAX_POLICIES, Policy};
+use ringback_core::store_types::{
+    ArchiveSettings, EndedStates, MAX_PAUSED_DESTINATIONS, PolicyPut, WhenFull,
+};
+use ringback_core::topic_policy::{MAX_POLICIES, Policy};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
@@ -172,7 +174,7 @@ async fn put(app: &Router, path: &str, body: &str) {
 
 /// Adds the most secrets that a topic can have.
 async fn add_all_secrets(app: &Router, path: &str) {
-    for _ in 0..ringback_core::policy::MAX_SECRETS {
+    for _ in 0..ringback_core::topic_policy::MAX_SECRETS {
         post(app, path, "").await;
     }
 }
@@ -242,7 +244,7 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
         _ if operation.path.starts_with("/v1/schedules/{id}") => scheduled(app, status).await,
         ("resume", 200) => drop(post(app, "/v1/topics/t/pause", "").await),
         ("revive_dead", 409) => {
-            for _ in 0..ringback_core::contract::MAX_BULKS {
+            for _ in 0..ringback_core::store_types::MAX_BULKS {
                 post(app, "/v1/topics/t/dead/revive", "").await;
             }
         }

@@ -3,7 +3,7 @@
 
 use futures_util::future::try_join_all;
 use ringback_admission::Principal;
-use ringback_core::contract::{Cursor, Filter, StoreError};
+use ringback_core::store_types::{Cursor, Filter, StoreError};
 use ringback_service::http_server::Peer;
 use ringback_wire::{DryRunResponse, MAX_EXAMPLES};
 

@@ -8,9 +8,9 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use ringback_admission::Principal;
-use ringback_core::contract::TopicPage;
 use ringback_core::job::Topic;
-use ringback_core::policy::Policy;
+use ringback_core::store_types::TopicPage;
+use ringback_core::topic_policy::Policy;
 use ringback_service::http_server::{Peer, Permit};
 use ringback_wire::TopicLine;
 

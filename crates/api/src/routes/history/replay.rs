@@ -13,7 +13,7 @@ use ringback_admission::{Principal, invalid_field, limit_reached};
 use ringback_archive::EndedJobRow;
 use ringback_archive::history::{Cursor, HistoryFilter, HistoryPage, HistoryRequest, LastOf, Order};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{InvalidCursor, NOTICE_TOPICS, SubmitResult, Submitted};
+use ringback_core::store_types::{InvalidCursor, NOTICE_TOPICS, SubmitResult, Submitted};
 use ringback_service::http_server::Peer;
 use ringback_wire::{
     AuditLogTarget, HistoryFilter as WrittenFilter, MAX_REFUSALS, Problem, ReplayIds, ReplayRefusal,

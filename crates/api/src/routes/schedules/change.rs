@@ -5,10 +5,12 @@ use std::time::Duration;
 use http::StatusCode;
 use ringback_admission::{Principal, limit_reached};
 use ringback_core::clock::Timestamp;
-use ringback_core::contract::{ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow, is_notice_topic};
 use ringback_core::job::Topic;
 use ringback_core::schedule::{
     Firing, MAX_SCHEDULES, MAX_TENANT_SCHEDULES, Progress, Schedule, ScheduleKey, ScheduleState,
+};
+use ringback_core::store_types::{
+    ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow, is_notice_topic,
 };
 use ringback_wire::{FieldError, NewSchedule, Problem, ScheduleDefaults, parse_schedule, submit_of_notice};
 

@@ -7,9 +7,9 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use ringback_admission::Principal;
-use ringback_core::contract::ScheduleRow;
 use ringback_core::job::Topic;
 use ringback_core::schedule::{ScheduleKey, ScheduleState};
+use ringback_core::store_types::ScheduleRow;
 use ringback_service::http_server::{Peer, Permit};
 use ringback_wire::ScheduleLine;
 

@@ -6,8 +6,8 @@ use futures_util::future::join_all;
 use opentelemetry::metrics::MeterProvider as _;
 use opentelemetry::metrics::noop::NoopMeterProvider;
 use ringback_core::clock::SystemClock;
-use ringback_core::contract::{Limit, Options, StoreError};
 use ringback_core::job::NewJob;
+use ringback_core::store_types::{Limit, Options, StoreError};
 use ringback_store::{Memory, settings};
 use tokio::time::{Instant, timeout};
 

@@ -178,7 +178,7 @@ impl Merged {
         Ok(merged)
     }
 
-    /// Reads the next entry of a run.
+    /// Moves the next entry of a run into `heads`, if there is one.
     fn advance(&mut self, run: usize) -> io::Result<()> {
         if let Some(Entry { key, line }) = self.sources[run].next()? {
             self.heads.push(Reverse(Head { key, run: Reverse(run), line }));

@@ -91,7 +91,7 @@ impl Tally {
         self.counts.refused
     }
 
-    /// A sentence on how far the import came.
+    /// For an import that stopped: up to which line every line has a result.
     pub(crate) fn how_far(&self) -> String {
         match self.counts.through {
             0 => "some lines from the first one were not imported".to_owned(),

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ringback_core::contract::StoreError;
+use ringback_core::store_types::StoreError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

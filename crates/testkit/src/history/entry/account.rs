@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ringback_core::contract::TransitionName;
+use ringback_core::store_types::TransitionName;
 use serde::{Deserialize, Serialize};
 
 use super::{is_false, is_one, one};

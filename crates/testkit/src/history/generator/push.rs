@@ -1,6 +1,6 @@
 //! Jobs with a URL, without faults.
 
-use ringback_core::contract::TransitionName;
+use ringback_core::store_types::TransitionName;
 
 use super::scene::{Attempt, OpenDelivery, Scene, first};
 use crate::history::digest::Digest;

@@ -1,6 +1,6 @@
 //! States: one at a time, final ones for good, and changed only by the known transitions (`OneState`).
 
-use ringback_core::contract::TransitionName;
+use ringback_core::store_types::TransitionName;
 
 use super::job::Job;
 use super::{Judgement, Run};

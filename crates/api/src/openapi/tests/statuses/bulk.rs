@@ -3,7 +3,7 @@
 use axum::Router;
 use axum::body::Body;
 use http::Request;
-use ringback_core::contract::MAX_BULKS;
+use ringback_core::store_types::MAX_BULKS;
 use serde_json::Value;
 
 use super::{Operation, post};

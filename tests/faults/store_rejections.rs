@@ -1,5 +1,6 @@
-//! What a server that is not as it should be says for itself: shown in its own words, the end of a start that cannot
-//! pass, and waited out where it can. And `rediss://` with an authority and a certificate of one's own.
+//! Start against a store that does not accept us. A permanent error (not Redis, wrong password, TLS mismatch) ends the
+//! process, and its log quotes the answer of the server; a temporary one (LOADING, BUSY, CLUSTERDOWN) is retried. A store
+//! that begins to evict is noticed. And `rediss://` with a private authority and a client certificate.
 
 use std::path::Path;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::job::{TenantLimits, TenantScope, Topic};
-use crate::policy::Metrics;
+use crate::topic_policy::Metrics;
 
 pub const MAX_TOPIC_PAGE: usize = 1000;
 /// The most topics of a shard that have jobs or are paused. Each shard counts for itself, since a new
@@ -158,9 +158,9 @@ pub enum PolicyPut {
     Created(PolicyVersion),
     /// It replaced the topic's policy.
     Replaced(PolicyVersion),
-    /// There are [`MAX_POLICIES`](crate::policy::MAX_POLICIES) already. Nothing changed.
+    /// There are [`MAX_POLICIES`](crate::topic_policy::MAX_POLICIES) already. Nothing changed.
     TooMany,
-    /// [`MAX_TOPICS_WITH_METRICS`](crate::policy::MAX_TOPICS_WITH_METRICS) other topics have metrics of
+    /// [`MAX_TOPICS_WITH_METRICS`](crate::topic_policy::MAX_TOPICS_WITH_METRICS) other topics have metrics of
     /// their own already. Nothing changed.
     TooManyWithMetrics,
     /// The topic does not have the policy that was to be replaced. Nothing changed.

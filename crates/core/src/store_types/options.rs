@@ -9,7 +9,7 @@ use super::shard::Shard;
 use super::stats::Profile;
 use crate::clock::millis_up;
 use crate::connection_url::shown;
-use crate::policy::Logging;
+use crate::topic_policy::Logging;
 
 /// The address of a store, and the settings of its installation.
 #[derive(Clone)]

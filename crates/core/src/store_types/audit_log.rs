@@ -116,7 +116,7 @@ pub struct AuditLogRow {
 }
 
 impl AuditLogRow {
-    /// How much it weighs.
+    /// Its size in bytes, as it counts towards the limit.
     pub fn weight(&self) -> u64 {
         let bytes = self.id.as_str().len() + self.owner.as_str().len() + self.written.len();
         (bytes as u64).max(MIN_AUDIT_LOG_WEIGHT)

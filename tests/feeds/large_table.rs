@@ -1,6 +1,6 @@
-//! A table with many orders, of which some are due within the hour, two processes of which one is killed, and orders
-//! that are inserted, changed and paid meanwhile. `RINGBACK_TEST_ORDERS` asks for a million and
-//! `RINGBACK_TEST_ORDERS_WITHIN` for the seconds in which a tenth of them is due; by default there are few.
+//! Loads a large table with two feed processes, of which one is killed, while orders are inserted, changed and paid.
+//! `RINGBACK_TEST_ORDERS` is the number of orders and `RINGBACK_TEST_ORDERS_WITHIN` the seconds in which a tenth of them
+//! is due; by default there are few.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 pub use self::secret::{SecretId, StoredSecret};
 use crate::clock::Timestamp;
-use crate::contract::{EndedState, EndedStates};
 use crate::credential::{CredentialKey, CredentialName};
 use crate::job::{Callback, Headers, Topic};
 use crate::names::must_be;
 use crate::retry::RetryPolicy;
+use crate::store_types::{EndedState, EndedStates};
 
 /// The longest policy as JSON without its secrets, in bytes.
 pub const MAX_POLICY: usize = 16 * 1024;
