@@ -24,6 +24,7 @@ mod shard;
 mod topology;
 mod transition_log;
 mod transitions;
+mod watch_moves;
 
 pub use self::channel::Wakes;
 pub use self::events::Events;
