@@ -17,7 +17,8 @@ macro_rules! crash_point {
     };
 }
 
-/// A crash point before or after a call of the store, by the name of the call: whether the connection is cut there.
+/// A crash point on one side of a call of the store. Evaluates to whether the connection is to be cut there; `false` in
+/// builds without debug assertions.
 #[macro_export]
 macro_rules! is_cut {
     ($call:expr, $side:literal) => {{
@@ -47,7 +48,7 @@ mod enabled {
         IsCut,
     }
 
-    /// Sets what is done at crash points. Once, at the start of a process.
+    /// Sets the hook for the crash points. Only the first call in a process has an effect.
     pub fn install(hook: Hook) {
         // A second call would come from a second process in this one, which has the same environment.
         let _ = HOOK.set(hook);
@@ -57,7 +58,8 @@ mod enabled {
         HOOK.get().map_or(Reached::GoesOn, |hook| hook(name))
     }
 
-    /// Reaches a point at a call of the store. Returns whether the connection is cut there.
+    /// Calls the hook with `store.{call}.{side}`. Returns whether the connection is to be cut there; `false` without a
+    /// hook.
     pub fn reach_store(call: &'static str, side: &'static str) -> bool {
         HOOK.get().is_some_and(|hook| hook(&format!("store.{call}.{side}")) == Reached::IsCut)
     }

@@ -1,5 +1,5 @@
-//! A job: as it is submitted ([`NewJob`]) and as the store knows it later ([`Job`]). Its values are
-//! newtypes whose constructors parse, so that every job is valid.
+//! A job: as submitted ([`NewJob`]), imported ([`ImportJob`]) and read from a store ([`Job`]), with the limits and
+//! defaults of its values. The modules below have the types of single values, whose constructors parse.
 
 mod callback;
 mod expires;
@@ -152,8 +152,8 @@ pub struct NewJob {
     pub limits: Option<TenantLimits>,
 }
 
-/// How many topics and lanes with jobs a tenant may have in a shard. It is never more than half of what the others
-/// leave.
+/// How many topics and lanes with jobs a tenant may have in a shard. Stores allow a tenant at most half of what the
+/// others leave, even if this limit is higher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TenantLimits {
     /// Topics that have jobs or are paused.
@@ -161,7 +161,7 @@ pub struct TenantLimits {
     pub lanes: u32,
 }
 
-/// As much as all tenants together.
+/// No limit of the tenant's own.
 impl Default for TenantLimits {
     fn default() -> Self {
         Self { topics: u32::MAX, lanes: u32::MAX }

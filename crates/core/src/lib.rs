@@ -11,8 +11,8 @@
 //!                      └────────────── retry ───────────────────────────┘ └─▶ cancelled ◀┘ cancel
 //! ```
 //!
-//! Modules in reading order: [`job`], [`state`], [`outcome`], [`retry`], [`topic_policy`], [`schedule`], [`lane`],
-//! [`destination`], [`store_types`] (arguments and results of the store's transitions).
+//! The main modules, in reading order: [`job`], [`state`], [`outcome`], [`retry`], [`topic_policy`], [`schedule`],
+//! [`lane`], [`destination`], [`store_types`] (arguments and results of the store's transitions).
 
 pub mod access;
 pub mod backoff;

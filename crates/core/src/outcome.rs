@@ -26,7 +26,8 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The outcome of a job that expires: what would be due again later buries it.
+    /// Makes a retry or a release that would be due when the job has expired, or later, a bury with
+    /// [`Reason::Expired`]. Other outcomes stay. `last` gives the attempt for a release that becomes a bury.
     #[must_use]
     pub fn in_time(
         self,

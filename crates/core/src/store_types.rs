@@ -1,6 +1,6 @@
-//! What the store promises: the arguments and results of every transition of a job's life, the same for
-//! all backends. Plain values without I/O. `ringback_store::Store` has the calls that take and
-//! return them, and the backend crates implement these calls.
+//! What the store promises: the arguments and results of every transition of a job's life, the same for all backends,
+//! and the packed forms that backends share. Plain values without I/O. `ringback_store::Store` has the calls that take
+//! and return these values, and the backend crates implement the calls.
 
 mod archive;
 mod arrive;

@@ -1,4 +1,4 @@
-//! Quotas: what a tenant may use, so that it leaves room for the others.
+//! Quotas: how much a tenant may use ([`Quota`]), and which tenants a quota is for ([`QuotaOf`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -31,7 +31,8 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// What a store checks when the tenant submits to a new topic or lane.
+    /// The limits that a store checks when the tenant submits to a new topic or lane; `u32::MAX` where the quota has
+    /// none.
     pub fn limits(self) -> TenantLimits {
         let unlimited = TenantLimits::default();
         TenantLimits {

@@ -1,4 +1,4 @@
-//! The secrets of a credential, in the clear: as JSON they are sealed, and read again to be used.
+//! The contents of a credential in the clear, and the JSON that is sealed. Sealing and opening are not done here.
 
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +58,7 @@ impl Contents {
         serde_json::to_string(self).expect("plain data always serialises")
     }
 
-    /// Reads what was sealed; `None` if it is something else.
+    /// Parses the JSON of [`Contents::json`]; `None` if `json` is anything else.
     pub fn parse(json: &[u8]) -> Option<Self> {
         serde_json::from_slice(json).ok()
     }

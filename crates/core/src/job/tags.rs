@@ -23,10 +23,11 @@ impl Tags {
     /// What one tag may be, for error messages.
     pub const ALLOWED_TAG: &'static str = "1 to 64 visible ASCII characters";
 
-    /// Checks tags as a submit has them.
+    /// Checks the tags of a submit.
     ///
     /// # Errors
-    /// If there are too many, one is not allowed, or one is there twice. It says which.
+    /// The number of the tags if there are too many, the place of a tag that is not allowed, or the tag that is there
+    /// twice.
     pub fn parse(tags: &[String]) -> Result<Self, String> {
         if tags.len() > MAX_TAGS {
             return Err(format!("{} tags", tags.len()));

@@ -1,4 +1,4 @@
-//! Content hashes and traces as text, for headers and exports.
+//! Content hashes and traces ([`Trace`]) as text: their parsers and printers, for headers and exports.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,8 +35,8 @@ impl Trace {
         self.flags & 1 == 1
     }
 
-    /// Reads the header `traceparent` of a request. Versions after 00 may append fields. Of the flags only
-    /// `sampled` is kept. `None` if it is not valid; the specification asks to ignore such a header.
+    /// Reads the header `traceparent` of a request. Versions after 00 may append fields. Of the flags only `sampled` is
+    /// kept. `None` if the header is not valid; the specification asks to ignore such a header.
     pub fn from_header(text: &str) -> Option<Self> {
         let (head, more) = text.split_at_checked(TRACEPARENT)?;
         let (version, trace) = read(head)?;
@@ -63,7 +63,8 @@ impl FromStr for Trace {
     }
 }
 
-/// The version of a `traceparent` without appended fields, and its trace.
+/// Reads the version and the trace of a `traceparent` without appended fields. `None` if a field is missing, has
+/// another length or is not hexadecimal in lower case, or if an id is all zeros.
 fn read(text: &str) -> Option<(u8, Trace)> {
     let mut parts = text.split('-');
     let [version] = hex::read(parts.next()?)?;

@@ -1,4 +1,5 @@
-//! The retries of an installation: the policy of jobs that have none, and the limits of all policies.
+//! The retries of an installation: the policy of jobs that have none, the limits of all policies, and the settings for
+//! them.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -48,12 +49,12 @@ pub struct InstallationRetry {
 }
 
 impl InstallationRetry {
-    /// This policy by default, and no limits.
+    /// `default` for jobs that have no policy, and no limits.
     pub const fn unlimited(default: RetryPolicy) -> Self {
         Self { default, min_delay: MIN_TIER, max_failures: None, max_age: None }
     }
 
-    /// No retries by default, and no limits.
+    /// No retries for jobs that have no policy, and no limits.
     pub fn none() -> Self {
         Self::unlimited(RetryPolicy::none())
     }
@@ -84,12 +85,13 @@ impl InstallationRetry {
         }
     }
 
-    /// Whether a job that was first due at `first_due` may be retried `after` so long from `now`.
+    /// Whether a job that was first due at `first_due` may be retried `after` a wait from `now`: not beyond `max_age`.
     pub fn allows(&self, after: Duration, first_due: Timestamp, now: Timestamp) -> bool {
         self.max_age.is_none_or(|age| after <= age.saturating_sub(now.since(first_due)))
     }
 
-    /// The policy of a job, within the limits: its own, else that of its topic, else the default.
+    /// The policy of a job: its own, else that of its topic, else the default. Its delays are raised to `min_delay`,
+    /// and its maximum is lowered to `max_failures`.
     pub fn policy<'a>(
         &'a self,
         own: Option<&'a RetryPolicy>,
@@ -106,7 +108,7 @@ impl InstallationRetry {
     }
 }
 
-/// The end of a policy under a limit of failures.
+/// The maximum of a policy, lowered to `limit` failures if the policy allows more.
 fn lower(policy: &RetryPolicy, limit: u32) -> Max {
     let failures = match policy.max {
         Max::Tiers => u32::try_from(policy.delays.len()).unwrap_or(u32::MAX).saturating_add(1),

@@ -16,7 +16,7 @@ pub struct Submitted {
 }
 
 impl Submitted {
-    /// The result of a job that did not fit.
+    /// The result of a job that the limit refused. Of its job, only the key is meaningful.
     pub fn refused(limit: Limit, key: &JobKey) -> Self {
         let job = Job {
             key: key.clone(),
@@ -97,7 +97,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Whether it is the tenant that has reached it.
+    /// Whether the limit is one of the tenant, not of the shard.
     pub const fn is_of_tenant(self) -> bool {
         matches!(self, Self::TenantTopics | Self::TenantLanes)
     }

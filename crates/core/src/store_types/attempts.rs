@@ -60,7 +60,7 @@ pub enum Proof {
 }
 
 impl AttemptLogEntry {
-    /// An attempt under a lease, which gives it its number.
+    /// An attempt under a lease, with the number that the lease gives it.
     pub fn of(lease: &Lease, attempt: Attempt) -> Self {
         let attempt = Attempt { number: lease.attempt, ..attempt };
         Self { locator: lease.locator(), proof: Proof::Created(lease.created), attempt }

@@ -105,7 +105,8 @@ pub enum BulkAction {
 }
 
 impl BulkAction {
-    /// A filter without the jobs in states that it does not change.
+    /// Limits a filter without a state to the state that the action changes, if it changes only one. Other filters
+    /// stay.
     #[must_use]
     pub fn narrowed(self, filter: Filter) -> Filter {
         let only = if let [only] = self.states() { Some(*only) } else { None };
@@ -132,7 +133,7 @@ pub enum BulkTarget {
 }
 
 impl BulkTarget {
-    /// The tenant whose jobs it changes; `None` for those without one, or for all.
+    /// The tenant whose jobs it changes; `None` for jobs without a tenant, or for the jobs of all.
     pub fn tenant(&self) -> Option<Tenant> {
         match self {
             Self::Dead(filter) => filter.topic.tenant(),
@@ -161,7 +162,8 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// The target limited to jobs that were dead, or created, when it began.
+    /// The target limited to jobs that had died, or were created, when the operation began, and to a state as
+    /// [`BulkAction::narrowed`] does it.
     pub fn wanted(&self) -> BulkTarget {
         let ends = self.started.plus(Duration::from_millis(1));
         match self.target.clone() {

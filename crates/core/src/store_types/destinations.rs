@@ -1,5 +1,5 @@
-//! Destinations: how many jobs each origin has in which state, pages of origins and of pauses, and the limits of
-//! pauses.
+//! What calls about destinations return: how many jobs each origin has in which state, and pages of origins and of
+//! pauses. Also the limits of pauses.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -83,7 +83,7 @@ impl From<&DestinationPause> for DestinationPlace {
     }
 }
 
-/// The text of a cursor: scheme, port and host.
+/// The text of a cursor: scheme, port and host, with `~` between them.
 impl fmt::Display for DestinationPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}~{}~{}", self.scheme, self.port, self.host)

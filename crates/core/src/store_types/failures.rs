@@ -1,4 +1,5 @@
-//! Failures of a destination: what one process has found, how two such findings become one, and when it is over.
+//! The failures of one destination: how those of several processes are merged, when they are over, and the report of a
+//! process.
 
 use std::time::Duration;
 
@@ -7,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Timestamp;
 use crate::job::Tenant;
 
-/// A success ends a failure only if nothing has failed for so long, so that a destination that now fails and now
-/// succeeds is one that fails.
+/// How long nothing must have failed for a success to end the failures, so that a destination that fails now and then
+/// counts as one that fails.
 pub const FAILING_QUIET: Duration = Duration::from_secs(10);
 /// How long a destination is known after its last failure, if nothing is delivered there.
 pub(super) const FAILING_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -59,7 +60,8 @@ impl Failures {
         self.error.as_deref()
     }
 
-    /// Adds failures of the same destination, of another process or another tenant.
+    /// Merges failures of the same destination, of another process or another tenant. Status and error are those of the
+    /// later one.
     pub fn add(&mut self, other: &Self) {
         self.since = self.since.min(other.since);
         self.attempts = self.attempts.saturating_add(other.attempts);
@@ -69,12 +71,13 @@ impl Failures {
         }
     }
 
-    /// Takes in when attempts succeeded last.
+    /// Records when an attempt succeeded, unless a later success is known. `None` changes nothing.
     pub fn succeeded(&mut self, at: Option<Timestamp>) {
         self.success = self.success.max(at);
     }
 
-    /// Whether it no longer fails at a time.
+    /// Whether the destination no longer fails: its last failure is [`FAILING_RETENTION`] ago, or [`FAILING_QUIET`] ago
+    /// and a success came after it.
     pub fn is_over(&self, now: Timestamp) -> bool {
         let quiet = now.since(self.last);
         quiet >= FAILING_RETENTION
@@ -94,7 +97,7 @@ pub struct DestinationReport {
 }
 
 impl DestinationReport {
-    /// Adds a later report of the same destination.
+    /// Merges a later report of the same destination into this one.
     pub fn add(&mut self, later: Self) {
         self.success = self.success.max(later.success);
         match (&mut self.failures, later.failures) {

@@ -37,12 +37,12 @@ impl Lateness {
         self.counts.values().sum()
     }
 
-    /// The highest lateness, in ms.
+    /// The highest lateness, in ms; `None` without deliveries.
     pub fn max_ms(&self) -> Option<f64> {
         (self.count() > 0).then_some(self.max_us as f64 / 1000.0)
     }
 
-    /// The lateness in ms that a share `q` (0 to 1) of the deliveries does not exceed.
+    /// The lateness in ms that a share `q` (0 to 1) of the deliveries does not exceed; `None` without deliveries.
     pub fn quantile_ms(&self, q: f64) -> Option<f64> {
         let rank = (self.count() as f64 * q).ceil().max(1.0);
         let mut seen = 0.0;
@@ -55,7 +55,7 @@ impl Lateness {
         None
     }
 
-    /// Encodes it as `bucket:count` words and `max:microseconds`; empty without deliveries.
+    /// Encodes the histogram as `bucket:count` words and `max:microseconds`; empty without deliveries.
     pub fn encode(&self) -> String {
         let mut text = String::new();
         for (bucket, n) in &self.counts {
@@ -67,7 +67,8 @@ impl Lateness {
         text
     }
 
-    /// Adds one entry of [`Lateness::encode`], or the sum of many.
+    /// Adds an entry of [`Lateness::encode`] or a sum of such entries: `n` deliveries in the bucket `name`, or `max` in
+    /// microseconds. Ignores other names.
     pub fn add_field(&mut self, name: &str, n: u64) {
         if name == "max" {
             self.max_us = self.max_us.max(n);

@@ -1,5 +1,5 @@
 //! The reserve transition: what notifiers and consumers ask for, and the jobs they get. A consumer's jobs have no URL,
-//! and are settled by their receipts.
+//! and are settled by their receipts. Also what decides about the retry of such a job.
 
 use std::time::Duration;
 
