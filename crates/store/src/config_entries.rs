@@ -1,5 +1,5 @@
-//! The entries of the shared configuration as stores keep them, by their names: policies of topics, keys of callers,
-//! quotas of tenants and credentials. What cannot be read affects nothing else.
+//! The entries of the shared configuration as stores keep them: their names, and parsing them into policies of topics,
+//! keys of callers, quotas of tenants and credentials. What cannot be read affects nothing else.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -51,7 +51,8 @@ pub(crate) fn name_of_key(id: &KeyId) -> String {
     format!("{KEY}{id}")
 }
 
-/// The entries with these names and texts.
+/// Parses entries, each by the prefix of its name. Logs those that cannot be read and leaves them out; topics with such
+/// a policy are `unreadable`.
 pub(crate) fn sorted(rows: PolicyRows) -> Entries {
     let mut entries = Entries { policies: Policies::with_capacity(rows.len()), ..Entries::default() };
     for (name, written) in rows {

@@ -1,5 +1,5 @@
-//! Reading the store: one job, pages of jobs, statistics, gauges of the shards that a carrier holds, and the check.
-//! Only a check that repairs changes anything.
+//! Reading the store: one job, pages of jobs, statistics, gauges of the shards that a carrier holds, and the
+//! consistency check. Only a check that repairs changes anything.
 
 use ringback_core::job::{Job, JobKey, Topic};
 use ringback_core::store_types::{
@@ -11,7 +11,7 @@ use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
-    /// A job; an ended one while its tombstone is kept.
+    /// A job; an ended one while its tombstone is kept. `None` if there is none with this key.
     pub async fn get(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
         backend!(self.get(self.shard_of(key), key).await)
     }

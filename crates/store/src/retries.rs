@@ -1,4 +1,4 @@
-//! Retries of pull jobs: which retry policy counts when an attempt fails.
+//! Retries of pull jobs: the outcome of a failed attempt by the retry policies of job, topic and installation.
 
 use rand::Rng;
 use ringback_core::clock::Timestamp;
@@ -17,8 +17,9 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// The outcome of a job that has failed once more, at `now`. The job's own policy counts first, then its
-    /// topic's, then the default.
+    /// The outcome of a pull job that has failed once more, at `now`: a retry by the job's own policy, else its
+    /// topic's, else the default; or a bury, if the retries are used up or the next one would come too late. Fails if
+    /// the policies are not known.
     pub fn failed(
         &self,
         tries: &RetryContext,

@@ -1,5 +1,5 @@
-//! Answers with a job: of submits, batches and cancels. And the statistics of the store. Times are
-//! RFC 3339 with milliseconds, UTC; durations are numbers with the unit in the name.
+//! Answers about jobs: a job, batches of submits, and cancels. Also the answer with the statistics of the store. Times
+//! are RFC 3339 with milliseconds, UTC; durations are numbers with the unit in the name.
 
 use ringback_core::clock::millis;
 use ringback_core::job::Job;

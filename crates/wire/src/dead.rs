@@ -1,4 +1,4 @@
-//! Calls about dead jobs: their pages, purges of many, and the call that revives many.
+//! Requests and answers about many dead jobs of a topic: their pages, purging them, and reviving them at a rate.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::Job;
@@ -34,7 +34,7 @@ pub struct DeadJobDetails {
 }
 
 impl DeadJobDetails {
-    /// A job that died at this time, with its request if that is there.
+    /// The answer for a job that died at this time, with its request and settings if there is an inspection.
     pub fn new(job: Job, died: Timestamp, inspection: Option<Inspection>) -> Self {
         let (request, effective) = Inspection::split(inspection);
         Self { job: job.into(), died_at: died.to_string(), request, effective }
