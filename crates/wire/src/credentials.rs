@@ -1,5 +1,5 @@
-//! Credentials: the request to put one, the answers that show them without their secrets, the lines of an export, and
-//! the JSON under which stores keep them.
+//! Credentials: the request to put one, the answers that show them without their secrets, and the lines of an export.
+//! The JSON that stores keep is in `ringback_core::credential`.
 
 use ringback_core::credential::{
     Basic, ClientCertificate, Contents, Credential, CredentialKey, MAX_CONTENTS, MAX_ORIGINS, MAX_SEALED,

@@ -81,7 +81,7 @@ impl Inspection {
         Self { request: RequestDetails::masked(delivery), effective }
     }
 
-    /// Both parts as the fields of an answer.
+    /// Both parts as the fields of an answer; both are `None` without an inspection.
     pub(super) fn split(this: Option<Self>) -> (Option<Box<RequestDetails>>, Option<Box<EffectiveSettings>>) {
         this.map(|Self { request, effective }| (Box::new(request), Box::new(effective))).unzip()
     }

@@ -1,4 +1,5 @@
-//! Bodies of the calls that move one job: reschedule has a due time, the others have no fields.
+//! Bodies of the calls that change one job: a reschedule has a due time, the others (cancel, run, revive, purge) have
+//! no fields.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::Due;

@@ -1,4 +1,5 @@
-//! Request bodies of the pull calls: reserve, and settling or renewing a receipt.
+//! Request bodies of the pull calls: reserving jobs, and settling or renewing them by receipt. The answers are in
+//! `answer`.
 
 mod answer;
 

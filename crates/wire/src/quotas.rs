@@ -1,4 +1,5 @@
-//! The quotas of tenants: the request to set one, the answers that show them, and the JSON under which stores keep them.
+//! The quotas of tenants: the request to set one, and the answers that show them. What stores keep is in
+//! `ringback_core::access`.
 
 use ringback_core::access::{MAX_JOBS_PER_SECOND, MAX_QUOTA_JOBS, Quota, QuotaOf};
 use ringback_core::job::MAX_BODY;

@@ -103,12 +103,12 @@ impl RequestDetails {
         }
     }
 
-    /// Sets the fields of the body.
+    /// Sets the fields `body`, `body_base64` and `content_type` to those of a body.
     pub fn show_body(&mut self, body: Body) {
         (self.body, self.body_base64, self.content_type) = written(body);
     }
 
-    /// The bytes of the body, and the content type that it is delivered with.
+    /// The bytes of the body, and the content type that it is delivered with. No bytes if there is no body.
     ///
     /// # Errors
     /// If `body_base64` is not base64.
@@ -121,12 +121,12 @@ impl RequestDetails {
     }
 }
 
-/// Reads a body, which may be `null`.
+/// Reads a field that is there, also `null`, which is a body.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::deserialize(deserializer).map(Some)
 }
 
-/// The fields `body`, `body_base64` and `content_type`.
+/// A body as the fields `body`, `body_base64` and `content_type`, each `None` if it is to be left out.
 fn written(body: Body) -> (Option<Box<RawValue>>, Option<String>, Option<String>) {
     if let Some(json) = one_line_of_json(&body) {
         return (Some(json), None, None);
@@ -136,7 +136,7 @@ fn written(body: Body) -> (Option<Box<RawValue>>, Option<String>, Option<String>
     (None, base64, content_type)
 }
 
-/// The body if a line can contain it unchanged, and a submit would accept it.
+/// A JSON body that a line can contain unchanged and a submit would accept; `None` for other bodies.
 fn one_line_of_json(body: &Body) -> Option<Box<RawValue>> {
     let json = as_json(body)?;
     let is_line = !json.get().contains(['\n', '\r']);

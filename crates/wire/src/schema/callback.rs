@@ -1,4 +1,5 @@
-//! OpenAPI schemas of how callbacks are made: their methods, when they are retried, what ends a job early, and how it ended.
+//! OpenAPI schemas of retry policies, of the statuses and the expiry that end a job early, and of the states of ended
+//! jobs.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
