@@ -22,7 +22,7 @@ pub const fn fits(needed: u64, limit: u64) -> Result<(), u64> {
     if needed <= left { Ok(()) } else { Err(left) }
 }
 
-/// `wanted` connections, or as many as leave half of the open files to everything else.
+/// `wanted` connections, or half of `limit` if that is less.
 #[must_use]
 pub fn half_of(limit: u64, wanted: usize) -> usize {
     usize::try_from(limit / 2).map_or(wanted, |half| half.min(wanted))

@@ -1,4 +1,5 @@
-//! Runs a process: runtime, telemetry, signals and admin port around its work, and the exit status.
+//! Runs a process: runtime, telemetry, signals and admin port around its work, and the exit status. Also short commands
+//! without these, and the name of the process.
 
 use std::any::Any;
 use std::future::Future;
@@ -48,7 +49,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Runs until the work ends and returns the exit status.
+    /// Runs the work with everything around it until it ends, and returns the exit status. Refuses to run if the
+    /// machine's clock has lost its time.
     pub(crate) fn run(self, work: Work) -> ExitCode {
         let now = SystemClock.now();
         if now < EARLIEST {
@@ -138,7 +140,8 @@ impl Process {
     }
 }
 
-/// Runs a short command, and prints an error that ends it.
+/// Runs a short command without telemetry, signals and admin port. Prints an error that ends it; the exit status is
+/// then 1.
 pub(crate) fn once(name: &str, work: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
     rustls::crypto::ring::default_provider().install_default().ok();
     let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
@@ -148,8 +151,8 @@ pub(crate) fn once(name: &str, work: impl Future<Output = anyhow::Result<ExitCod
     runtime.block_on(work).unwrap_or_else(|error| refuse(&format!("{name}: {error:#}"), FAILURE))
 }
 
-/// Waits for the first of: the work ends, a second signal (the error), the grace period ends, the
-/// admin port ends.
+/// Waits for the first of these, and returns the exit status: the work ends, a second signal arrives (the error), the
+/// work is not done [`ABORT_TIMEOUT`] after the grace period, the admin port ends.
 async fn supervise(
     work: impl Future<Output = WorkResult>,
     second_signal: impl Future<Output = Caught>,

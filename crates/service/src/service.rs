@@ -90,7 +90,8 @@ impl<C: 'static> Service<C> {
         }
     }
 
-    /// Reads command line and settings. Returns an exit status when the process is not to run.
+    /// Reads command line and settings. The error is an exit status: the process is not to run, because help or the
+    /// configuration was printed, or mistakes were.
     fn prepare(
         &self,
         args: impl IntoIterator<Item = OsString>,

@@ -111,7 +111,7 @@ impl Setting {
         Self { name, default, help, exposure: Exposure::Secret }
     }
 
-    /// Creates a group of settings from rows of name, default and help text.
+    /// Creates a group of settings, none of them secret, from rows of name, default and help text.
     #[must_use]
     pub const fn table<const N: usize>(rows: [(&'static str, &'static str, &'static str); N]) -> [Self; N] {
         let mut settings = [Self::new("", "", ""); N];

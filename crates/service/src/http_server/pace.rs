@@ -33,7 +33,8 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// How long a connection that comes now is to wait.
+    /// Counts a connection and returns how long it is to wait: not at all for the first 64 of a burst, then 1 ms more
+    /// for each further one, up to 2 s.
     pub(super) fn wait(&mut self, peer: Peer, now: Instant) -> Duration {
         if self.by_peer.len() >= self.most {
             self.by_peer.retain(|_, last| *last > now);

@@ -97,7 +97,7 @@ macro_rules! metrics {
     };
 }
 
-/// What values are recorded with.
+/// The kind of an instrument, with which a role records values.
 pub trait Instrument: Sized {
     const KIND: MetricKind;
 
