@@ -13,7 +13,8 @@ pub fn invalid_field(field: &str, detail: impl Into<String>, allowed: impl Into<
     }])
 }
 
-/// The problem of a job that would exceed a limit of topics or of origins.
+/// The problem of a job that would exceed a limit of topics or of origins: 422 for that of the shard, 429 for that of
+/// the tenant.
 pub fn limit_reached(limit: Limit) -> Problem {
     match limit {
         Limit::Topics => invalid_field(

@@ -15,7 +15,7 @@ use crate::row::EndedJobRow;
 /// The longest id, in bytes.
 const MAX_ID: usize = 128;
 
-/// A time as it was written.
+/// A time in ms since 1970, which negative times become.
 fn time(ms: i64) -> Timestamp {
     Timestamp::from_millis(u64::try_from(ms).unwrap_or(0))
 }
@@ -25,7 +25,7 @@ impl EndedJobRow {
         time(self.finished_at)
     }
 
-    /// The answer, with the log of attempts and with what was submitted if they were read.
+    /// The answer of the API, with the log of attempts and with the request if these were read.
     pub fn answer(self, with_attempts: bool, with_request: bool) -> EndedJobDetails {
         let time = |ms: i64| time(ms).to_string();
         let request = with_request.then(|| self.shown_request()).flatten();
@@ -55,7 +55,7 @@ impl EndedJobRow {
         }
     }
 
-    /// What was submitted; `None` if it is not there.
+    /// The request that was submitted, with the body if that was kept; `None` if it was not kept or cannot be read.
     fn shown_request(&self) -> Option<RequestDetails> {
         let mut request: RequestDetails = serde_json::from_str(self.request.as_deref()?).ok()?;
         request.url.clone_from(&self.url);
@@ -67,7 +67,8 @@ impl EndedJobRow {
         Some(request)
     }
 
-    /// The id of its job in a replay with a name: the same for each end of a generation of the job, and each time.
+    /// The id in a replay with this name: the same for each end of a generation of the job, and each time. Of a long id
+    /// only the start is kept, so that the new one has at most 128 bytes.
     pub fn replay_id(&self, name: &str) -> String {
         let Self { tenant, topic, id, generation, .. } = self;
         let hash: [u8; 32] = Sha256::digest(format!("{tenant} {topic} {id} {generation}")).into();
@@ -76,16 +77,16 @@ impl EndedJobRow {
         format!("{}{suffix}", id.get(..kept).unwrap_or_default())
     }
 
-    /// Whether its job was submitted by a replay with a name.
+    /// Whether the id has the form that a replay with this name gives to ids.
     pub fn is_of_replay(&self, name: &str) -> bool {
         let hash = self.id.rsplit_once(&mark_of(name)).map(|(_, hash)| hash);
         hash.is_some_and(|hash| hash.len() == 10 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
     }
 
-    /// The JSON of a submit of the same job under an id.
+    /// The JSON of a submit of the same job under the id `id`.
     ///
     /// # Errors
-    /// If not all that was submitted is there. It says what is missing.
+    /// If the request or its body is not in the archive. The text says which.
     pub fn submit_again(&self, id: &str) -> Result<Vec<u8>, &'static str> {
         const UNREADABLE: &str = "what was submitted is not in the archive";
         let request = self.request.as_deref().ok_or(UNREADABLE)?;
@@ -118,7 +119,7 @@ impl EndedJobRow {
     }
 }
 
-/// What the ids of a replay with a name have before a part of their own.
+/// The part of new ids that all jobs of a replay with this name share.
 fn mark_of(name: &str) -> String {
     let hash: [u8; 32] = Sha256::digest(format!("replay {name}")).into();
     format!("~{}", Hex(&hash[..3]))

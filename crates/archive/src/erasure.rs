@@ -43,14 +43,16 @@ impl Erasure {
     }
 }
 
-/// The marks by which an ended job can have been erased.
+/// The marks that an erasure of this ended job would have left: of its id and each of its tags, for its topic and for
+/// all topics.
 pub fn marks_of(row: &EndedJobRow) -> Vec<Digest> {
     let EndedJobRow { tenant, topic, id, tags, .. } = row;
     let names = std::iter::once(("id", id)).chain(tags.iter().map(|tag| ("tag", tag)));
     names.flat_map(|(kind, text)| ["", topic].map(|topic| mark(tenant, topic, kind, text))).collect()
 }
 
-/// No part has a space, so different parts make different texts. A topic is never empty: an empty one stands for all.
+/// The hash of these parts. No part has a space, so different parts make different texts. An empty topic stands for
+/// all.
 fn mark(tenant: &str, topic: &str, kind: &str, text: &str) -> Digest {
     Sha256::digest([tenant, topic, kind, text].join(" ")).into()
 }

@@ -1,4 +1,5 @@
-//! What is asked of a database that has kept ended jobs: pages of them, and to erase some.
+//! Queries to a database with ended jobs: filters, cursors and pages, the trait [`History`] of such a database, and
+//! reading a page in parts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -80,7 +81,7 @@ pub struct Cursor {
     pub state: String,
 }
 
-/// As a cursor.
+/// The text of the cursor: postcard in URL-safe base64.
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let packed = postcard::to_stdvec(self).map_err(|_| fmt::Error)?;
@@ -166,7 +167,7 @@ impl From<SinkError> for QueryError {
 
 /// A database that has kept ended jobs.
 pub trait History: Send {
-    /// The first ended jobs after a place.
+    /// The first ended jobs after the place in `ask`, at most as many as that allows.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -175,18 +176,19 @@ pub trait History: Send {
         ask: &HistoryRequest,
     ) -> impl Future<Output = Result<Vec<EndedJobRow>, QueryError>> + Send;
 
-    /// Erases some ended jobs, or all of them, of which none is archived any more either. Returns how many; 0 if none
-    /// is left.
+    /// Erases ended jobs, in one call or several, and keeps them out of the archive if they come later. Returns how
+    /// many this call has erased; 0 if none is left.
     ///
     /// # Errors
     /// If they cannot be erased. Some may have been.
     fn erase(&mut self, erasure: &Erasure) -> impl Future<Output = Result<u64, QueryError>> + Send;
 }
 
-/// Reads a page, a part at a time.
+/// Reads a page in parts. It ends after [`MAX_PAGE`] rows, after about [`MAX_PAGE_BYTES`] if it has attempts or
+/// requests, or when reading has taken [`READ_FOR`].
 ///
 /// # Errors
-/// If it cannot be read.
+/// If a part cannot be read.
 pub async fn page(history: &mut impl History, ask: &HistoryRequest) -> Result<HistoryPage, QueryError> {
     let (mut page, mut bytes) = (HistoryPage::default(), 0);
     let (limit, mut part, begun) = (ask.limit.min(MAX_PAGE), ask.clone(), Instant::now());

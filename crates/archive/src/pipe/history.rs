@@ -125,7 +125,7 @@ impl Waiting {
         Self(StdMutex::new(Some(BTreeMap::new())))
     }
 
-    /// Waits for an answer; `None` if there will be none.
+    /// Registers a query, and returns the receiver of its answer; `None` if no more answers come.
     fn add(&self, number: u64) -> Option<oneshot::Receiver<Reply>> {
         let (sender, receiver) = oneshot::channel();
         self.0
@@ -166,7 +166,7 @@ impl ChildHistory {
     /// A page of ended jobs.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the page cannot be read, or there is no answer within 5 s.
     pub async fn page(&self, ask: HistoryRequest) -> Result<HistoryPage, QueryError> {
         match self.ask(Query::Page(Box::new(ask))).await? {
             Reply::Page(page) => Ok(page),
@@ -174,10 +174,10 @@ impl ChildHistory {
         }
     }
 
-    /// Erases some ended jobs. Returns how many; 0 if none is left.
+    /// Erases some ended jobs. Returns how many this call has erased; 0 if none is left.
     ///
     /// # Errors
-    /// If they cannot be erased. Some may have been.
+    /// If they cannot be erased, or there is no answer within 5 s. Some may have been erased.
     pub async fn erase(&self, erasure: Erasure) -> Result<u64, QueryError> {
         match self.ask(Query::Erase(erasure)).await? {
             Reply::Erased(count) => Ok(count),
@@ -194,8 +194,9 @@ impl ChildHistory {
         }
     }
 
-    /// Sends a query to the process, which is started if there is none, and again if it hangs. If the caller is dropped
-    /// meanwhile, nobody can send half a message after it, since the process is ended then.
+    /// Sends a query to the process, which is started if there is none or it hangs. Fails if it has ended within a
+    /// second of its start. If the future is dropped meanwhile, the process is killed, so that no half message stays in
+    /// the pipe.
     async fn send(&self, query: Query) -> Result<oneshot::Receiver<Reply>, QueryError> {
         let mut slot = self.0.running.lock().await;
         let mut running = match slot.take() {
@@ -223,7 +224,7 @@ impl ChildHistory {
     }
 }
 
-/// Gives the answers to those who wait for them.
+/// Gives the answers to those who wait for them, until the pipe ends; then there are no more.
 async fn deliver(mut answers: ChildStdout, waiting: Arc<Waiting>) {
     while let Ok(Some(Response(number, answer))) = receive(&mut answers).await {
         // One that nobody waits for any more is dropped.

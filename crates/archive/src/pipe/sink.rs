@@ -1,4 +1,4 @@
-//! A sink that is another process.
+//! A sink that is a child process ([`ChildSink`]), and the loop by which that process serves its own sink.
 
 use std::time::Duration;
 
