@@ -4,7 +4,6 @@
 //! submits need no draw; what is left expires after a second. The jobs of a tenant are counted again when the count is
 //! older than a second, or later if counting takes long. A refusal holds for a moment, so that a tenant that continues
 //! does not load the store.
-//! same is not a load for the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as SyncMutex, PoisonError};

@@ -154,7 +154,8 @@ impl<S: Sink> Relay<S> {
         self.context.health.set(CHECK, is_ready || !self.is_essential, text);
     }
 
-    /// Archives what waits in the shards, a part of it if that is much. Returns how many ended jobs that was.
+    /// Archives what waits in the shards, from each at most `limit` entries, which shrinks after a failure and grows
+    /// again. Returns how many entries were taken out, wanted or not.
     async fn round(&mut self) -> Result<usize, SinkError> {
         self.policies.known().await;
         let mut total = 0;
@@ -229,7 +230,8 @@ impl<S: Sink> Relay<S> {
         Ok(total)
     }
 
-    /// Removes what was kept long enough, if the store's time is that of this machine: by a wrong clock all is old.
+    /// Removes from the archive what was kept long enough. Does nothing if the store's time differs from this
+    /// machine's: by a wrong clock everything is old.
     async fn maintain(&mut self) -> Maintained {
         match self.store.is_time_sure(Shard(0)).await {
             Err(_) => return Maintained::StoreAway,
@@ -248,7 +250,7 @@ impl<S: Sink> Relay<S> {
         Maintained::Tried(result)
     }
 
-    /// Archives what is new in the audit log, if it is time to look. Returns false if the database does not take it.
+    /// Archives the new entries of the audit log, if that is due. Returns false if the database does not take them.
     async fn archive_audit_log(&mut self) -> bool {
         let Some(reader) = self.audit_log.as_mut().filter(|reader| reader.is_due()) else { return true };
         let now = self.context.clock.now();
@@ -276,7 +278,7 @@ impl<S: Sink> Relay<S> {
         true
     }
 
-    /// What the store has answered for a shard; `None` for an error, whose begin and end are logged once.
+    /// The answer of the store for a shard; `None` for an error. The begin and the end of an outage are logged once.
     fn of_store<T>(&mut self, shard: Shard, answer: Result<T, StoreError>) -> Option<T> {
         match answer {
             Ok(answer) => {
@@ -295,7 +297,7 @@ impl<S: Sink> Relay<S> {
         }
     }
 
-    /// The first ended jobs of a shard; `None` if there are none, or if another archiver has them.
+    /// Takes the first ended jobs of a shard, at most `limit`; `None` if there are none, or another archiver has them.
     async fn take(&self, shard: Shard) -> Result<Option<(Shard, ArchiveEntries)>, StoreError> {
         match self.store.take_ended(shard, &self.name, LASTS, self.limit).await? {
             TakeEntries::Taken(taken) if !taken.jobs.is_empty() => Ok(Some((shard, taken))),

@@ -1,4 +1,4 @@
-//! An end of a job as a row of the archive.
+//! An ended job as a row of the archive, and texts and JSON without NUL, which databases refuse.
 
 use std::net::Ipv6Addr;
 
@@ -97,7 +97,7 @@ impl EndedJobRow {
 }
 
 impl EndedJobRow {
-    /// About how many bytes it takes.
+    /// About how many bytes the row takes.
     pub fn size(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let texts = [&self.reason, &self.url, &self.last_error, &self.request].map(length);
@@ -106,12 +106,12 @@ impl EndedJobRow {
     }
 }
 
-/// A text without NUL.
+/// A text with U+FFFD in place of each NUL.
 pub(crate) fn clean(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// JSON without NUL, which a database refuses although JSON can say it.
+/// JSON with U+FFFD in place of each NUL in its texts. A database refuses a NUL, although JSON can express it.
 pub(crate) fn clean_json(json: String) -> String {
     // An escaped backslash before it would make it another text, so the text is parsed where it may be there.
     if !json.contains("\\u0000") {
@@ -137,7 +137,7 @@ fn clean_value(value: &mut serde_json::Value) {
     }
 }
 
-/// What was submitted beside the URL, the tags and the body.
+/// What was submitted beside the URL, the tags and the body, as JSON, with the values of secret headers masked.
 fn request(mut delivery: Delivery) -> String {
     delivery.body.bytes = Default::default();
     delivery.body.content_type = None;
@@ -152,7 +152,7 @@ fn log(attempts: impl Iterator<Item = Attempt>) -> String {
     clean_json(serde_json::to_string(&items).unwrap_or_else(|_| "[]".to_owned()))
 }
 
-/// The host of an origin, `scheme://host:port`.
+/// The host of an origin, `scheme://host:port`, an IPv6 address without brackets; `None` for a text of another form.
 fn host(origin: &str) -> Option<String> {
     let (_, authority) = origin.split_once("://")?;
     if let Some(rest) = authority.strip_prefix('[') {

@@ -1,4 +1,4 @@
-//! Host and port of a URL.
+//! Host and port of the URL of a callback, read from its origin.
 
 use std::net::IpAddr;
 
@@ -16,8 +16,8 @@ pub(crate) enum Host<'a> {
 }
 
 impl<'a> Destination<'a> {
-    /// Takes scheme and authority of a URL in the form of the WHATWG parser, which writes every IPv4 address with four
-    /// decimal numbers. `None` if it has another form.
+    /// Reads scheme and authority of a URL in the form of the WHATWG parser, which writes every IPv4 address with four
+    /// decimal numbers. Without a port it is that of the scheme. `None` for another form or scheme.
     pub(crate) fn of_origin(origin: &'a str) -> Option<Self> {
         let (scheme, authority) = origin.split_once("://")?;
         let usual = match scheme {

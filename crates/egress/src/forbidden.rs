@@ -29,7 +29,7 @@ pub enum Forbidden {
 }
 
 impl Forbidden {
-    /// What is allowed, and which setting allows more.
+    /// What an error message says is allowed, and which setting allows more.
     #[must_use]
     pub fn allowed(&self) -> &'static str {
         match self {
