@@ -1,5 +1,4 @@
-//! `Admission`: makes jobs of what is submitted and imported, and refuses those that the caller may not submit. Also
-//! makes ids and tokens.
+//! `Admission`: makes jobs of what is submitted and imported, and refuses those that the caller may not submit.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};

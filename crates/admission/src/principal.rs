@@ -32,8 +32,8 @@ enum Rights {
 }
 
 impl Principal {
-    /// The operator, with a tenant, or with what has none, if one of these was chosen; with `All` if not. Without a
-    /// root key everybody is the operator.
+    /// The operator, for what it has chosen: a tenant, what has none, or all. Without a root key everybody is the
+    /// operator.
     pub fn operator(reach: TenantScope) -> Self {
         let own = match &reach {
             TenantScope::All => TenantScope::One(None),

@@ -122,14 +122,13 @@ impl Quotas {
         ))
     }
 
-    /// How many topics and lanes a caller may use. `None` for the operator and for callers without a tenant, who are
-    /// not limited.
+    /// How many topics and lanes a caller may use. `None` for the operator and for callers without a tenant, who cannot
+    /// have quotas.
     pub fn limits(&self, caller: &Principal) -> Option<TenantLimits> {
         self.known(caller).map(Quota::limits)
     }
 
-    /// The quota of a caller; one without limits if the tenant has none or the quotas are not known. `None` for the
-    /// operator and for callers without a tenant.
+    /// The quota of a caller, without limits if there is none or it is not known. `None` if the caller cannot have one.
     fn known(&self, caller: &Principal) -> Option<Quota> {
         caller.limited_tenant()?;
         Some(self.of(caller).ok().flatten().map(|(_, quota)| quota).unwrap_or_default())

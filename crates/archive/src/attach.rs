@@ -1,5 +1,4 @@
-//! Keeps the store informed of which ended jobs the archive wants: those of the settings, and those of the policies of
-//! topics.
+//! Keeps the store informed of which ended jobs the archive wants, by the settings and by the policies of topics.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! The settings of the archive and their values: its URL, which ended jobs it keeps and how long, and the bound of its
-//! outbox.
+//! The settings of the archive and their values: its URL, which ended jobs it keeps, how long, and its outbox.
 
 use std::fmt::{self, Debug};
 use std::path::PathBuf;

@@ -43,16 +43,14 @@ impl Erasure {
     }
 }
 
-/// The marks that an erasure of this ended job would have left: of its id and each of its tags, for its topic and for
-/// all topics.
+/// The marks that an erasure of this ended job would leave: of its id and tags, for its topic and for all topics.
 pub fn marks_of(row: &EndedJobRow) -> Vec<Digest> {
     let EndedJobRow { tenant, topic, id, tags, .. } = row;
     let names = std::iter::once(("id", id)).chain(tags.iter().map(|tag| ("tag", tag)));
     names.flat_map(|(kind, text)| ["", topic].map(|topic| mark(tenant, topic, kind, text))).collect()
 }
 
-/// The hash of these parts. No part has a space, so different parts make different texts. An empty topic stands for
-/// all.
+/// The hash of these parts. None has a space, so different parts make different texts. An empty topic is for all.
 fn mark(tenant: &str, topic: &str, kind: &str, text: &str) -> Digest {
     Sha256::digest([tenant, topic, kind, text].join(" ")).into()
 }

@@ -1,5 +1,4 @@
-//! Queries to a database with ended jobs: filters, cursors and pages, the trait [`History`] of such a database, and
-//! reading a page in parts.
+//! Queries to a database with ended jobs: filters, cursors, pages, the trait [`History`], and reading a page in parts.
 
 use std::fmt;
 use std::str::FromStr;

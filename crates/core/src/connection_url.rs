@@ -31,10 +31,9 @@ const HARMLESS: &[&str] = &[
 ];
 const SECRET: &[&str] = &["options", "password", "sentinel_login", "sslpassword"];
 
-/// Returns a URL with `***` in place of the password, of a user without a password, of option values that are not known
-/// to be harmless, and of the fragment. A user or path with unusual characters is hidden too; if the hosts cannot be
-/// read, all behind the scheme is. Of texts without `://`, only those of the form `embedded:path` and `sqlite:path` are
-/// shown.
+/// Returns a URL with `***` in place of its password, a user without a password, option values not known to be
+/// harmless, and the fragment. Unusual users and paths are hidden too, and all behind the scheme if the hosts cannot be
+/// read. Of texts without `://`, only `embedded:path` and `sqlite:path` are shown.
 pub fn shown(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) else {
         return shown_file(text);
@@ -171,8 +170,7 @@ fn shown_options(query: &str) -> String {
     query.split('&').map(shown).collect::<Vec<_>>().join("&")
 }
 
-/// Returns a text without `://`: empty, or a file (`embedded:path`, `sqlite:path` without `?` and `@`) as it is; else
-/// `***`.
+/// Returns a text without `://`: a file (`embedded:path`, `sqlite:path` without `?` and `@`) as it is, others as `***`.
 fn shown_file(text: &str) -> String {
     match text.split_once(':') {
         None if text.is_empty() => String::new(),
@@ -198,8 +196,7 @@ fn is_option(name: &str) -> bool {
     HARMLESS.contains(&name) || SECRET.contains(&name)
 }
 
-/// Whether a text can be the name of an option: a known one, or one of at most 32 lower-case letters and `_`, such as a
-/// misspelt name.
+/// Whether a text can be the name of an option, known or misspelt: at most 32 lower-case letters and `_`.
 fn is_option_name(name: &str) -> bool {
     is_option(name) || (name.len() <= 32 && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
 }

@@ -1,6 +1,5 @@
-//! Credentials by which callbacks authenticate to receivers: their names, and how stores keep them. Policies of topics
-//! refer to a credential by its name; callbacks to the origins that it lists carry it. The secrets, in `contents`, are
-//! stored sealed; nothing here opens them.
+//! Credentials by which callbacks authenticate to receivers: their names and stored form. Policies refer to one by its
+//! name, and callbacks to its origins carry it. Its secrets, in `contents`, are stored sealed, and are not opened here.
 
 mod contents;
 

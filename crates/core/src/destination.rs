@@ -92,8 +92,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Reads scheme and authority of a parsed URL; the default port is that of the scheme. `None` for the empty origin
-    /// of pull jobs.
+    /// Reads scheme, host and port (else the scheme's) of a parsed URL; `None` for the empty origin of pull jobs.
     pub fn parse(text: &str) -> Option<Self> {
         let (scheme, authority) = text.split_once("://")?;
         let with_port = authority.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));

@@ -17,8 +17,7 @@ macro_rules! crash_point {
     };
 }
 
-/// A crash point on one side of a call of the store. Evaluates to whether the connection is to be cut there; `false` in
-/// builds without debug assertions.
+/// A crash point before or after a call of the store: whether to cut the connection. `false` without debug assertions.
 #[macro_export]
 macro_rules! is_cut {
     ($call:expr, $side:literal) => {{
@@ -58,8 +57,7 @@ mod enabled {
         HOOK.get().map_or(Reached::GoesOn, |hook| hook(name))
     }
 
-    /// Calls the hook with `store.{call}.{side}`. Returns whether the connection is to be cut there; `false` without a
-    /// hook.
+    /// Calls the hook with `store.{call}.{side}`. Whether the connection is to be cut there; `false` without a hook.
     pub fn reach_store(call: &'static str, side: &'static str) -> bool {
         HOOK.get().is_some_and(|hook| hook(&format!("store.{call}.{side}")) == Reached::IsCut)
     }

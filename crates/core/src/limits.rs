@@ -38,8 +38,7 @@ pub fn is_idempotency_key(text: &str) -> bool {
     (1..=MAX_IDEMPOTENCY_KEY).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// The length of the first lease of a push job, without the margin: the timeout, or [`DEFAULT_TIMEOUT`], up to
-/// [`MAX_LEASE_STRETCH`].
+/// How long the first lease of a push job lasts, without the margin: its timeout, up to [`MAX_LEASE_STRETCH`].
 pub fn lease_stretch(timeout: Option<Duration>) -> Duration {
     timeout.unwrap_or(DEFAULT_TIMEOUT).min(MAX_LEASE_STRETCH)
 }

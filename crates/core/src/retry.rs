@@ -96,9 +96,8 @@ impl RetryPolicy {
         }
     }
 
-    /// Delays that grow: `count` of them, the first is `base`, each is `factor` times as long as the one before, and
-    /// none is longer than `max`. The job is dead after the failure that follows the last delay; the jitter is
-    /// [`DEFAULT_JITTER`].
+    /// Delays that grow: `count` of them, the first is `base`, each is `factor` times as long as the one before, none
+    /// is longer than `max`. The job is dead after one more failure than there are delays. The jitter is the default.
     ///
     /// # Errors
     /// As [`RetryPolicy::new`].

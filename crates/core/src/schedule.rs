@@ -54,8 +54,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Whether both rules have the same times, even if they are written differently. `false` for a cron expression and
-    /// a period, whatever their times.
+    /// Whether both rules have the same times, however they are written. `false` for a cron expression and a period.
     fn means(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Cron(one), Self::Cron(other)) => one.means(other),
@@ -184,14 +183,12 @@ impl Schedule {
         }
     }
 
-    /// Whether both schedules are known to fire at the same times, even if they are written differently. `false` can
-    /// also mean that this is not known.
+    /// Whether both schedules fire at the same times, however they are written. `false` also where this cannot be told.
     pub fn has_times_of(&self, other: &Self) -> bool {
         self.rule.means(&other.rule) && (self.from, self.until) == (other.from, other.until)
     }
 
-    /// The job of a firing, due at `time` plus a part of the jitter. `policy` is that of the topic, `limits` are the
-    /// tenant's.
+    /// The job of a firing, due at `time` plus a part of the jitter. `policy` is the topic's, `limits` the tenant's.
     pub fn firing(
         &self,
         id: &ScheduleId,

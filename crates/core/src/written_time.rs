@@ -90,8 +90,7 @@ impl WrittenTime {
     /// Reads a time. A second 60 is read as 59.
     ///
     /// # Errors
-    /// The text is too long or not a time, or what follows the time are not annotations. An unknown zone is only an
-    /// error of [`WrittenTime::resolve`].
+    /// The text is too long or not a time, or what follows the time are not annotations. A zone may still be unknown.
     pub fn parse(text: &str) -> Result<Self, TimeError> {
         if text.len() > MAX_TIME {
             return Err(TimeError::TooLong);
@@ -130,8 +129,8 @@ impl WrittenTime {
     /// is the earlier one (both as in RFC 5545, section 3.3.5).
     ///
     /// # Errors
-    /// There is no zone for a local time, the zone is not known, the offset, the annotation and `zone` do not agree, or
-    /// the time is out of range.
+    /// A local time has no zone, a zone is not known, offset, annotation and `zone` differ, or the time is out of
+    /// range.
     pub fn resolve(&self, zone: Option<&Zone>) -> Result<Timestamp, TimeError> {
         let own = self.zone.clone().transpose()?;
         if let (Some(own), Some(given)) = (&own, zone)

@@ -1,5 +1,4 @@
-//! A PostgreSQL server and connections to it, with limits for statements and with notifications; and its errors as
-//! text.
+//! A PostgreSQL server and connections to it, with limits for statements and with notifications; errors as text.
 
 use std::error::Error as _;
 use std::future::poll_fn;
@@ -125,8 +124,7 @@ pub fn describe(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// Sends and receives for a connection, until it ends. Wakes [`Connection::notified`] at each notification and at the
-/// end.
+/// Sends and receives for a connection. Wakes [`Connection::notified`] at each notification and at the end.
 async fn keep<S, T>(mut connection: tokio_postgres::Connection<S, T>, notified: Arc<Notify>)
 where
     S: AsyncRead + AsyncWrite + Unpin,

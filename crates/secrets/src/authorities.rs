@@ -106,8 +106,7 @@ impl Authorities {
         Ok(Arc::new(NamedVerifier { usual, named: self.named.clone() }))
     }
 
-    /// Makes clients check the certificates of servers against these authorities. If there are none, no server is
-    /// trusted.
+    /// Makes clients check the certificates of servers against these authorities; without any, they trust no server.
     pub fn verify(
         &self,
         builder: ConfigBuilder<ClientConfig, WantsVerifier>,

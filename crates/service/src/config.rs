@@ -125,8 +125,7 @@ impl Lookup {
         })
     }
 
-    /// Records that the value of `name` is not valid, for example because of another setting. The message hides
-    /// secrets; the same mistake is recorded once.
+    /// Records that the value of `name` is not valid, for example because of another setting. Secrets are not shown.
     pub fn reject(&mut self, name: &str, why: impl Display) {
         let setting = self.setting(name);
         let value = self.value(&setting);

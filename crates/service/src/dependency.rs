@@ -97,8 +97,7 @@ where
         if (self.is_refusal)(error) { watched.was_reached } else { (self.is_transient)(error) }
     }
 
-    /// Checks the dependency again and again, and shows its text on `/readyz`. Returns when a check fails, or at the
-    /// shutdown.
+    /// Checks the dependency regularly, showing its text on `/readyz`. Returns if a check fails, or at the shutdown.
     async fn until_unavailable(&self, watched: &mut Watched, health: &Health, shutdown: &Shutdown) {
         loop {
             tokio::select! {
@@ -113,8 +112,7 @@ where
         }
     }
 
-    /// Sets the check to not ready. Logs the begin of an outage, and once in it that the dependency refuses this
-    /// process.
+    /// Sets the check to not ready. Logs the begin of an outage, and once in it that this process is refused.
     fn report_unavailable(&self, error: &E, watched: &mut Watched, health: &Health) {
         health.set(self.name, false, in_one_line(error));
         let (name, begins) = (self.name, watched.outage.begins());

@@ -29,8 +29,7 @@ struct Planned {
     passes: u32,
 }
 
-/// Installs the hook for the plan in `FAULT_PLAN` and the log in `FAULT_LOG`, if both are set. Panics if the plan
-/// cannot be read.
+/// Installs the hook for `FAULT_PLAN` and `FAULT_LOG`, if both are set. Panics if the plan cannot be read.
 pub fn install() {
     let text = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
     if let Some((plan, log)) = text("FAULT_PLAN").zip(text("FAULT_LOG")) {

@@ -1,5 +1,5 @@
-//! Runs a process: runtime, telemetry, signals and admin port around its work, and the exit status. Also short commands
-//! without these, and the name of the process.
+//! Runs a process: runtime, telemetry, signals and admin port around its work, and the exit status. Also short
+//! commands.
 
 use std::any::Any;
 use std::future::Future;
@@ -49,8 +49,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Runs the work with everything around it until it ends, and returns the exit status. Refuses to run if the
-    /// machine's clock has lost its time.
+    /// Runs the work until it ends, and returns the exit status. Refuses to if the machine's clock has lost its time.
     pub(crate) fn run(self, work: Work) -> ExitCode {
         let now = SystemClock.now();
         if now < EARLIEST {
@@ -140,8 +139,7 @@ impl Process {
     }
 }
 
-/// Runs a short command without telemetry, signals and admin port. Prints an error that ends it; the exit status is
-/// then 1.
+/// Runs a short command without telemetry, signals and admin port. Prints an error that ends it, with exit status 1.
 pub(crate) fn once(name: &str, work: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
     rustls::crypto::ring::default_provider().install_default().ok();
     let runtime = match runtime::Builder::new_current_thread().enable_all().build() {

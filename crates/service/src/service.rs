@@ -90,8 +90,8 @@ impl<C: 'static> Service<C> {
         }
     }
 
-    /// Reads command line and settings. The error is an exit status: the process is not to run, because help or the
-    /// configuration was printed, or mistakes were.
+    /// Reads command line and settings. The error is the exit status after printing help, the configuration or
+    /// mistakes.
     fn prepare(
         &self,
         args: impl IntoIterator<Item = OsString>,

@@ -1,5 +1,4 @@
-//! The settings that every process has: log, drain, admin port and its TLS, trace export. `telemetry` reads the
-//! variables of the last.
+//! The settings that every process has: log, shutdown, admin port and its TLS; and whether traces are exported.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -89,8 +88,7 @@ fn drain(lookup: &mut Lookup) -> Duration {
     lookup.duration_in("SHUTDOWN_TIMEOUT", Duration::ZERO..=LONGEST_DRAIN)
 }
 
-/// Reads how long the process works on after it says that it is not ready; zero if none of its roles lists
-/// [`DRAIN_DELAY`].
+/// Reads how long the process works on after it says that it is not ready; zero without [`DRAIN_DELAY`].
 fn drain_delay(lookup: &mut Lookup) -> Duration {
     if !lookup.has(DRAIN_DELAY.name) {
         return Duration::ZERO;

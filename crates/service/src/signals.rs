@@ -78,8 +78,8 @@ impl Signals {
         })
     }
 
-    /// Waits for a signal that asks the process to stop: SIGTERM, SIGINT, or SIGHUP of its terminal. Logs any other
-    /// SIGHUP.
+    /// Waits for a signal that asks the process to stop: SIGTERM, SIGINT, or SIGHUP of its terminal. Logs other
+    /// SIGHUPs.
     pub async fn stop(&mut self) -> Caught {
         loop {
             tokio::select! {

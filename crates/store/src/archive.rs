@@ -11,8 +11,7 @@ use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
-    /// Records whether a submit has found the shard's archive outbox full, for the readiness check. Returns the answer
-    /// unchanged.
+    /// Records whether a submit has found the shard's archive outbox full, for the readiness check. Returns its answer.
     pub(crate) fn track_archive_backlog<T>(
         &self,
         shard: Shard,
@@ -28,9 +27,8 @@ impl Store {
         answer
     }
 
-    /// Sets which ended jobs every shard puts into its archive outbox from now on. `None` detaches the archive: ended
-    /// jobs get no more entries, and those that wait stay. Works shard by shard: after an error, some shards may have
-    /// the new settings.
+    /// Sets which ended jobs each shard puts into its archive outbox from now on. `None` detaches the archive: none,
+    /// while those that wait stay. Works shard by shard: after an error, some shards may have the new settings.
     pub async fn attach_archive(&self, settings: Option<ArchiveSettings>) -> Result<(), StoreError> {
         for shard in self.shards() {
             backend!(self.attach_archive(shard, settings).await)?;
@@ -65,8 +63,7 @@ impl Store {
         backend!(self.take_ended(shard, archiver, lasts, limit.min(MAX_ARCHIVE_ENTRIES)).await)
     }
 
-    /// Removes archived entries, as far as they are still the first ones. Returns how many are left in the shard's
-    /// outbox.
+    /// Removes archived entries, if they are still the first ones. Returns how many are left in the shard's outbox.
     pub async fn remove_ended(
         &self,
         shard: Shard,

@@ -37,8 +37,7 @@ impl Store {
         Ok(backend!(self.bulks(Some(id)).await)?.pop())
     }
 
-    /// Stops a bulk operation, which changes no more jobs. One that has ended stays as it is. `None` if there is none
-    /// with this id.
+    /// Stops a bulk operation, which changes no more jobs. One that has ended stays as it is. `None` for an unknown id.
     pub async fn stop_bulk(&self, id: BulkId) -> Result<Option<Bulk>, StoreError> {
         backend!(self.end_bulk(id, None, BulkState::Stopped).await)
     }
@@ -60,9 +59,8 @@ impl Store {
         backend!(self.end_bulk(id, Some(worker), BulkState::Done).await).map(drop)
     }
 
-    /// revive of many jobs of a shard, at most [`MAX_DEAD`](ringback_core::store_types::MAX_DEAD): dead → ready. Leaves
-    /// out jobs that have not been dead since their cursor was read, and those that this bulk operation has revived
-    /// before.
+    /// revive of many jobs of a shard, at most [`MAX_DEAD`](ringback_core::store_types::MAX_DEAD): dead → ready, if
+    /// they have been dead since the cursor was read and this bulk operation has not revived them before.
     pub async fn revive_many(
         &self,
         shard: Shard,

@@ -1,5 +1,4 @@
-//! The clock of a store: how far this machine's clock is from it, accepting the machine's clock, and a clock that
-//! follows Redis.
+//! The clock of a store: how far this machine's clock is from it, accepting that clock, and a clock that follows Redis.
 
 use std::sync::Arc;
 
@@ -30,8 +29,7 @@ impl Store {
         backend!(self.clock_ahead()).ahead_ms as f64 / 1000.0
     }
 
-    /// Makes an embedded store follow the machine's clock, in place of a time that was ahead of it. Does nothing on
-    /// Redis.
+    /// Makes an embedded store follow the machine's clock, if its own time was ahead. Does nothing on Redis.
     pub async fn accept_clock(&self) -> Result<AcceptClock, StoreError> {
         backend!(self.accept_clock().await)
     }

@@ -23,8 +23,8 @@ use crate::store::Store;
 const MAX_TRIES: usize = 8;
 
 impl Store {
-    /// Puts the policy of a topic in place of any other. The result is [`PolicyPut::Outdated`] if others change it
-    /// meanwhile, in each of several tries.
+    /// Puts the policy of a topic in place of any other; [`PolicyPut::Outdated`] if others change it in each of 8
+    /// tries.
     pub async fn put_policy(&self, topic: &Topic, policy: &Policy) -> Result<PolicyPut, StoreError> {
         let make = |_: Option<&str>| Ok(Ok::<_, Infallible>(policy.clone()));
         let Ok((_, put)) = self.replace_policy(topic, make).await?;
@@ -32,8 +32,8 @@ impl Store {
     }
 
     /// Replaces the stored policy of a topic by the one that `make` makes of it. If the stored policy changes
-    /// meanwhile, `make` is called again; after several tries the result is [`PolicyPut::Outdated`]. Returns the policy
-    /// that was to be put and the result, or the error of `make`. Fails if the stored policy cannot be read.
+    /// meanwhile, `make` is called again; after 8 tries the result is [`PolicyPut::Outdated`]. Returns the policy that
+    /// was to be put and the result, or the error of `make`. Fails if the stored policy cannot be read.
     pub async fn change_policy<E>(
         &self,
         topic: &Topic,
@@ -53,9 +53,8 @@ impl Store {
         self.replace_entry(topic.as_str(), MAX_POLICIES, make, write).await
     }
 
-    /// Replaces the text of an entry by what `write` makes of the result of `make`. If others change it meanwhile,
-    /// begins again, up to [`MAX_TRIES`] times. Adds no entry if there are `limit` already. Returns the result of
-    /// `make` and what became of it.
+    /// Replaces the text of an entry by what `write` makes of the result of `make`, up to [`MAX_TRIES`] times while
+    /// others change it. Adds no entry if there are `limit` already. Returns the result of `make` and that of the put.
     async fn replace_entry<T, E>(
         &self,
         name: &str,
@@ -136,8 +135,7 @@ impl Store {
         Ok(self.entries().await?.keys.into_values().collect())
     }
 
-    /// Sets a quota in place of any other. The result is [`PolicyPut::Outdated`] if others change it meanwhile, in each
-    /// of several tries.
+    /// Sets a quota in place of any other; [`PolicyPut::Outdated`] if others change it in each of 8 tries.
     pub async fn put_quota(&self, of: &QuotaOf, quota: Quota) -> Result<PolicyPut, StoreError> {
         let limit = MAX_POLICIES + MAX_KEYS + MAX_QUOTAS;
         let make = |_: Option<&str>| Ok(Ok::<_, Infallible>(quota));
@@ -157,8 +155,8 @@ impl Store {
     }
 
     /// Replaces the stored credential by the one that `make` makes of it; one that cannot be read counts as none. If it
-    /// changes meanwhile, `make` is called again; after several tries the result is [`PolicyPut::Outdated`]. Returns
-    /// the credential that was to be put and the result, or the error of `make`.
+    /// changes meanwhile, `make` is called again; after 8 tries the result is [`PolicyPut::Outdated`]. Returns the
+    /// credential that was to be put and the result, or the error of `make`.
     pub async fn change_credential<E>(
         &self,
         key: &CredentialKey,

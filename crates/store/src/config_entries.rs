@@ -51,8 +51,7 @@ pub(crate) fn name_of_key(id: &KeyId) -> String {
     format!("{KEY}{id}")
 }
 
-/// Parses entries, each by the prefix of its name. Logs those that cannot be read and leaves them out; topics with such
-/// a policy are `unreadable`.
+/// Parses entries, each by the prefix of its name. Logs and leaves out those that cannot be read.
 pub(crate) fn sorted(rows: PolicyRows) -> Entries {
     let mut entries = Entries { policies: Policies::with_capacity(rows.len()), ..Entries::default() };
     for (name, written) in rows {

@@ -27,8 +27,7 @@ impl Store {
         Ok(DeadPage { items: items.collect(), next: page.next, now: page.now })
     }
 
-    /// A page of the dead jobs of one shard, only their cursors, for [`Store::purge_many`]. At most `limit`, which is
-    /// limited to [`MAX_DEAD`].
+    /// A page of at most `limit` dead jobs of one shard, only their cursors, for [`Store::purge_many`].
     pub async fn dead_cursors(
         &self,
         shard: Shard,
@@ -67,8 +66,7 @@ fn share(limit: usize, shards: usize) -> usize {
     (limit.div_ceil(shards) + limit / 4 + 1).min(limit)
 }
 
-/// Merges the pages of the shards into one of at most `limit` jobs. It ends where the first shard has stopped reading,
-/// so that the next page misses none.
+/// Merges the pages of the shards into one. It ends where the first shard has stopped reading, so none is skipped.
 fn merged<T>(pages: Vec<DeadShardPage<T>>, limit: usize) -> DeadShardPage<T> {
     let end = pages.iter().filter_map(|page| page.next).min();
     let now = pages.iter().map(|page| page.now).min().unwrap_or_default();

@@ -51,9 +51,9 @@ impl Store {
         Ok(try_join_all(of_shards).await?.into_iter().flatten().collect())
     }
 
-    /// A page of the origins of these lanes, with paused destinations of the scope that have no jobs, at most
-    /// [`MAX_DESTINATION_PAGE`]. Each page reads the counts of all these lanes, a part at a time, so the sums can be
-    /// off by what moved meanwhile.
+    /// A page of the origins of these lanes and of the scope's paused destinations without jobs, at most
+    /// [`MAX_DESTINATION_PAGE`]. It reads the counts of all these lanes, a part at a time, so the sums can be off by
+    /// what moved meanwhile.
     pub async fn destinations(
         &self,
         spans: &[LaneSpan],
@@ -122,8 +122,7 @@ impl Store {
         Ok(backend!(self.failing().await)?.destinations(scope))
     }
 
-    /// Adds the counts of a shard's lanes to `sums`, a part at a time, and removes pauses that have a lane from
-    /// `without_jobs`.
+    /// Adds the counts of a shard's lanes to `sums`, a part at a time. Pauses with a lane are no longer `without_jobs`.
     async fn add_lanes(&self, shard: Shard, span: &LaneSpan, sums: &mut Sums<'_>) -> Result<(), StoreError> {
         let mut from: Option<Box<[u8]>> = None;
         loop {

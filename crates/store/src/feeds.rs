@@ -1,5 +1,4 @@
-//! Feeds in the store: which process works on one, how far it has come, and how often two processes have worked on it
-//! at once.
+//! Feeds in the store: which process works on one, how far it has come, and how often two have worked at once.
 
 use ringback_core::store_types::{FeedHold, FeedLease, FeedName, FeedPosition, StoreError, StoredFeed};
 
@@ -7,8 +6,7 @@ use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
-    /// Takes a feed that no process has, keeps the caller's own for longer, or gives it back; moves its position if
-    /// `hold` says so.
+    /// Takes a feed that no process has, or keeps or gives back the caller's own; moves its position if `hold` says so.
     pub async fn hold_feed(&self, name: &FeedName, hold: FeedHold) -> Result<FeedLease, StoreError> {
         backend!(self.hold_feed(name, hold).await)
     }

@@ -39,9 +39,8 @@ impl Store {
         Ok(sum)
     }
 
-    /// How often the schedules of a scope fire in each slot after `now`, of topics for which `reaches` is true. Reads
-    /// up to 10,000 schedules and counts up to 50,000 times of cron expressions. If there are more, or a schedule
-    /// cannot be read, the result `is_cut`.
+    /// How often the schedules of a scope fire in each slot after `now`, of topics that `reaches` accepts. Reads 10,000
+    /// schedules and counts 50,000 times of cron expressions; `is_cut` if there are more, or one cannot be read.
     pub async fn forecast_schedules(
         &self,
         scope: &TenantScope,

@@ -17,9 +17,8 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// The outcome of a pull job that has failed once more, at `now`: a retry by the job's own policy, else its
-    /// topic's, else the default; or a bury, if the retries are used up or the next one would come too late. Fails if
-    /// the policies are not known.
+    /// The outcome of a pull job that has failed once more, at `now`: a retry by its own policy, else its topic's, else
+    /// the default, or a bury if no retry is left or it would be too late. Fails before the policies are known.
     pub fn failed(
         &self,
         tries: &RetryContext,

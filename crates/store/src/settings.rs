@@ -149,8 +149,7 @@ fn uses_tls(url: &str) -> bool {
     url.starts_with("rediss://") || url.starts_with(SCHEME)
 }
 
-/// Reads the files for TLS. Adds a mistake for each that cannot be used, and if the certificate or the key is missing
-/// or they do not belong together.
+/// Reads the files for TLS. Adds mistakes for files that cannot be used, are missing, or do not fit each other.
 fn tls(get: &mut impl FnMut(&'static str) -> String, mistakes: &mut Vec<(&'static str, String)>) -> StoreTls {
     let file = |read: fn(&str) -> Result<Vec<u8>, String>| {
         move |path: &str| if path.is_empty() { Ok(None) } else { read(path).map(Some) }

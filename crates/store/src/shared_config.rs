@@ -71,8 +71,7 @@ impl Default for SharedConfig {
 pub struct ConfigReadings(watch::Receiver<Option<ConfigSnapshot>>);
 
 impl ConfigReadings {
-    /// Waits until the shared configuration has been read again with changes; for ever if no copy is left. Safe to
-    /// cancel.
+    /// Waits until the shared configuration was read again with changes; for ever if no copy is left. Safe to cancel.
     pub async fn next(&mut self) {
         if self.0.changed().await.is_err() {
             // Nobody has the shared configuration any more.
@@ -138,8 +137,7 @@ impl SharedConfig {
         self.0.borrow().as_ref().map(read).ok_or(ConfigUnknown)
     }
 
-    /// Whether a topic has a policy that cannot be read. What the policy says, such as who signs, is then not known.
-    /// False before the first reading.
+    /// Whether a topic has a policy that cannot be read, so that what it says, such as who signs, is not known.
     pub fn is_unreadable(&self, topic: &Topic) -> bool {
         self.0.borrow().as_ref().is_some_and(|known| known.unreadable.contains(topic))
     }
@@ -190,8 +188,8 @@ impl SharedConfig {
         }
     }
 
-    /// Reads all entries if their version is not `known`, and publishes them. Returns the time until the next check.
-    /// After an error the last copy stays.
+    /// Reads all entries if their version is not `known`. Returns when to check next. After an error the last ones
+    /// stay.
     async fn read(&self, store: &Store, known: &mut Option<PolicyVersion>) -> Duration {
         match store.read_entries(*known).await {
             Ok(None) => FLOOR,

@@ -1,5 +1,4 @@
-//! [`Store`]: opening and preparing it, what is known of it as a whole (kind, durability, shards, memory, losses), and
-//! the text that describes its state.
+//! [`Store`]: opening and preparing it, and what is known of it as a whole: durability, shards, memory, losses, health.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,4 @@
-//! Topics over all shards: their counts, pause and resume; the jobs of a tenant in all its topics, and grants of its
-//! quota.
+//! Topics over all shards: their counts, pause and resume; the jobs of a tenant in all topics, and grants of its quota.
 
 use std::collections::BTreeMap;
 
@@ -27,8 +26,8 @@ impl Store {
         Ok(sum)
     }
 
-    /// A page of the topics of a scope, in order: those after `after`, or from the first. At most `limit`, from 1 to
-    /// [`MAX_TOPIC_PAGE`].
+    /// A page of the topics of a scope, in order, after `after` or from the first: at most `limit`, or 1,000 if that is
+    /// more.
     pub async fn topics(
         &self,
         scope: &TenantScope,
@@ -103,8 +102,7 @@ impl Store {
         Ok(self.totals(&TenantScope::One(Some(tenant.clone()))).await?.counts.jobs())
     }
 
-    /// Draws from the number of jobs that a tenant may submit. The embedded store counts by the time `now`, Redis by
-    /// its own.
+    /// Draws from the number of jobs that a tenant may submit. `now` is the time of a store without a server.
     /// Repeating draws again.
     pub async fn grant_quota(
         &self,

@@ -1,6 +1,5 @@
 //! The transitions of push jobs: submit, import, promote, recover, evict, reserve, renew and settle of many, and
-//! cancel, reschedule, run, revive and purge of one by its key. Also the heartbeat of carriers and their ownership of
-//! shards. Pull jobs are in `pull`.
+//! cancel, reschedule, run, revive and purge of one. Also which carriers live and own a shard. Pull jobs are in `pull`.
 
 use std::time::Duration;
 
@@ -40,20 +39,18 @@ impl Store {
         backend!(self.cancel(self.shard_of(key), key).await)
     }
 
-    /// reschedule: delayed → delayed at another time, or ready if that has come. Repeating with the same token shows
-    /// whether it took effect.
+    /// reschedule: delayed → delayed at another time, or ready if that has come. Repeating with the same token, also of
+    /// a run or a revive, shows whether it took effect.
     pub async fn reschedule(&self, key: &JobKey, due: Due, token: Token) -> Result<MoveResult, StoreError> {
         self.move_job(key, Move::Reschedule(due, token)).await
     }
 
-    /// run: delayed → ready, due now. A ready or reserved job stays as it is, which counts as success. Repeating with
-    /// the same token shows whether it took effect.
+    /// run: delayed → ready, due now. A ready or reserved job stays as it is, which counts as success.
     pub async fn run(&self, key: &JobKey, token: Token) -> Result<MoveResult, StoreError> {
         self.move_job(key, Move::Run(token)).await
     }
 
-    /// revive: dead → ready, due now. Failures start again from zero, attempt numbers go on. Repeating with the same
-    /// token shows whether it took effect.
+    /// revive: dead → ready, due now. Failures start again from zero, attempt numbers go on.
     pub async fn revive(&self, key: &JobKey, token: Token) -> Result<MoveResult, StoreError> {
         self.move_job(key, Move::Revive(token)).await
     }

@@ -66,8 +66,7 @@ pub(super) fn shown(start: &[u8]) -> (Option<String>, Option<String>) {
     }
 }
 
-/// The start of a response as text; `None` if it is not UTF-8. If it was cut off, an incomplete last character is
-/// dropped.
+/// The start of a response as text; `None` if it is not UTF-8. An incomplete last character is dropped if it was cut.
 fn text(start: &[u8]) -> Option<&str> {
     match std::str::from_utf8(start) {
         Ok(text) => Some(text),

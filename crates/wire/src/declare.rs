@@ -18,8 +18,7 @@ pub trait Kind {
     /// The parsed value.
     type Value;
 
-    /// Reads the field; `None` if it is missing or wrong. A wrong one adds a mistake, which names what is `allowed`
-    /// unless the kind knows it more exactly.
+    /// Reads the field; `None` if it is missing or wrong. A wrong one adds a mistake, which may show `allowed`.
     fn read(fields: &Fields<'_>, name: &str, allowed: &str, mistakes: &mut Mistakes) -> Option<Self::Value>;
 
     /// Its schema, or a reference to it.
@@ -42,8 +41,7 @@ pub trait Request: Sized {
         Self::NAMES.to_vec()
     }
 
-    /// Reads the declared fields, without looking for unknown ones. The request is right only if no mistakes were
-    /// added.
+    /// Reads the declared fields, not looking for unknown ones. The request is right only if no mistakes were added.
     fn values(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Self;
 
     /// All fields, as the OpenAPI document describes them.
@@ -105,8 +103,7 @@ macro_rules! request {
         }
 
         $(impl $name {
-            /// Reads all fields and checks that no other ones are there. The request is right only if no mistakes were
-            /// added.
+            /// Reads all fields and refuses unknown ones. The request is right only if no mistakes were added.
             pub(crate) fn read(
                 fields: &$crate::fields::object::Fields<'_>,
                 mistakes: &mut $crate::fields::object::Mistakes,
@@ -177,8 +174,7 @@ pub(crate) fn names<R: Request, Other: Request>(without: &[&str]) -> Vec<&'stati
     of_other.chain(R::NAMES.iter().filter(|name| !Other::NAMES.contains(name))).copied().collect()
 }
 
-/// The fields of `Other`, except those in `without` and those that an own field replaces by its name, followed by the
-/// own ones.
+/// The fields of `Other`, except those in `without` or with the name of an own one, followed by the own ones.
 pub(crate) fn with_those_of<Other: Request>(without: &[&str], own: Vec<Field>) -> Vec<Field> {
     let is_taken =
         |field: &Field| !without.contains(&field.name) && own.iter().all(|other| other.name != field.name);
@@ -200,8 +196,7 @@ pub(crate) fn object(about: &str, examples: Vec<Value>, fields: Vec<Field>) -> R
     fields.into_iter().fold(object, with).into()
 }
 
-/// The schema of a field: the given one with the description of the field, and with null as a further value if that is
-/// allowed.
+/// The schema of a field: the given one with the field's description, and null as a further value if that is allowed.
 fn described(schema: RefOr<Schema>, about: &str, may_be_null: bool) -> RefOr<Schema> {
     let with_null = |one: &SchemaType| match one {
         SchemaType::Type(one) if may_be_null => SchemaType::from_iter([one.clone(), Type::Null]),

@@ -1,5 +1,4 @@
-//! Answers of the calls about destinations, with their counts, pauses and failures, and the line of a pause in an
-//! export.
+//! Answers of the calls about destinations, with counts, pauses and failures, and the line of a pause in an export.
 
 use ringback_core::destination::{Destination, DestinationPause, Origin};
 use ringback_core::job::TenantScope;

@@ -94,8 +94,7 @@ pub struct EffectiveValue {
 }
 
 impl EffectiveSettings {
-    /// The settings of the next attempt of a job of this topic under its policy. `retry` are the retries of the
-    /// installation.
+    /// The settings of the next attempt of a job under its topic's policy. `retry` are the retries of the installation.
     pub fn new(
         topic: &Topic,
         delivery: &Delivery,
@@ -151,8 +150,7 @@ fn duration(own: Option<Duration>, of_topic: Option<Duration>, default: Duration
     EffectiveValue { from, value: format_duration(value) }
 }
 
-/// The policy's headers, if they go to the job's URL, and the job's own, which replace those of the same name. Secret
-/// values are masked.
+/// The policy's headers that go to the job's URL, and the job's own, which replace those, with secret values masked.
 fn headers(delivery: &Delivery, policy: Option<&Policy>) -> Entries {
     let own = &delivery.headers;
     let of_topic = policy.map_or(&[][..], |policy| policy.headers_for(delivery.callback.origin()));

@@ -1,5 +1,4 @@
-//! The fields of a filter of jobs: parsed from texts or a body, and shown in answers. Queries, bodies and flags of the
-//! command line have the same names.
+//! The fields of a filter of jobs, parsed and shown. Queries, bodies and flags of the command line have the same names.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::destination::Destination;
@@ -96,8 +95,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// The state with a name, if jobs in it have not ended. The error says why an ended state is refused, and is `None` for
-/// an unknown name.
+/// The state with a name. The error says why it is refused if jobs in it have ended; `None` for an unknown name.
 fn state(text: &str) -> Result<State, Option<String>> {
     match text.parse::<State>() {
         Ok(state) if state.is_terminal() => {

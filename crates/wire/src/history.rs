@@ -1,5 +1,4 @@
-//! Requests and answers about the history, which are the ended jobs in the archive: filters, pages, replays and
-//! erasures.
+//! Requests and answers about the history, the ended jobs in the archive: filters, pages, replays and erasures.
 
 use std::net::Ipv6Addr;
 

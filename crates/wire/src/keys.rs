@@ -1,5 +1,4 @@
-//! The keys of callers: the request to make one, and the answers that show them. What stores keep is in
-//! `ringback_core::access`.
+//! The keys of callers: the request to make one, and the answers that show them. `core::access` has what is stored.
 
 use std::net::Ipv6Addr;
 

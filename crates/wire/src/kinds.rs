@@ -1,5 +1,4 @@
-//! The kinds of fields of declared requests: whole numbers, flags, objects, durations, times, texts; and the macro
-//! `kinds`, which makes more of them.
+//! The kinds of fields of requests: numbers, flags, objects, durations, times, texts; and the macro `kinds` for more.
 
 pub(crate) mod jobs;
 
@@ -202,7 +201,7 @@ pub(crate) fn valid<T>(
     |fields, name, allowed, mistakes| parsed(fields, name, allowed, mistakes, parse)
 }
 
-/// A reader of a field, for [`kinds`]: parses its value. A mistake says `wrong` of the value, and what is `allowed`.
+/// A reader of a field, for [`kinds`]: parses its value. A mistake shows `wrong` and `allowed`.
 pub(crate) fn worded<T>(
     wrong: &'static str,
     allowed: &'static str,
@@ -211,8 +210,7 @@ pub(crate) fn worded<T>(
     move |fields, name, _, mistakes| field(fields, name, wrong, allowed, mistakes, parse)
 }
 
-/// A reader of a field, for [`kinds`]: a duration within `range`. A mistake says `wrong` of the value, and what is
-/// `allowed`.
+/// A reader of a field, for [`kinds`]: a duration within `range`. A mistake shows `wrong` and `allowed`.
 pub(crate) fn within(
     wrong: &'static str,
     range: RangeInclusive<Duration>,

@@ -142,8 +142,7 @@ pub fn notice_of(ended: &EndedJob, policy: Option<&Policy>) -> Option<NewJob> {
     Some(NewJob { key, due: Due::In(Duration::ZERO), delivery, content, if_exists, limits: None })
 }
 
-/// The topic of the job that a notice is about, from the topic and the body of the notice; `None` if the body is not
-/// that of a notice.
+/// The topic of the job that a notice is about, from the notice's topic and body; `None` if the body is another one.
 pub fn topic_of_notice(notice: &Topic, body: &[u8]) -> Option<Topic> {
     #[derive(Deserialize)]
     struct Notice<'a> {
@@ -168,8 +167,7 @@ fn notice_id(ended: &EndedJob) -> JobId {
     Hex(&digest[..16]).to_string().parse().expect("digits lie within the alphabet of ids")
 }
 
-/// The field `on_dead` or `on_done` of a submit: the URL of the notice. `None` if it is missing, wrong, or given for a
-/// topic of notices; the last two add a mistake.
+/// The URL of the notice (`on_dead` or `on_done`) of a submit; `None` if missing, or not allowed, which adds a mistake.
 pub(super) fn notice_url(
     fields: &Fields<'_>,
     field: &str,

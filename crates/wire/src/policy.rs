@@ -1,5 +1,4 @@
-//! The policy of a topic: parses it, limits its size, and answers the calls about policies. Fields with rules of their
-//! own are in the modules below.
+//! The policy of a topic: parses it, limits its size, and answers the calls about it. Some fields have modules below.
 
 mod headers_to;
 mod mask;

@@ -1,5 +1,4 @@
-//! Request bodies of the pull calls: reserving jobs, and settling or renewing them by receipt. The answers are in
-//! `answer`.
+//! Request bodies of the pull calls: reserving jobs, and settling or renewing them by receipt. Answers are in `answer`.
 
 mod answer;
 

@@ -1,5 +1,4 @@
-//! The quotas of tenants: the request to set one, and the answers that show them. What stores keep is in
-//! `ringback_core::access`.
+//! The quotas of tenants: the request to set one, and the answers that show them. `core::access` has what is stored.
 
 use ringback_core::access::{MAX_JOBS_PER_SECOND, MAX_QUOTA_JOBS, Quota, QuotaOf};
 use ringback_core::job::MAX_BODY;

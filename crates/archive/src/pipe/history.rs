@@ -194,9 +194,8 @@ impl ChildHistory {
         }
     }
 
-    /// Sends a query to the process, which is started if there is none or it hangs. Fails if it has ended within a
-    /// second of its start. If the future is dropped meanwhile, the process is killed, so that no half message stays in
-    /// the pipe.
+    /// Sends a query to the process, which is started if there is none or it hangs; fails if it has ended within a
+    /// second. If the future is dropped meanwhile, the process is killed, so that no half message stays in the pipe.
     async fn send(&self, query: Query) -> Result<oneshot::Receiver<Reply>, QueryError> {
         let mut slot = self.0.running.lock().await;
         let mut running = match slot.take() {

@@ -32,8 +32,7 @@ pub struct ChildProgram {
 }
 
 impl ChildProgram {
-    /// The archiver beside this program, or else that of PATH. The environment has these settings of this process, and
-    /// the source.
+    /// The archiver beside this program, or else that of PATH, with these settings of this process in its environment.
     pub fn new(lookup: &mut Lookup, settings: &[&str], source: Source) -> Self {
         let names = settings.iter().copied().chain(SHARED);
         let values = names.map(|name| (format!("RINGBACK_{name}"), lookup.text(name)));
@@ -51,8 +50,7 @@ impl ChildProgram {
         Self { program: program.into(), environment: Vec::new() }
     }
 
-    /// Starts the program, without other variables of Ringback and OpenTelemetry. The process is killed when it is
-    /// dropped.
+    /// Starts the program, without other variables of this process. The process is killed when it is dropped.
     pub(super) fn start(&self) -> Result<(Child, ChildStdin, ChildStdout), SinkError> {
         let mut command = Command::new(&self.program);
         // The address of the public port and the like are not for it.

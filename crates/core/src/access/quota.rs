@@ -31,8 +31,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// The limits that a store checks when the tenant submits to a new topic or lane; `u32::MAX` where the quota has
-    /// none.
+    /// The limits that a store checks when the tenant submits to a new topic or lane; `u32::MAX` for no limit.
     pub fn limits(self) -> TenantLimits {
         let unlimited = TenantLimits::default();
         TenantLimits {

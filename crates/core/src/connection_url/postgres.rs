@@ -88,8 +88,7 @@ impl PostgresUrl {
     /// Reads a URL: login, hosts, database and options. Without `sslmode`, the mode is [`SslMode::Prefer`].
     ///
     /// # Errors
-    /// What is wrong. The message quotes no value of the URL, except `gssencmode=require` and characters that must be
-    /// percent-encoded.
+    /// What is wrong. Of the URL, it quotes only `gssencmode=require` and characters that must be percent-encoded.
     pub fn parse(url: &str) -> Result<Self, String> {
         check_login(url)?;
         let rest = SCHEMES.iter().find_map(|scheme| url.strip_prefix(scheme));
@@ -227,9 +226,8 @@ fn passed(name: &str, value: &str) -> Result<String, String> {
     }
 }
 
-/// Splits hosts into two lists joined by commas: the names, percent-decoded and without brackets, and the ports, 5432
-/// by default. A socket's directory is a host too. An empty text gives empty lists; a port that is not a number is an
-/// error.
+/// Splits hosts into a list of names, percent-decoded and without brackets, and a list of ports, 5432 by default. A
+/// socket's directory is a host too. An empty text gives empty lists. Fails if a port is not a number.
 fn hosts_and_ports(text: &str) -> Result<(String, String), String> {
     let (mut hosts, mut ports) = (Vec::new(), Vec::new());
     for one in text.split(',').filter(|_| !text.is_empty()) {

@@ -212,8 +212,7 @@ impl Context {
         "ringback-context-".chars().chain(key.chars().map(in_header)).collect()
     }
 
-    /// Checks keys and values. Refuses more entries or bytes than the limits, invalid keys and values, and two keys
-    /// that give the same header.
+    /// Checks keys and values. Refuses too many entries or bytes, invalid ones, and two keys that give the same header.
     pub fn parse(entries: Vec<(String, String)>) -> Result<Self, Refused> {
         let no = |detail: String| Err(refused(detail, Self::ALLOWED));
         check_size(&entries, MAX_CONTEXT, MAX_CONTEXT_BYTES, Self::ALLOWED)?;

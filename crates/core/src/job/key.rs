@@ -109,8 +109,7 @@ pub struct Tenant(Box<str>);
 impl Tenant {
     /// The form of a tenant's name, for error messages.
     pub const ALLOWED: &'static str = "1 to 32 of A-Z a-z 0-9 . _ -, and neither . nor ..";
-    /// The first character of the stored text of a topic with a tenant. In byte order it comes after all characters of
-    /// names.
+    /// The first character of the stored text of a topic with a tenant, which sorts after all characters of names.
     pub const MARK: char = '~';
 
     pub fn as_str(&self) -> &str {

@@ -26,8 +26,7 @@ impl Tags {
     /// Checks the tags of a submit.
     ///
     /// # Errors
-    /// The number of the tags if there are too many, the place of a tag that is not allowed, or the tag that is there
-    /// twice.
+    /// How many tags there are, if too many; the place of a tag that is not allowed; or the tag that is there twice.
     pub fn parse(tags: &[String]) -> Result<Self, String> {
         if tags.len() > MAX_TAGS {
             return Err(format!("{} tags", tags.len()));

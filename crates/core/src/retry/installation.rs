@@ -1,5 +1,4 @@
-//! The retries of an installation: the policy of jobs that have none, the limits of all policies, and the settings for
-//! them.
+//! The retries of an installation: the policy of jobs that have none, the limits of all policies, and their settings.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -90,8 +89,7 @@ impl InstallationRetry {
         self.max_age.is_none_or(|age| after <= age.saturating_sub(now.since(first_due)))
     }
 
-    /// The policy of a job: its own, else that of its topic, else the default. Its delays are raised to `min_delay`,
-    /// and its maximum is lowered to `max_failures`.
+    /// The policy of a job, its own, else its topic's, else the default, with delays and maximum within the limits.
     pub fn policy<'a>(
         &'a self,
         own: Option<&'a RetryPolicy>,

@@ -78,8 +78,7 @@ impl Cron {
         u64::try_from(next.as_millisecond()).ok().map(Timestamp::from_millis)
     }
 
-    /// The first instant after this one whose local time matches. A local time that comes twice counts the first time
-    /// only.
+    /// The first instant after this one whose local time matches. Of a local time that comes twice, the first counts.
     fn next_of_clock(&self, from: Instant, zone: &TimeZone) -> Option<Instant> {
         let mut local = zone.to_datetime(from);
         for _ in 0..MAX_REPEATED {
@@ -117,8 +116,7 @@ impl Cron {
     }
 }
 
-/// The instant of a local time: the end of the gap if the clocks skip it, the first one if it comes twice. `None` if it
-/// is out of range.
+/// The instant of a local time: the end of the gap if clocks skip it, the first one of two. `None` if out of range.
 fn instant(local: DateTime, zone: &TimeZone) -> Option<Instant> {
     let ambiguous = zone.to_ambiguous_timestamp(local);
     match ambiguous.offset() {

@@ -34,8 +34,7 @@ impl ScheduleId {
         self.with(&format!("run-{}", utc(time)))
     }
 
-    /// The id of the job of a requested firing with an idempotency key: the schedule's id, `~run-` and 64 bits of the
-    /// key's SHA-256 in hexadecimal.
+    /// The same for an idempotency key: `run-` is followed by 64 bits of the key's SHA-256 in hexadecimal.
     pub fn run_of_key(&self, key: &str) -> JobId {
         let digest = Sha256::digest(key);
         self.with(&format!("run-{}", Hex(&digest[..8])))
@@ -101,8 +100,7 @@ impl ScheduleKey {
         }
     }
 
-    /// The job key that chooses the schedule's shard. The schedule's jobs share the shard: their ids agree with this
-    /// one up to their `~`.
+    /// The job key that chooses the shard of the schedule, and of its jobs, whose ids agree with it up to their `~`.
     pub fn in_topic(&self, topic: &Topic) -> JobKey {
         JobKey {
             topic: topic.clone(),

@@ -82,8 +82,7 @@ impl Plan {
 }
 
 impl Schedule {
-    /// The last times of the schedule up to `now`, in order: none before `earliest` or `due`, and at most `limit` of
-    /// them.
+    /// The last times of the schedule up to `now`, in order: none before `earliest` or `due`, and no more than `limit`.
     pub(super) fn last_times(
         &self,
         due: Timestamp,

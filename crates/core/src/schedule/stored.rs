@@ -1,5 +1,5 @@
-//! The packed form of a schedule with its progress, which stores keep without reading it: postcard, with the delivery
-//! as jobs have it.
+//! The packed form of a schedule with its progress, which stores keep without reading it: postcard, and a payload in
+//! it.
 
 use super::{Rule, ScheduleState};
 use crate::clock::millis;

@@ -19,8 +19,7 @@ const HEAD: usize = 6;
 /// Bytes of an attempt between its length and its texts.
 const FIXED: usize = 18;
 
-/// Packs an attempt, its length first. Cuts `error` after [`MAX_ERROR`] bytes, `by` after [`MAX_BY`] and the response
-/// after [`MAX_ANSWER`].
+/// Packs an attempt, its length first. Longer errors, names and responses than the limits are cut.
 pub fn pack(attempt: &Attempt) -> Vec<u8> {
     let error = truncated(attempt.error.as_deref().unwrap_or_default(), MAX_ERROR);
     let by = truncated(&attempt.by, MAX_BY);

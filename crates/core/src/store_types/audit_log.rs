@@ -116,8 +116,7 @@ pub struct AuditLogRow {
 }
 
 impl AuditLogRow {
-    /// The size of the entry in bytes, as it counts towards [`MAX_AUDIT_LOG_WEIGHT`]: at least
-    /// [`MIN_AUDIT_LOG_WEIGHT`].
+    /// The size of the entry in bytes, at least [`MIN_AUDIT_LOG_WEIGHT`], as it counts towards the limit.
     pub fn weight(&self) -> u64 {
         let bytes = self.id.as_str().len() + self.owner.as_str().len() + self.written.len();
         (bytes as u64).max(MIN_AUDIT_LOG_WEIGHT)

@@ -105,8 +105,7 @@ pub enum BulkAction {
 }
 
 impl BulkAction {
-    /// Limits a filter without a state to the state that the action changes, if it changes only one. Other filters
-    /// stay.
+    /// Limits a filter without a state to the state that the action changes, if that is only one.
     #[must_use]
     pub fn narrowed(self, filter: Filter) -> Filter {
         let only = if let [only] = self.states() { Some(*only) } else { None };
@@ -162,8 +161,7 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// The target limited to jobs that had died, or were created, when the operation began, and to a state as
-    /// [`BulkAction::narrowed`] does it.
+    /// The target, narrowed as [`BulkAction::narrowed`] does, to jobs that had died, or were created, when it began.
     pub fn wanted(&self) -> BulkTarget {
         let ends = self.started.plus(Duration::from_millis(1));
         match self.target.clone() {

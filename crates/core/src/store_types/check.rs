@@ -1,5 +1,4 @@
-//! The result of a consistency check: which jobs, indexes and counts disagree, what was repaired, and how damage is
-//! described.
+//! The result of a consistency check: which jobs, indexes and counts disagree, and what was repaired.
 
 use std::collections::BTreeMap;
 
@@ -133,8 +132,7 @@ impl Check {
         kinds.join(", ")
     }
 
-    /// This result with the findings of a repair that ran before it: their numbers are added, and their list comes
-    /// first.
+    /// This result with the findings of a repair that ran before it: their numbers are added, their list comes first.
     #[must_use]
     pub fn after(self, repaired: Self) -> Self {
         let (later, mut found, mut findings) = (self.findings, self.found, repaired.findings);

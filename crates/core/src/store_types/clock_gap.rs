@@ -21,8 +21,7 @@ impl ClockGap {
         self.ahead_ms.unsigned_abs() > MAX_DIFFERENCE.as_millis() as u64
     }
 
-    /// The size of the gap as a text: in seconds below 2 minutes, in minutes below 2 hours, in hours below 2 days, else
-    /// in days.
+    /// The size of the gap: in seconds below 2 minutes, in minutes below 2 hours, in hours below 2 days, else in days.
     fn size(self) -> String {
         let (seconds, minute) = (self.ahead_ms.unsigned_abs() / 1000, 60);
         match seconds {

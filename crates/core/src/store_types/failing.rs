@@ -65,8 +65,7 @@ impl SharedFailing {
         all.filter(|destination| scope.has_tenant(destination.tenant.as_ref())).collect()
     }
 
-    /// Merges reports into the list. Returns what changes in the store; entries that are over or cannot be read are
-    /// removed.
+    /// Merges reports into the list. Returns what changes in the store, also the removal of entries that are over.
     pub fn report(&mut self, reports: &[DestinationReport]) -> Vec<FailingChange> {
         let mut full = BTreeSet::new();
         for report in reports {

@@ -1,5 +1,4 @@
-//! The failures of one destination: how those of several processes are merged, when they are over, and the report of a
-//! process.
+//! The failures of one destination: how those of several processes are merged, when they are over, and their report.
 
 use std::time::Duration;
 
@@ -60,8 +59,7 @@ impl Failures {
         self.error.as_deref()
     }
 
-    /// Merges failures of the same destination, of another process or another tenant. Status and error are those of the
-    /// later one.
+    /// Merges failures of the same destination, of another process or tenant. Status and error are of the later one.
     pub fn add(&mut self, other: &Self) {
         self.since = self.since.min(other.since);
         self.attempts = self.attempts.saturating_add(other.attempts);
@@ -76,8 +74,7 @@ impl Failures {
         self.success = self.success.max(at);
     }
 
-    /// Whether the destination no longer fails: its last failure is [`FAILING_RETENTION`] ago, or [`FAILING_QUIET`] ago
-    /// and a success came after it.
+    /// Whether the destination no longer fails: its last failure is a week ago, or 10 s ago with a success after it.
     pub fn is_over(&self, now: Timestamp) -> bool {
         let quiet = now.since(self.last);
         quiet >= FAILING_RETENTION

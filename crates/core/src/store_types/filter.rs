@@ -92,14 +92,12 @@ impl Filter {
         *self == Self { scope: self.scope.clone(), among: self.among.clone(), ..Self::default() }
     }
 
-    /// The only state that matching jobs can be in: the filter's own, or dead if it has a reason; `None` if there are
-    /// several.
+    /// The only state that matching jobs can be in: that of the filter, or dead with a reason; `None` for several.
     pub fn only_state(&self) -> Option<State> {
         self.state.or(self.reason.is_some().then_some(State::Dead))
     }
 
-    /// The index to search: that of tags for a tag in a single scope, else that of dead jobs if only those match.
-    /// `None` if all jobs have to be searched.
+    /// The index to search: of tags for a tag in one tenant, else of dead jobs if only those match; `None` for none.
     pub fn index(&self) -> Option<FilterIndex<'_>> {
         match (&self.scope, &self.tag) {
             (TenantScope::One(tenant), Some(tag)) => Some(FilterIndex::Tag(tenant.as_ref(), tag)),

@@ -87,8 +87,7 @@ impl Forecast {
         Self { slots: empty.clone(), ready: 0, delivered: BTreeMap::new(), variances: empty }
     }
 
-    /// Adds a part. If only a sample was read, each job read counts for `size / read` jobs, and each slot of the part
-    /// gets a sampling error.
+    /// Adds a part. In a sample each job read counts for `size / read` jobs, and each slot of it gets a sampling error.
     pub fn add(&mut self, part: &ForecastPart) {
         let weight = part.size as f64 / (part.read.max(1)) as f64;
         for (slot, (jobs, retries)) in &part.found {

@@ -19,8 +19,7 @@ pub struct JobGauge {
 }
 
 impl JobGauge {
-    /// The gauge of these counts. `oldest_ready` is `None` if no ready job was found; if none is ready, it becomes
-    /// zero.
+    /// The gauge of these counts. `oldest_ready` is `None` if no ready job was found; it becomes zero if none is ready.
     pub fn new(states: StateCounts, oldest_ready: Option<Duration>) -> Self {
         let without_any = (states.ready == 0).then_some(Duration::ZERO);
         Self { oldest_ready: oldest_ready.or(without_any), states }

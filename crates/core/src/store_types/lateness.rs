@@ -67,8 +67,7 @@ impl Lateness {
         text
     }
 
-    /// Adds an entry of [`Lateness::encode`] or a sum of such entries: `n` deliveries in the bucket `name`, or `max` in
-    /// microseconds. Ignores other names.
+    /// Adds `n` to the bucket `name`, or takes `n` as a maximum in microseconds if that is `max`. Ignores other names.
     pub fn add_field(&mut self, name: &str, n: u64) {
         if name == "max" {
             self.max_us = self.max_us.max(n);

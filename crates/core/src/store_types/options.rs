@@ -1,5 +1,4 @@
-//! Options of a store: its address and TLS, its number of shards, what it keeps for how long, and how durable it must
-//! be.
+//! Options of a store: its address and TLS, its number of shards, what it keeps for how long, and its durability.
 
 use std::fmt;
 use std::time::Duration;

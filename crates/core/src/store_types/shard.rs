@@ -1,5 +1,4 @@
-//! Shards, the parts of an installation's jobs: their numbers, the proof that a carrier owns one, and the live
-//! carriers.
+//! Shards, the parts of an installation's jobs: their numbers, the proof of who owns one, and the live carriers.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! The secrets that sign the callbacks of a topic, as its policy keeps them: ids and sealed texts. The code that signs
-//! opens them.
+//! The secrets that sign the callbacks of a topic, as its policy keeps them: ids and sealed texts. Not opened here.
 
 use std::fmt;
 use std::str::FromStr;

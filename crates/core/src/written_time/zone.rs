@@ -1,5 +1,4 @@
-//! Time zones: found by name in the IANA database that is part of the binary, never in that of the system, or of a
-//! fixed offset.
+//! Time zones: by their names in the IANA database of the binary, never in that of the system, or of a fixed offset.
 
 use std::fmt;
 

@@ -69,9 +69,8 @@ impl Socket {
 }
 
 impl Client {
-    /// Does the work for a request; fails and drops the work if the client is gone before it is done. To find out about
-    /// a client that has closed its sending half, sends the first byte of the answer ahead. The answer must not have
-    /// begun.
+    /// Does the work for a request; fails, and drops the work, if the client is gone first. To find out about a client
+    /// that has closed its sending half, sends the first byte of the answer ahead, so the answer must not have begun.
     pub(super) async fn unless_gone<T>(&self, work: impl Future<Output = T>) -> Result<T, Gone> {
         let (mut work, mut closed) = (pin!(work), pin!(self.closed()));
         let reset_within = if poll!(closed.as_mut()).is_ready() {

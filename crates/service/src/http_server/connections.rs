@@ -1,5 +1,4 @@
-//! Accepts connections: how many a server may have at a time, in all and of one address, when each is served, and how
-//! long a client may read nothing.
+//! Accepts connections: how many at a time, in all and of one address, when each is served, and how long it may stall.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,8 +49,7 @@ struct Refusals {
 }
 
 impl Refusals {
-    /// Counts a refusal. Returns how many there were since the last one that was logged, if this one is to be logged:
-    /// at most one in [`LOG_EVERY`].
+    /// Counts a refusal. Every 10 s at most, returns how many there were since the last time, so that this is logged.
     fn one(&self) -> Option<u64> {
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let (mut logged, now) = (self.logged.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
@@ -141,8 +139,7 @@ impl Connections {
         if let Limit::Fair(fair) = &self.limit { fair.refused.count.load(Ordering::Relaxed) } else { 0 }
     }
 
-    /// Accepts a connection; waits before that for a free place if further ones wait. `None` if it was refused and
-    /// closed.
+    /// Accepts a connection, after waiting for a free place if further ones wait. `None` if it was refused and closed.
     pub(super) async fn accept(&self, listener: &TcpListener) -> io::Result<Option<Accepted>> {
         match &self.limit {
             Limit::Waiting(permits) => {

@@ -21,8 +21,7 @@ struct ExpectedBody {
 }
 
 impl Expected {
-    /// Wraps the body of a request that waits for `100 Continue`, so that [`finish`](Self::finish) knows whether it was
-    /// read. Other requests stay as they are.
+    /// Wraps a body that a client sends after `100 Continue`, so that [`finish`](Self::finish) knows if it was read.
     pub(super) fn of(request: Request<Incoming>) -> (Self, Request<Body>) {
         if !request.headers().contains_key(EXPECT) || request.body().is_end_stream() {
             return (Self(None), request.map(Body::new));

@@ -33,8 +33,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Counts a connection and returns how long it is to wait: not at all for the first 64 of a burst, then 1 ms more
-    /// for each further one, up to 2 s.
+    /// Counts a connection and returns its wait: none for 64 at once, 1 ms more for each further one, at most 2 s.
     pub(super) fn wait(&mut self, peer: Peer, now: Instant) -> Duration {
         if self.by_peer.len() >= self.most {
             self.by_peer.retain(|_, last| *last > now);

@@ -39,8 +39,7 @@ impl Requests {
         self.allowed.stalled_for()
     }
 
-    /// Answers a request, which gets peer and address as extensions. A request of HTTP/1.1 without exactly one Host
-    /// header gets a 400.
+    /// Answers a request, which gets peer and address. One of HTTP/1.1 without exactly one Host header gets a 400.
     ///
     /// # Errors
     /// If its client is gone.

@@ -132,8 +132,8 @@ impl Tls {
         TlsAcceptor::from(Arc::clone(&config))
     }
 
-    /// Reads the files again if that was [`READ_EVERY`] ago and nobody does it now. If they cannot be used, the former
-    /// ones stay.
+    /// Reads the files again if [`READ_EVERY`] has passed and nobody does it now. Unusable ones leave the former in
+    /// place.
     async fn renew(&self) {
         // Whoever comes meanwhile takes what there is.
         let Ok(mut last) = self.0.last.try_lock() else { return };
@@ -205,8 +205,7 @@ impl Files {
 }
 
 impl Content {
-    /// The configuration, for TLS 1.2 and 1.3 and HTTP/1.1; with authorities, clients need a certificate. The error
-    /// names the setting.
+    /// TLS 1.2 and 1.3 and HTTP/1.1; with authorities, clients need a certificate. The error names the wrong setting.
     fn config(&self) -> Result<ServerConfig, Mistake> {
         let chain = certificates("TLS_CERT", &self.certificate)?;
         let key = PrivateKeyDer::from_pem_slice(&self.key);

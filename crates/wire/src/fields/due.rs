@@ -38,8 +38,7 @@ pub fn delay_note(json: &[u8], due: Due) -> Option<String> {
     ))
 }
 
-/// When a job is due: `delay`, `at` with or without `time_zone`, or now without any. A wrong value or combination adds
-/// a mistake.
+/// When a job is due: `delay`, `at` with or without `time_zone`, or now without any. Anything wrong adds a mistake.
 pub(crate) fn due(fields: &Fields<'_>, now: Timestamp, mistakes: &mut Mistakes) -> Due {
     let due = match (fields.get("delay"), fields.get("at")) {
         (Some(_), Some(_)) => {
@@ -91,8 +90,7 @@ fn wrong(mistakes: &mut Mistakes, field: &str, raw: &RawValue, why: impl Display
     mistakes.add(field, format_args!("{}: {why}", shown(raw)), allowed);
 }
 
-/// A field that is a point in time, or a local time in `zone`. `None` if it is missing or wrong; a wrong one adds a
-/// mistake.
+/// A field that is a point in time, or a local time in `zone`; `None` if missing, or wrong, which adds a mistake.
 pub(crate) fn local_time(
     fields: &Fields<'_>,
     name: &str,
@@ -109,8 +107,7 @@ pub(crate) fn local_time(
     time.map_err(|error| wrong(mistakes, name, raw, &error, allowed(&error))).ok()
 }
 
-/// A field that is a point in time; the last part of `path` is its name. `None` if it is missing or wrong; a wrong one
-/// adds a mistake.
+/// A point in time in the field that `path` ends with; `None` if it is missing, or wrong, which adds a mistake.
 pub(crate) fn time(fields: &Fields<'_>, path: &str, mistakes: &mut Mistakes) -> Option<Timestamp> {
     let raw = fields.get(path.rsplit('.').next()?)?;
     let time = read::<String>(raw).ok_or(TimeError::Unreadable).and_then(|text| parse_time(&text));

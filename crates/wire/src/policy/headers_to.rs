@@ -12,8 +12,7 @@ use crate::problem::Problem;
 const ALLOWED: &str = "at most 32 origins, which are scheme, host and port, such as [\"https://shop.example\"]; or [\"*\"] for all";
 const ALL: &str = "*";
 
-/// The field `headers_to`: the origins, sorted, or `Some(None)` for all. `None` if it is missing or wrong; a wrong one
-/// adds a mistake.
+/// The field `headers_to`: the sorted origins, `Some(None)` for all; `None` if missing, or wrong, which adds a mistake.
 pub(super) fn headers_to(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Option<Vec<String>>> {
     parsed(fields, "headers_to", ALLOWED, mistakes, |raw| {
         let texts = read::<Vec<String>>(raw).filter(|texts| texts.len() <= MAX_HEADERS_TO)?;
@@ -28,8 +27,7 @@ pub(super) fn headers_to(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option
     })
 }
 
-/// An origin as callbacks have it: in lower case and without a default port. `None` if the text is not an origin, or
-/// has more than one `/` after it.
+/// An origin as callbacks have it: in lower case, without a default port. `None` if the text is anything else.
 pub(crate) fn parse_origin(text: &str) -> Option<String> {
     let callback = Callback::parse(text).ok()?;
     let rest = text.trim_end_matches('/').splitn(4, '/').nth(3);

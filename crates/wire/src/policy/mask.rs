@@ -60,8 +60,7 @@ pub fn unmask_policy(policy: &Policy, stored: Option<&Policy>) -> Result<Policy,
     parse_policy(written.as_bytes())
 }
 
-/// An origin that gets the headers of a policy and not those of the stored one, or a word for all of them; `None` if
-/// there is none.
+/// An origin (or `all origins`) that gets the headers of a policy, and did not get those of the stored one.
 fn new_origin<'a>(policy: &'a Policy, stored: &Policy) -> Option<&'a str> {
     match (&policy.headers_to, &stored.headers_to) {
         (_, None) => None,

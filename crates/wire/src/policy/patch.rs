@@ -76,8 +76,7 @@ fn merged_entries(name: &str, stored: Option<&RawValue>, patch: &RawValue) -> Op
     Some(format!("{{{}}}", entries.join(",")))
 }
 
-/// The fields that a policy had before a change and does not have after it, by their names. Never the sealed ones, as
-/// answers do not show them.
+/// The names of the fields that a policy had before a change and does not have after it. Sealed ones are never named.
 pub fn dropped_fields(before: Option<&Policy>, after: &Policy) -> Vec<String> {
     let Some(before) = before else { return Vec::new() };
     let (before, after) = (masked_policy(before), masked_policy(after));

@@ -13,8 +13,7 @@ use crate::problem::Problem;
 
 const ALLOWED: &str = "what GET /v1/export/topics prints of this topic; leave it out otherwise";
 
-/// The field `sealed_headers` of a policy. `None` if it is missing or wrong; a wrong one adds a mistake, which does not
-/// show it.
+/// The field `sealed_headers` of a policy; `None` if missing, or wrong, which adds a mistake that does not show it.
 pub(super) fn sealed_headers(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Box<str>> {
     let raw = fields.get(SEALED_HEADERS)?;
     let sealed = read::<String>(raw).filter(|text| text.len() <= MAX_SEALED_HEADERS);
@@ -47,8 +46,7 @@ pub fn with_sealed_headers(policy: &Policy, sealed: &str) -> Result<Policy, Prob
     parse_policy(json.as_bytes())
 }
 
-/// A policy with opened values in place of its masks. `None` if `values` does not have one for each mask, or the policy
-/// is not valid with them.
+/// A policy with opened values in place of its masks; `None` if one is missing in `values`, or it is not valid then.
 pub fn with_opened_headers(policy: &Policy, values: &[u8]) -> Option<Policy> {
     let values = serde_json::from_slice::<Map<String, Value>>(values).ok()?;
     let mut is_complete = true;

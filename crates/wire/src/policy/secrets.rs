@@ -64,8 +64,7 @@ impl SealedSecret {
     }
 }
 
-/// The field `secrets` of a policy. `None` if it is missing or wrong; a wrong one adds a mistake, which does not show
-/// it.
+/// The field `secrets` of a policy; `None` if missing, or wrong, which adds a mistake that does not show it.
 pub(super) fn secrets(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Vec<StoredSecret>> {
     // The value is not shown: it may be a secret that is not sealed.
     parse(fields.get(SECRETS)?).map_err(|why| mistakes.add(SECRETS, why, ALLOWED)).ok()

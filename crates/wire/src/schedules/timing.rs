@@ -1,5 +1,4 @@
-//! The fields that say when a schedule fires (`cron`, or `every` and `anchor`), parsed to its rule; and the check of
-//! times before 1970.
+//! The fields that say when a schedule fires: `cron`, or `every` and `anchor`, as its rule. Refuses times before 1970.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::schedule::{Cron, MAX_EVERY, MIN_EVERY, Rule, Schedule};

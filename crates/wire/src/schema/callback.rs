@@ -1,5 +1,4 @@
-//! OpenAPI schemas of retry policies, of the statuses and the expiry that end a job early, and of the states of ended
-//! jobs.
+//! OpenAPI schemas of retry policies, of statuses and expiries that end a job early, and of the states of ended jobs.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -215,8 +215,7 @@ fn text(min: usize, max: usize) -> ObjectBuilder {
     text.min_length(Some(min).filter(|min| *min > 0))
 }
 
-/// The schema of a duration: seconds as a number within a range, or a friendly text, whose range a pattern cannot
-/// describe.
+/// The schema of a duration: a number of seconds within a range, or a friendly text, whose range no pattern can tell.
 fn duration(min: Duration, max: Duration) -> OneOfBuilder {
     let seconds = ObjectBuilder::new()
         .schema_type(Type::Number)

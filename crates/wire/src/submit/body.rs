@@ -16,8 +16,7 @@ pub(crate) const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
 /// The content type of a JSON body.
 pub(crate) const JSON: &str = "application/json";
 
-/// Reads the fields `body`, `body_base64` and `content_type`. Wrong ones add mistakes; fails with 413 for a body over
-/// [`MAX_BODY`].
+/// Reads the fields `body`, `body_base64` and `content_type`. Wrong ones add mistakes; a body too large fails with 413.
 pub(super) fn body(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Result<Body, Problem> {
     let content_type = fields.get("content_type");
     let bytes = match (fields.raw("body"), fields.get("body_base64")) {

@@ -1,5 +1,4 @@
-//! The grammar of cron expressions: five fields, each a list of values, ranges and steps, and names such as `@daily`
-//! for whole expressions.
+//! The grammar of cron expressions: five fields, each a list of values, ranges and steps; and names such as `@daily`.
 
 use super::dates::{Dates, Days, Match, Weekdays};
 use super::times::Times;
@@ -60,8 +59,7 @@ pub(super) struct Parsed {
     pub(super) is_any_hour: bool,
 }
 
-/// Parses an expression or its name. Refuses texts over 256 bytes, other characters than printable ASCII and tabs, and
-/// wrong fields; the error says what is wrong.
+/// Parses an expression or its name: at most 256 bytes of printable ASCII and tabs. The error says what is wrong.
 pub(super) fn parse(text: &str) -> Result<Parsed, CronError> {
     if text.len() > MAX_LENGTH {
         return Err(CronError(format!("it is longer than {MAX_LENGTH} bytes")));
