@@ -11,7 +11,6 @@ use ringback_service::http_server::{Holder, Peer};
 use ringback_store::SharedConfig;
 use ringback_wire::{FieldError, Problem};
 
-/// Who a caller is.
 #[derive(Clone, Debug)]
 pub struct Principal {
     /// The topics of its tenant, or those without one, which the names in its requests are.
@@ -21,10 +20,8 @@ pub struct Principal {
     rights: Rights,
 }
 
-/// What a caller may do.
 #[derive(Clone, Debug)]
 enum Rights {
-    /// Everything.
     Operator,
     /// What a tenant may do, within its quota.
     Part,
@@ -32,8 +29,7 @@ enum Rights {
 }
 
 impl Principal {
-    /// The operator, for what it has chosen: a tenant, what has none, or all. Without a root key everybody is the
-    /// operator.
+    /// The operator, who has chosen a tenant, what has none, or all. Without a root key everybody is the operator.
     pub fn operator(reach: TenantScope) -> Self {
         let own = match &reach {
             TenantScope::All => TenantScope::One(None),

@@ -113,7 +113,6 @@ impl From<&EndedJobRow> for Cursor {
 /// Which page of ended jobs to find, and what of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryRequest {
-    /// Which ended jobs.
     pub filter: HistoryFilter,
     pub order: Order,
     /// Of the matching jobs, only the last one of each.

@@ -41,7 +41,6 @@ const MAINTAIN: Duration = Duration::from_secs(60 * 60);
 /// The name of the readiness check.
 const CHECK: &str = "archive";
 
-/// The relay of some shards.
 pub(crate) struct Relay<S> {
     pub(crate) store: Store,
     pub(crate) policies: SharedConfig,

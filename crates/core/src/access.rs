@@ -118,7 +118,6 @@ pub struct AccessKey {
     /// SHA-256 of its random bits.
     pub hash: [u8; 32],
     pub grant: Grant,
-    /// When it was made.
     pub created: Timestamp,
     /// When it was last used, to the hour.
     pub last_used: Option<Timestamp>,

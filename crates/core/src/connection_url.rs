@@ -6,7 +6,6 @@ mod postgres;
 
 pub use self::postgres::{PostgresUrl, RootCertificates, SslMode};
 
-/// Replaces a secret.
 pub const HIDDEN: &str = "***";
 
 /// Options of URLs whose values are shown, unless they have unusual characters.
@@ -121,7 +120,6 @@ pub fn check_login(url: &str) -> Result<(), String> {
     ))
 }
 
-/// The authority of a URL, and the rest, which begins with `/`, `?` or `#`.
 struct Parts<'a> {
     authority: &'a str,
     tail: &'a str,

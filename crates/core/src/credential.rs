@@ -95,7 +95,6 @@ pub struct Credential {
     pub kinds: Vec<Kind>,
     /// Its [`Contents`], sealed for [`Credential::sealed_name`].
     pub sealed: Box<str>,
-    /// When it was put.
     pub created: Timestamp,
 }
 

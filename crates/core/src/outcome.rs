@@ -76,7 +76,6 @@ pub struct LastAttempt {
     /// The class of the error, such as `timeout`, if there was no response; or the text that a consumer gave. At
     /// most [`MAX_ERROR`](crate::limits::MAX_ERROR) bytes are kept.
     pub error: Option<String>,
-    /// How long it took.
     pub duration: Duration,
 }
 

@@ -55,7 +55,6 @@ pub enum PolicyError {
     /// A tier is too short or too long.
     #[error("a delay of {0:?}; allowed are 10 ms to 30 days")]
     Tier(Duration),
-    /// The jitter is not between 0 and 1.
     #[error("a jitter of {0}; allowed are 0 to 1")]
     Jitter(String),
     /// A tier cannot be read.

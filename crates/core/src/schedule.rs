@@ -130,7 +130,6 @@ pub struct ScheduledJob {
 /// A schedule as it was put.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// When it fires.
     pub rule: Rule,
     pub job: ScheduledJob,
     /// What becomes of missed firings.
@@ -262,7 +261,6 @@ pub struct Progress {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleState {
     pub schedule: Schedule,
-    /// How far it has come.
     pub progress: Progress,
 }
 

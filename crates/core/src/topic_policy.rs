@@ -154,7 +154,6 @@ impl fmt::Debug for Policy {
 /// Which ended jobs of a topic go to the archive, if there is one. `None` is what the archive does for all topics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArchivePolicy {
-    /// Their states.
     pub states: Option<EndedStates>,
     pub bodies: Option<bool>,
 }

@@ -129,8 +129,7 @@ impl WrittenTime {
     /// is the earlier one (both as in RFC 5545, section 3.3.5).
     ///
     /// # Errors
-    /// A local time has no zone, a zone is not known, offset, annotation and `zone` differ, or the time is out of
-    /// range.
+    /// There is no zone for a local time or no such zone, offset, annotation and `zone` differ, or it is out of range.
     pub fn resolve(&self, zone: Option<&Zone>) -> Result<Timestamp, TimeError> {
         let own = self.zone.clone().transpose()?;
         if let (Some(own), Some(given)) = (&own, zone)

@@ -84,7 +84,6 @@ impl Authorities {
         Ok(())
     }
 
-    /// Whether there are no authorities.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.roots.is_empty()

@@ -1,5 +1,4 @@
-//! Runs a process: runtime, telemetry, signals and admin port around its work, and the exit status. Also short
-//! commands.
+//! Runs a process: runtime, telemetry, signals and admin port around its work; its exit status, and its name.
 
 use std::any::Any;
 use std::future::Future;

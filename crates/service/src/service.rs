@@ -90,8 +90,7 @@ impl<C: 'static> Service<C> {
         }
     }
 
-    /// Reads command line and settings. The error is the exit status after printing help, the configuration or
-    /// mistakes.
+    /// Reads command line and settings. The error is the exit status after printing help, configuration or mistakes.
     fn prepare(
         &self,
         args: impl IntoIterator<Item = OsString>,

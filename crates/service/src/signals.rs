@@ -78,8 +78,7 @@ impl Signals {
         })
     }
 
-    /// Waits for a signal that asks the process to stop: SIGTERM, SIGINT, or SIGHUP of its terminal. Logs other
-    /// SIGHUPs.
+    /// Waits for a signal that asks the process to stop: SIGTERM, SIGINT, or SIGHUP of its terminal. Logs any other.
     pub async fn stop(&mut self) -> Caught {
         loop {
             tokio::select! {

@@ -23,8 +23,7 @@ use crate::store::Store;
 const MAX_TRIES: usize = 8;
 
 impl Store {
-    /// Puts the policy of a topic in place of any other; [`PolicyPut::Outdated`] if others change it in each of 8
-    /// tries.
+    /// Puts the policy of a topic in place of any other. [`PolicyPut::Outdated`] if others change it in all of 8 tries.
     pub async fn put_policy(&self, topic: &Topic, policy: &Policy) -> Result<PolicyPut, StoreError> {
         let make = |_: Option<&str>| Ok(Ok::<_, Infallible>(policy.clone()));
         let Ok((_, put)) = self.replace_policy(topic, make).await?;
@@ -135,7 +134,7 @@ impl Store {
         Ok(self.entries().await?.keys.into_values().collect())
     }
 
-    /// Sets a quota in place of any other; [`PolicyPut::Outdated`] if others change it in each of 8 tries.
+    /// Sets a quota in place of any other. [`PolicyPut::Outdated`] if others change it in all of 8 tries.
     pub async fn put_quota(&self, of: &QuotaOf, quota: Quota) -> Result<PolicyPut, StoreError> {
         let limit = MAX_POLICIES + MAX_KEYS + MAX_QUOTAS;
         let make = |_: Option<&str>| Ok(Ok::<_, Infallible>(quota));

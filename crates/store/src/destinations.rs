@@ -51,9 +51,9 @@ impl Store {
         Ok(try_join_all(of_shards).await?.into_iter().flatten().collect())
     }
 
-    /// A page of the origins of these lanes and of the scope's paused destinations without jobs, at most
-    /// [`MAX_DESTINATION_PAGE`]. It reads the counts of all these lanes, a part at a time, so the sums can be off by
-    /// what moved meanwhile.
+    /// A page of the origins of these lanes and of the scope's paused destinations without jobs,
+    /// [`MAX_DESTINATION_PAGE`] at most. Reads the counts of all these lanes, a part at a time, so the sums can be
+    /// slightly off.
     pub async fn destinations(
         &self,
         spans: &[LaneSpan],

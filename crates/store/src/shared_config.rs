@@ -188,8 +188,7 @@ impl SharedConfig {
         }
     }
 
-    /// Reads all entries if their version is not `known`. Returns when to check next. After an error the last ones
-    /// stay.
+    /// Reads all entries if their version is not `known`. Returns when to check next. After an error nothing changes.
     async fn read(&self, store: &Store, known: &mut Option<PolicyVersion>) -> Duration {
         match store.read_entries(*known).await {
             Ok(None) => FLOOR,

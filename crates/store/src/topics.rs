@@ -26,8 +26,7 @@ impl Store {
         Ok(sum)
     }
 
-    /// A page of the topics of a scope, in order, after `after` or from the first: at most `limit`, or 1,000 if that is
-    /// more.
+    /// A page of the topics of a scope, in order: those after `after`, or from the first. At most `limit`, up to 1,000.
     pub async fn topics(
         &self,
         scope: &TenantScope,

@@ -66,7 +66,6 @@ request! {
 pub struct NewBulk {
     /// Which jobs to change. A topic has no tenant yet.
     pub filter: Filter,
-    /// What to do to them.
     pub action: BulkAction,
     /// Jobs a second.
     pub rate: u32,

@@ -1,5 +1,5 @@
 //! Credentials: the request to put one, the answers that show them without their secrets, and the lines of an export.
-//! The JSON that stores keep is in `ringback_core::credential`.
+//! `ringback_core` has the stored form.
 
 use ringback_core::credential::{
     Basic, ClientCertificate, Contents, Credential, CredentialKey, MAX_CONTENTS, MAX_ORIGINS, MAX_SEALED,
@@ -29,11 +29,9 @@ const NONE: &str = "at least one of bearer, basic, certificate with key, and ca"
 pub struct NewCredential {
     /// The origins whose callbacks carry it, sorted.
     pub to: Vec<String>,
-    /// Its contents.
     pub contents: NewContents,
 }
 
-/// The contents of a new credential.
 pub enum NewContents {
     /// In the clear.
     Plain(Box<Contents>),

@@ -1,4 +1,4 @@
-//! The keys of callers: the request to make one, and the answers that show them. `core::access` has what is stored.
+//! The keys of callers: the request to make one, and the answers that show them. `ringback_core` has the stored form.
 
 use std::net::Ipv6Addr;
 

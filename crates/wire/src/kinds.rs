@@ -194,14 +194,14 @@ kinds! {
     };
 }
 
-/// A reader of a field, for [`kinds`]: parses its value. The declaration of the field says what is allowed.
+/// A reader of a field, for `kinds!`: parses its value. The declaration of the field says what is allowed.
 pub(crate) fn valid<T>(
     parse: impl FnOnce(&RawValue) -> Option<T>,
 ) -> impl FnOnce(&Fields<'_>, &str, &str, &mut Mistakes) -> Option<T> {
     |fields, name, allowed, mistakes| parsed(fields, name, allowed, mistakes, parse)
 }
 
-/// A reader of a field, for [`kinds`]: parses its value. A mistake shows `wrong` and `allowed`.
+/// A reader of a field, for `kinds!`: parses its value. A mistake shows `wrong` and `allowed`.
 pub(crate) fn worded<T>(
     wrong: &'static str,
     allowed: &'static str,
@@ -210,7 +210,7 @@ pub(crate) fn worded<T>(
     move |fields, name, _, mistakes| field(fields, name, wrong, allowed, mistakes, parse)
 }
 
-/// A reader of a field, for [`kinds`]: a duration within `range`. A mistake shows `wrong` and `allowed`.
+/// A reader of a field, for `kinds!`: a duration within `range`. A mistake shows `wrong` and `allowed`.
 pub(crate) fn within(
     wrong: &'static str,
     range: RangeInclusive<Duration>,

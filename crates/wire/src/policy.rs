@@ -41,7 +41,7 @@ const SECRETS: &str = "secrets";
 /// The bytes of that field's name, its colon, and the comma before it.
 const SECRETS_NAME: usize = SECRETS.len() + 4;
 
-/// Parses a policy, and keeps its JSON as [`Policy::written`].
+/// Parses a policy, and keeps its JSON as `written`.
 ///
 /// # Errors
 /// A 400 problem if it is not a JSON object in UTF-8, 413 if it has more than [`MAX_POLICY`] bytes beside what is

@@ -34,7 +34,6 @@ pub const MAX_UPCOMING: usize = 100;
 /// A schedule as it is to be put.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewSchedule {
-    /// The schedule.
     pub schedule: Schedule,
     /// Whether it is paused, if the request says it.
     pub paused: Option<bool>,
@@ -43,7 +42,6 @@ pub struct NewSchedule {
 /// What a schedule needs besides its own fields.
 #[derive(Clone, Copy)]
 pub struct ScheduleDefaults<'a> {
-    /// The current time.
     pub now: Timestamp,
     /// Its id.
     pub id: &'a ScheduleId,

@@ -8,7 +8,6 @@ use percent_encoding::percent_decode_str;
 
 use super::{check_login, is_option_name};
 
-/// The schemes of these URLs.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 /// Options that are given to the client as they are.
 const PASSED: &[&str] = &[
@@ -71,7 +70,6 @@ pub enum RootCertificates {
 pub struct PostgresUrl {
     /// The settings of the connection by their names in libpq, without those of TLS. One may be the password.
     pub settings: BTreeMap<&'static str, String>,
-    /// How TLS is used.
     pub ssl_mode: SslMode,
     /// `None` if the URL does not say.
     pub roots: Option<RootCertificates>,

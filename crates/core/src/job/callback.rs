@@ -173,7 +173,6 @@ impl Headers {
         Self(entries)
     }
 
-    /// Names and values.
     pub fn entries(&self) -> &[(String, String)] {
         &self.0
     }
@@ -236,7 +235,6 @@ impl Context {
         Self(entries)
     }
 
-    /// Keys and values.
     pub fn entries(&self) -> &[(String, String)] {
         &self.0
     }

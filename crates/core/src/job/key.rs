@@ -58,7 +58,6 @@ impl Topic {
         self.0.rsplit_once('/').map_or(&*self.0, |(_, name)| name)
     }
 
-    /// The tenant, if it has one.
     pub fn tenant(&self) -> Option<Tenant> {
         let (tenant, _) = self.0.strip_prefix(Tenant::MARK)?.split_once('/')?;
         Some(Tenant(tenant.into()))
@@ -246,7 +245,6 @@ impl fmt::Display for JobId {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct JobKey {
     pub topic: Topic,
-    /// The id within the topic.
     pub id: JobId,
 }
 

@@ -61,7 +61,6 @@ impl Tags {
         &self.0
     }
 
-    /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -17,7 +17,6 @@ const MAX_COUNTED: u64 = 10_000;
 const FIRST_SPAN: Duration = Duration::from_secs(3600);
 const SPAN_FACTOR: u32 = 8;
 
-/// What is to be done with a schedule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The firings to make now, in order.

@@ -1,5 +1,4 @@
-//! The packed form of a schedule with its progress, which stores keep without reading it: postcard, and a payload in
-//! it.
+//! The packed form of a schedule with its progress, which stores keep and do not read: postcard, and a payload in it.
 
 use super::{Rule, ScheduleState};
 use crate::clock::millis;

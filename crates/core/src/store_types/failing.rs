@@ -22,7 +22,6 @@ pub struct FailingDestination {
     pub tenant: Option<Tenant>,
     /// The origin of their callback URLs.
     pub origin: Box<str>,
-    /// Since when, and how.
     pub failures: Failures,
 }
 

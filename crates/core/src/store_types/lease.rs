@@ -87,7 +87,6 @@ impl Lease {
         self.delivery.expires?.of(self.due, self.first_due)
     }
 
-    /// The job's shard.
     pub const fn shard(&self) -> Shard {
         self.grant.receipt.shard
     }

@@ -111,7 +111,6 @@ pub struct PendingNotice {
 pub struct Outbox {
     /// The first of them.
     pub pending: Vec<PendingNotice>,
-    /// The store's time.
     pub now: Timestamp,
 }
 

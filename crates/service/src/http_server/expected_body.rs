@@ -21,7 +21,8 @@ struct ExpectedBody {
 }
 
 impl Expected {
-    /// Wraps a body that a client sends after `100 Continue`, so that [`finish`](Self::finish) knows if it was read.
+    /// Wraps a body that waits for `100 Continue`, for [`finish`](Self::finish) to know whether it was read. Others
+    /// stay.
     pub(super) fn of(request: Request<Incoming>) -> (Self, Request<Body>) {
         if !request.headers().contains_key(EXPECT) || request.body().is_end_stream() {
             return (Self(None), request.map(Body::new));

@@ -132,8 +132,8 @@ impl Tls {
         TlsAcceptor::from(Arc::clone(&config))
     }
 
-    /// Reads the files again if [`READ_EVERY`] has passed and nobody does it now. Unusable ones leave the former in
-    /// place.
+    /// Reads the files again if [`READ_EVERY`] has passed and nobody does so now. If they cannot be used, nothing
+    /// changes.
     async fn renew(&self) {
         // Whoever comes meanwhile takes what there is.
         let Ok(mut last) = self.0.last.try_lock() else { return };
