@@ -29,7 +29,7 @@ enum Rights {
 }
 
 impl Principal {
-    /// The operator, who has chosen a tenant, what has none, or all. Without a root key everybody is the operator.
+    /// The operator, for what it chose; with `All`, topics named have no tenant. Without a root key all are operators.
     pub fn operator(reach: TenantScope) -> Self {
         let own = match &reach {
             TenantScope::All => TenantScope::One(None),

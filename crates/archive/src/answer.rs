@@ -15,7 +15,7 @@ use crate::row::EndedJobRow;
 /// The longest id, in bytes.
 const MAX_ID: usize = 128;
 
-/// A time in ms since 1970, which negative times become.
+/// A time from ms since 1970; a negative one counts as 0.
 fn time(ms: i64) -> Timestamp {
     Timestamp::from_millis(u64::try_from(ms).unwrap_or(0))
 }
@@ -25,7 +25,7 @@ impl EndedJobRow {
         time(self.finished_at)
     }
 
-    /// The answer of the API, with the log of attempts and with the request if these were read.
+    /// The answer of the API. The log of attempts, and the request, are in it only if the flags say so.
     pub fn answer(self, with_attempts: bool, with_request: bool) -> EndedJobDetails {
         let time = |ms: i64| time(ms).to_string();
         let request = with_request.then(|| self.shown_request()).flatten();

@@ -38,7 +38,7 @@ pub fn is_idempotency_key(text: &str) -> bool {
     (1..=MAX_IDEMPOTENCY_KEY).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// How long the first lease of a push job lasts, without the margin: its timeout, up to [`MAX_LEASE_STRETCH`].
+/// The first lease of a push job, without the margin: its timeout or the default one, up to [`MAX_LEASE_STRETCH`].
 pub fn lease_stretch(timeout: Option<Duration>) -> Duration {
     timeout.unwrap_or(DEFAULT_TIMEOUT).min(MAX_LEASE_STRETCH)
 }

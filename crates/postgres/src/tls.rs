@@ -14,7 +14,7 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, Signa
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// A connector that trusts the authorities of the URL, else those of the file of the process, else those of the system.
-/// It has the client certificate of the URL. With `verify-ca`, a certificate may have any name.
+/// The connector has the URL's client certificate. With `verify-ca`, the server's certificate may have any name.
 ///
 /// # Errors
 /// Which file cannot be read or used, and why.

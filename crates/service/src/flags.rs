@@ -22,7 +22,7 @@ pub(crate) struct Flags {
     pub(crate) print_config: bool,
 }
 
-/// Parses `args`, of which the first one is the name of the program. The error is also how a call for help ends.
+/// Parses `args`; the first one is the name of the program. The error can also be a call for help or the version.
 pub(crate) fn parse(
     command: Command,
     settings: &[Setting],

@@ -58,7 +58,7 @@ pub struct ClientAddress(pub std::net::IpAddr);
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 /// How long to pause when the system cannot accept another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Serves HTTP/1.1 until the shutdown, and for 5 s more requests under way. Dropping it ends all connections.
+/// Serves HTTP/1.1 until the shutdown, then requests under way for up to 5 s. Dropping it ends all connections.
 ///
 /// Takes a router, not any service, so that the server is compiled once. With `tls` the connections speak https.
 pub async fn serve(

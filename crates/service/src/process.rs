@@ -48,7 +48,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Runs the work until it ends, and returns the exit status. Refuses to if the machine's clock has lost its time.
+    /// Runs the work until it ends, and returns the exit status; does not run if the machine's clock has lost its time.
     pub(crate) fn run(self, work: Work) -> ExitCode {
         let now = SystemClock.now();
         if now < EARLIEST {

@@ -78,7 +78,7 @@ impl Signals {
         })
     }
 
-    /// Waits for a signal that asks the process to stop: SIGTERM, SIGINT, or SIGHUP of its terminal. Logs any other.
+    /// Waits for a signal to stop: SIGTERM, SIGINT, or SIGHUP of the terminal. Without a terminal SIGHUP is logged.
     pub async fn stop(&mut self) -> Caught {
         loop {
             tokio::select! {

@@ -11,7 +11,8 @@ use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
-    /// Records whether a submit has found the shard's archive outbox full, for the readiness check. Returns its answer.
+    /// Records for the readiness check whether a submit found the shard's archive outbox full. Returns `answer` as it
+    /// is.
     pub(crate) fn track_archive_backlog<T>(
         &self,
         shard: Shard,
@@ -27,8 +28,8 @@ impl Store {
         answer
     }
 
-    /// Sets which ended jobs each shard puts into its archive outbox from now on. `None` detaches the archive: none,
-    /// while those that wait stay. Works shard by shard: after an error, some shards may have the new settings.
+    /// Sets which ended jobs each shard puts into its archive outbox from now on: with `None` none, and those that wait
+    /// there stay. Works shard by shard: after an error, some shards may have the new settings.
     pub async fn attach_archive(&self, settings: Option<ArchiveSettings>) -> Result<(), StoreError> {
         for shard in self.shards() {
             backend!(self.attach_archive(shard, settings).await)?;
@@ -51,8 +52,8 @@ impl Store {
     }
 
     /// Takes the first entries of a shard's archive outbox: at most `limit` and [`MAX_ARCHIVE_ENTRIES`], of about
-    /// [`MAX_ARCHIVE_BYTES`](ringback_core::store_types::MAX_ARCHIVE_BYTES). No other archiver gets entries of the
-    /// shard before `lasts` has passed. Repeating returns the same entries.
+    /// [`MAX_ARCHIVE_BYTES`](ringback_core::store_types::MAX_ARCHIVE_BYTES). Before `lasts` has passed, other archivers
+    /// get [`TakeEntries::Busy`]. Repeating returns the same entries.
     pub async fn take_ended(
         &self,
         shard: Shard,

@@ -23,7 +23,8 @@ use crate::store::Store;
 const MAX_TRIES: usize = 8;
 
 impl Store {
-    /// Puts the policy of a topic in place of any other. [`PolicyPut::Outdated`] if others change it in all of 8 tries.
+    /// Puts the policy of a topic in place of any other; [`PolicyPut::Outdated`] if others change it in 8 tries in a
+    /// row.
     pub async fn put_policy(&self, topic: &Topic, policy: &Policy) -> Result<PolicyPut, StoreError> {
         let make = |_: Option<&str>| Ok(Ok::<_, Infallible>(policy.clone()));
         let Ok((_, put)) = self.replace_policy(topic, make).await?;

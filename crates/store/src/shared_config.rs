@@ -137,7 +137,7 @@ impl SharedConfig {
         self.0.borrow().as_ref().map(read).ok_or(ConfigUnknown)
     }
 
-    /// Whether a topic has a policy that cannot be read, so that what it says, such as who signs, is not known.
+    /// Whether a topic has a policy that cannot be read, so that nothing of it is known. False until the first reading.
     pub fn is_unreadable(&self, topic: &Topic) -> bool {
         self.0.borrow().as_ref().is_some_and(|known| known.unreadable.contains(topic))
     }
@@ -188,7 +188,8 @@ impl SharedConfig {
         }
     }
 
-    /// Reads all entries if their version is not `known`. Returns when to check next. After an error nothing changes.
+    /// Reads all entries if their version is not `known`; keeps the last ones after an error. Returns the wait after
+    /// it.
     async fn read(&self, store: &Store, known: &mut Option<PolicyVersion>) -> Duration {
         match store.read_entries(*known).await {
             Ok(None) => FLOOR,

@@ -39,8 +39,8 @@ impl Store {
         backend!(self.cancel(self.shard_of(key), key).await)
     }
 
-    /// reschedule: delayed → delayed at another time, or ready if that has come. Repeating with the same token, also of
-    /// a run or a revive, shows whether it took effect.
+    /// reschedule: delayed → delayed at another time, or ready if that has come. Repeating with the same token shows
+    /// whether it took effect; so it does with [`Self::run`] and [`Self::revive`].
     pub async fn reschedule(&self, key: &JobKey, due: Due, token: Token) -> Result<MoveResult, StoreError> {
         self.move_job(key, Move::Reschedule(due, token)).await
     }

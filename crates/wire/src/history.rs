@@ -117,7 +117,7 @@ pub enum ReplayIds {
 }
 
 impl ReplayRequest {
-    /// Parses a body. An empty one has no fields.
+    /// Parses a body; an empty one counts as `{}`.
     ///
     /// # Errors
     /// A 400 problem if it is not a JSON object, 413 if it is too long, 422 with all wrong fields.

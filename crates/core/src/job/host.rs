@@ -53,7 +53,7 @@ pub(super) fn check(origin: &str) -> Result<(), String> {
     }
 }
 
-/// What is wrong with a label of a name; `None` if nothing is. An `-` at its end is wrong for https alone.
+/// What is wrong with a label of a name; `None` if nothing is. A `-` at its end is wrong for https alone.
 fn wrong(label: &str, scheme: &str) -> Option<String> {
     let is_wrong = |byte: &u8| !byte.is_ascii_alphanumeric() && !b"-_".contains(byte);
     match label.as_bytes() {

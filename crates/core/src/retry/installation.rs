@@ -89,7 +89,7 @@ impl InstallationRetry {
         self.max_age.is_none_or(|age| after <= age.saturating_sub(now.since(first_due)))
     }
 
-    /// The policy of a job, its own, else its topic's, else the default, with delays and maximum within the limits.
+    /// The policy of a job (its own, else its topic's, else the default), delays and maximum brought within the limits.
     pub fn policy<'a>(
         &'a self,
         own: Option<&'a RetryPolicy>,

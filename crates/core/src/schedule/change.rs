@@ -1,5 +1,5 @@
-//! Changes of a schedule: replacing, pausing and resuming it. Times that have come and have not fired yet still fire
-//! from the first one on since when both schedules have the same times; the others count as missed.
+//! Changes of a schedule: replacing, pausing and resuming it. Of the times that have come and have not fired yet, the
+//! last ones that the new schedule has too still fire; the others count as missed.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use super::{MAX_MISSED, Schedule, ScheduleState};
 use crate::clock::Timestamp;
 
 impl ScheduleState {
-    /// Replaces the schedule, which is then paused as `paused` says, or as before with `None`. Of the times that have
-    /// not fired yet, those [`kept`](Self::kept) remain due unless it is paused; the others count as missed.
+    /// Replaces the schedule. It is then paused as `paused` says, or as before with `None`. Of the times that have come
+    /// and have not fired yet, those [`kept`](Self::kept) stay due unless it is paused; the others count as missed.
     pub fn set(&mut self, schedule: Schedule, paused: Option<bool>, now: Timestamp) {
         if paused.unwrap_or(self.progress.paused) {
             self.pause(now);

@@ -34,7 +34,7 @@ impl ScheduleId {
         self.with(&format!("run-{}", utc(time)))
     }
 
-    /// The same for an idempotency key: `run-` is followed by 64 bits of the key's SHA-256 in hexadecimal.
+    /// The id of the job of a firing requested with an idempotency key: `~run-` and 64 bits of the key's SHA-256.
     pub fn run_of_key(&self, key: &str) -> JobId {
         let digest = Sha256::digest(key);
         self.with(&format!("run-{}", Hex(&digest[..8])))

@@ -30,7 +30,7 @@ pub struct Plan {
 }
 
 impl ScheduleState {
-    /// The plan for now, with at most `most` firings, but at least one. Which missed firings are made up for follows
+    /// The plan for now, with at most `most` firings (one if that is 0). Which missed firings are made up for follows
     /// from `missed` and `catchup` of the schedule. `None` if the schedule's next time has not come, or there is none.
     pub fn plan(&self, now: Timestamp, most: usize) -> Option<Plan> {
         let Self { schedule, progress } = self;

@@ -71,7 +71,7 @@ pub fn unpack(packed: &Bytes, origin: String, timeout: Option<Duration>, tags: T
     })
 }
 
-/// The retry policy and the expiry in the result of [`pack`], or in its first 64 KiB; no policy if that is damaged.
+/// The retry policy and the expiry in the result of [`pack`], or in its first 64 KiB; neither if that is damaged.
 pub fn retry_parts(packed: &[u8]) -> (Option<RetryPolicy>, Option<Expires>) {
     meta(packed).map_or((None, None), |meta| (meta.retry, meta.expires))
 }

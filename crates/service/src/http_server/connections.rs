@@ -49,7 +49,7 @@ struct Refusals {
 }
 
 impl Refusals {
-    /// Counts a refusal. Every 10 s at most, returns how many there were since the last time, so that this is logged.
+    /// Counts a refusal. Returns how many to log, those since the last log line; `None` if that was less than 10 s ago.
     fn one(&self) -> Option<u64> {
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let (mut logged, now) = (self.logged.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());

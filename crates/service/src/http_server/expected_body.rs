@@ -21,8 +21,7 @@ struct ExpectedBody {
 }
 
 impl Expected {
-    /// Wraps a body that waits for `100 Continue`, for [`finish`](Self::finish) to know whether it was read. Others
-    /// stay.
+    /// Wraps the body if the client waits for `100 Continue`, so that [`Self::finish`] knows whether it was read.
     pub(super) fn of(request: Request<Incoming>) -> (Self, Request<Body>) {
         if !request.headers().contains_key(EXPECT) || request.body().is_end_stream() {
             return (Self(None), request.map(Body::new));

@@ -132,8 +132,7 @@ impl Tls {
         TlsAcceptor::from(Arc::clone(&config))
     }
 
-    /// Reads the files again if [`READ_EVERY`] has passed and nobody does so now. If they cannot be used, nothing
-    /// changes.
+    /// Reads the files again if [`READ_EVERY`] has passed and nobody does so now. Unusable files change nothing.
     async fn renew(&self) {
         // Whoever comes meanwhile takes what there is.
         let Ok(mut last) = self.0.last.try_lock() else { return };
@@ -205,7 +204,7 @@ impl Files {
 }
 
 impl Content {
-    /// TLS 1.2 and 1.3 and HTTP/1.1; with authorities, clients need a certificate. The error names the wrong setting.
+    /// The configuration: TLS 1.2 and 1.3, HTTP/1.1, client certificates if it has authorities. Errors name a setting.
     fn config(&self) -> Result<ServerConfig, Mistake> {
         let chain = certificates("TLS_CERT", &self.certificate)?;
         let key = PrivateKeyDer::from_pem_slice(&self.key);

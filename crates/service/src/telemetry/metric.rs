@@ -97,7 +97,7 @@ macro_rules! metrics {
     };
 }
 
-/// The kind of an instrument, with which a role records values.
+/// An instrument with which a role records the values of a metric.
 pub trait Instrument: Sized {
     const KIND: MetricKind;
 

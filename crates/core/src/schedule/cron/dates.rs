@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-/// How many months a search covers. Two equal dates on the same weekday are never further apart: the 29th of February
+/// How many months a search covers. The next equal date on the same weekday is never further away: the 29th of February
 /// on a Sunday comes after 40 years at the most, as 2100 is not a leap year.
 const MAX_MONTHS: usize = 40 * 12 + 1;
 
