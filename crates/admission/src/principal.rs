@@ -38,7 +38,7 @@ impl Principal {
         Self { own, reach, rights: Rights::Operator }
     }
 
-    /// The operator whose lists are about all tenants. It names no topics.
+    /// The operator whose lists are those of all tenants. It names no topics.
     pub fn operator_of_all() -> Self {
         Self { own: TenantScope::All, reach: TenantScope::All, rights: Rights::Operator }
     }

@@ -36,7 +36,7 @@ impl AuditEntryRow {
     /// The row of an entry as it is stored.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the entry cannot be read.
     pub(crate) fn read(row: &AuditLogRow) -> serde_json::Result<Self> {
         let entry: AuditLogEntry = serde_json::from_str(&row.written)?;
         let json = |value: &serde_json::Value| clean_json(value.to_string());

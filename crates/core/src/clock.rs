@@ -33,7 +33,7 @@ impl Timestamp {
         Self(self.0.saturating_sub(millis(by)))
     }
 
-    /// How much later than `earlier` this is; zero if it is earlier.
+    /// How long after `earlier` this is; zero if it is before that.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }

@@ -147,17 +147,17 @@ impl DestinationPause {
         }
     }
 
-    /// Whether it is for the jobs of exactly this scope.
+    /// Whether the pause is for the jobs of exactly this scope.
     pub fn is_of(&self, scope: &TenantScope) -> bool {
         *self == Self::new(scope, self.destination.clone())
     }
 
-    /// Whether it is for the jobs of all.
+    /// Whether the pause is for all jobs.
     pub const fn is_of_all(&self) -> bool {
         self.of.is_none()
     }
 
-    /// The tenant whose jobs it is for; `None` if it is for all jobs, or for those without a tenant.
+    /// The tenant whose jobs the pause is for; `None` if that is all jobs, or those without a tenant.
     pub fn tenant(&self) -> Option<&str> {
         self.of.as_ref()?.strip_prefix(Tenant::MARK).filter(|tenant| !tenant.is_empty())
     }

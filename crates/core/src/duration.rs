@@ -66,7 +66,7 @@ fn with_whole_days(text: &str) -> Option<String> {
     Some(format!("{whole}{unit} {nanos}ns{ago}"))
 }
 
-/// Writes a duration as [`parse_duration`] reads it, to the nanosecond: `1h 30m`.
+/// Writes a duration to the nanosecond, as [`parse_duration`] reads it: `1h 30m`, or `0s` for zero.
 pub fn format_duration(duration: Duration) -> String {
     const UNITS: [(&str, u128); 7] = [
         ("d", 86_400_000_000_000),

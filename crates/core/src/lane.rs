@@ -51,7 +51,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Whether its jobs are pull jobs.
+    /// Whether the jobs of the lane are pull jobs.
     pub const fn is_pull(self) -> bool {
         self.origin.is_empty()
     }

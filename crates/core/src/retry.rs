@@ -80,7 +80,7 @@ impl RetryPolicy {
         Ok(Self { delays, max, jitter })
     }
 
-    /// No retries: the job is dead after its first failure.
+    /// The policy without retries: the job is dead after its first failure.
     pub fn none() -> Self {
         Self { delays: Vec::new(), max: Max::Failures(1), jitter: 0.0 }
     }

@@ -69,7 +69,7 @@ impl Rule {
         }
     }
 
-    /// The first time after this one; `None` if there is none.
+    /// The first time of the rule after this one; `None` if there is none.
     fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Cron(cron) => cron.next_after(time),
@@ -154,7 +154,7 @@ impl Schedule {
         self.until.is_none_or(|until| next <= until).then_some(next)
     }
 
-    /// The next times after this one, at most `count`.
+    /// The next times after this one at which the schedule fires, at most `count`.
     pub fn upcoming(&self, time: Timestamp, count: usize) -> Vec<Timestamp> {
         let first = self.next_after(time);
         std::iter::successors(first, |time| self.next_after(*time)).take(count).collect()

@@ -65,7 +65,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen. From now on they do not end the process by themselves.
+    /// Begins to listen. From now on these signals do not end the process by themselves.
     ///
     /// # Errors
     /// If the system does not allow it.

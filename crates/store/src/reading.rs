@@ -21,7 +21,7 @@ impl Store {
         backend!(self.get_stored(self.shard_of(key), key).await)
     }
 
-    /// The pauses that hold a job that has not ended; none if it has, or is not known.
+    /// The pauses that hold a job; none if the job has ended or is not known.
     pub async fn paused_by(&self, key: &JobKey) -> Result<JobPauses, StoreError> {
         backend!(self.paused_by(self.shard_of(key), key).await)
     }
@@ -50,8 +50,8 @@ impl Store {
         backend!(self.page_listed(filter, from, look).await)
     }
 
-    /// How many jobs the pages of a filter look at in all if an index serves it; `None` if they scan all jobs. There
-    /// are indexes of dead jobs and of tags.
+    /// How many jobs all pages of a filter read together if an index serves it; `None` if they read all jobs. There are
+    /// indexes of dead jobs and of tags.
     pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
         backend!(self.indexed_jobs(filter).await)
     }

@@ -56,7 +56,7 @@ impl Store {
         backend!(self.change_schedules(shard, changes).await)
     }
 
-    /// The first schedules of a shard whose time has come.
+    /// The first schedules of a shard whose time has come, at most `limit`.
     pub async fn due_schedules(&self, shard: Shard, limit: usize) -> Result<DueSchedules, StoreError> {
         backend!(self.due_schedules(shard, limit).await)
     }

@@ -70,8 +70,8 @@ impl Store {
         backend!(self.prepare().await)
     }
 
-    /// [`Store::prepare`]. Returns kind and profile as a text. Takes a clone, for tasks that outlive the
-    /// caller.
+    /// Prepares the store like [`Store::prepare`], and returns its kind and state as a text. Takes a clone, for tasks
+    /// that outlive the caller.
     pub async fn prepared(self) -> Result<String, StoreError> {
         self.prepare().await?;
         Ok(self.describe().await)

@@ -119,9 +119,8 @@ impl Store {
         Ok(Renewed::Extended)
     }
 
-    /// settle: the outcome of each lease, all of one shard. `lateness` is the lateness of deliveries since
-    /// the last settle of this shard. Returns a result per lease, in order.
-    /// An error returns the leases.
+    /// settle: records the outcome of each lease, all of one shard. `lateness` is the lateness of deliveries since the
+    /// last settle of this shard. Returns a result per lease, in order. An error returns the leases.
     pub async fn settle(
         &self,
         shard: Shard,

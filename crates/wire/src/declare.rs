@@ -21,7 +21,7 @@ pub trait Kind {
     /// Reads the field; `None` if it is missing or wrong. A wrong one adds a mistake, which may show `allowed`.
     fn read(fields: &Fields<'_>, name: &str, allowed: &str, mistakes: &mut Mistakes) -> Option<Self::Value>;
 
-    /// Its schema, or a reference to it.
+    /// The schema of the field, or a reference to it.
     fn schema() -> RefOr<Schema>;
 
     /// Adds the named schemas that [`Kind::schema`] refers to.

@@ -37,7 +37,7 @@ pub struct InspectedJob {
 }
 
 impl InspectedJob {
-    /// A job with its request, if that is there.
+    /// A job with its request and settings, if there is an inspection.
     pub fn new(job: Job, inspection: Option<Inspection>) -> Self {
         let (request, effective) = Inspection::split(inspection);
         Self { job: job.into(), tenant: None, host: None, request, effective }

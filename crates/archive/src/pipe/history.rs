@@ -53,7 +53,7 @@ enum Reply {
 }
 
 /// Serves queries to the process at the other end, until that closes the pipe. As many are answered at a time as there
-/// are connections.
+/// are connections. One that has waited for 5 s by then gets [`QueryError::Slow`].
 ///
 /// # Errors
 /// If the pipe breaks, or a message cannot be read.

@@ -53,7 +53,7 @@ impl Contents {
         found.into_iter().filter(|(_, is_there)| *is_there).map(|(kind, _)| kind).collect()
     }
 
-    /// The JSON that is sealed.
+    /// The JSON of the contents, which is what gets sealed.
     pub fn json(&self) -> String {
         serde_json::to_string(self).expect("plain data always serialises")
     }

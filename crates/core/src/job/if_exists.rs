@@ -34,7 +34,7 @@ pub enum IfExists {
 }
 
 impl IfExists {
-    /// The token of the submit. A submit that changes no job needs none.
+    /// The token of the submit; `None` for one that changes no job.
     pub const fn token(&self) -> Option<Token> {
         match self {
             Self::Refuse => None,

@@ -47,7 +47,7 @@ impl Tags {
         (1..=MAX_TAG).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
     }
 
-    /// Reads what [`as_str`](Self::as_str) has returned; `None` if it is something else.
+    /// Reads what [`as_str`](Self::as_str) has returned; `None` if the text is something else.
     pub fn from_stored(text: &str) -> Option<Self> {
         if text.is_empty() {
             return Some(Self::default());

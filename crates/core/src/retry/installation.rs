@@ -120,7 +120,7 @@ fn parse_min_delay(text: &str) -> Option<Duration> {
     parse_duration(text).ok().filter(|delay| (MIN_TIER..=MAX_TIER).contains(delay))
 }
 
-/// `None` for a wrong value, `Some(None)` for no limit.
+/// Parses the setting: `None` for a wrong value, `Some(None)` for no limit.
 fn parse_max_failures(text: &str) -> Option<Option<u32>> {
     if text == "-1" {
         return Some(None);
@@ -128,7 +128,7 @@ fn parse_max_failures(text: &str) -> Option<Option<u32>> {
     text.parse().ok().filter(|max| *max > 0).map(Some)
 }
 
-/// `None` for a wrong value, `Some(None)` for no limit.
+/// Parses the setting: `None` for a wrong value, `Some(None)` for no limit.
 fn parse_max_age(text: &str) -> Option<Option<Duration>> {
     let age = if text == "0" { Duration::ZERO } else { parse_duration(text).ok()? };
     if age.is_zero() {

@@ -41,7 +41,7 @@ impl EndedState {
         if self == Self::Expired { Self::Dead.into() } else { self.into() }
     }
 
-    /// Its number in entries: from 1. It is stored and never changes.
+    /// The number of the kind in stored entries, from 1. It never changes.
     pub const fn code(self) -> u8 {
         self as u8 + 1
     }
@@ -84,7 +84,7 @@ impl EndedStates {
         Self(self.0 | other.0)
     }
 
-    /// A bit for each kind, that of done jobs the lowest. It is stored and never changes.
+    /// A bit for each kind, that of done jobs the lowest. They are stored and never change.
     pub const fn bits(self) -> u8 {
         self.0
     }

@@ -130,7 +130,7 @@ impl AttemptLog {
         self.0.drain(HEAD..from);
     }
 
-    /// Whether it has no attempts.
+    /// Whether the log has no attempts.
     pub fn is_empty(&self) -> bool {
         self.0.len() <= HEAD
     }

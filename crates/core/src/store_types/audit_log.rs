@@ -80,7 +80,7 @@ pub enum AuditLogOwner {
 }
 
 impl AuditLogOwner {
-    /// The text under which stores keep its entries.
+    /// The text under which stores keep the owner's entries.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Installation => "*",

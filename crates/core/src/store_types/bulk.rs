@@ -112,7 +112,7 @@ impl BulkAction {
         Filter { state: filter.state.or(only), ..filter }
     }
 
-    /// The states of the jobs that it changes. Jobs in other states stay as they are.
+    /// The states of the jobs that the action changes. Jobs in other states stay as they are.
     pub const fn states(self) -> &'static [State] {
         match self {
             Self::Cancel => &[State::Delayed, State::Ready, State::Reserved, State::Dead],

@@ -16,7 +16,7 @@ pub struct ClockGap {
 }
 
 impl ClockGap {
-    /// Whether one of the two clocks is wrong.
+    /// Whether the gap is over [`MAX_DIFFERENCE`], so that one of the two clocks must be wrong.
     pub const fn is_wide(self) -> bool {
         self.ahead_ms.unsigned_abs() > MAX_DIFFERENCE.as_millis() as u64
     }

@@ -31,7 +31,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// One failed attempt.
+    /// The failures after one failed attempt.
     pub fn new(at: Timestamp, status: Option<u16>, error: Option<&str>) -> Self {
         Self { since: at, last: at, attempts: 1, status, error: error.map(Box::from), success: None }
     }
@@ -44,7 +44,7 @@ impl Failures {
         self.last
     }
 
-    /// Failed attempts since it began.
+    /// How many attempts have failed since the failures began.
     pub const fn attempts(&self) -> u64 {
         self.attempts
     }
@@ -54,7 +54,7 @@ impl Failures {
         self.status
     }
 
-    /// Why there was no answer at the last failure.
+    /// Why there was no answer at the last failure; `None` if there was one.
     pub fn last_error(&self) -> Option<&str> {
         self.error.as_deref()
     }

@@ -34,7 +34,7 @@ impl TimeRange {
         self.before
     }
 
-    /// Whether it has no bound.
+    /// Whether the range has no bound.
     pub const fn is_all(&self) -> bool {
         self.after.is_none() && self.before.is_none()
     }

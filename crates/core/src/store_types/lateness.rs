@@ -18,7 +18,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Counts one delivery.
+    /// Counts a delivery that was sent `late` after its due time.
     pub fn record(&mut self, late: Duration) {
         *self.counts.entry(bucket(late)).or_default() += 1;
         self.max_us = self.max_us.max(u64::try_from(late.as_micros()).unwrap_or(u64::MAX));
@@ -87,7 +87,7 @@ fn bucket(late: Duration) -> u16 {
     1 + steps.clamp(0.0, f64::from(BUCKETS)) as u16
 }
 
-/// The end of a bucket in ms, rounded up to whole microseconds: more digits would say nothing.
+/// The end of a bucket in ms, rounded up to a whole microsecond.
 fn upper_ms(bucket: u16) -> f64 {
     (GROWTH.powi(i32::from(bucket)) * 1000.0).ceil() / 1000.0
 }

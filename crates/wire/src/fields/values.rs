@@ -25,7 +25,7 @@ pub(crate) const DURATION: &str = "seconds as a number (2, 0.25), or a duration 
 pub const REASON: &str = "1 to 64 visible ASCII characters, such as exhausted, gone or lost";
 const WRONG_TYPE: &str = "is of the wrong type";
 
-/// A duration: a number of seconds, fractions allowed, or a friendly text. The error says why it is none.
+/// A duration: a number of seconds, fractions allowed, or a friendly text. The error says why the value is not one.
 pub(crate) fn duration(raw: &RawValue) -> Result<Duration, String> {
     let text = raw.get();
     if text.starts_with('"') {
