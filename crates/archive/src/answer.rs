@@ -1,4 +1,4 @@
-//! An ended job as the API shows it, and the submit that makes its job again.
+//! An ended job as the API shows it, and the submit and the id with which a replay makes the job again.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

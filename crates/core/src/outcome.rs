@@ -1,5 +1,5 @@
-//! The outcome of one delivery, with which its lease is settled: by a notifier, or by a consumer with the
-//! receipt of a pull job.
+//! The outcome of one attempt, with which a notifier, or a consumer by its receipt, settles the lease. Also the reasons
+//! of dead jobs, and what is kept of the last failed attempt.
 
 use std::time::Duration;
 

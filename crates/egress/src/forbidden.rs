@@ -1,4 +1,4 @@
-//! Why a callback may not go somewhere.
+//! [`Forbidden`]: why a callback may not go somewhere, and what is allowed instead.
 
 use std::net::{IpAddr, SocketAddr};
 

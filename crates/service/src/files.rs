@@ -1,4 +1,4 @@
-//! The limit of open files (sockets included): raising it, and checking that a setting fits it.
+//! The limit of open files (sockets included): raising it, and checking or choosing numbers that fit it.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tracing::{debug, warn};

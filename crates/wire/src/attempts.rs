@@ -1,4 +1,4 @@
-//! Answers with the attempt log of a job.
+//! Answers with the attempt log of a job, and the start of a response as text or base64.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! The audit log: who has changed what by a call of the API. The same JSON is stored and shown.
+//! The audit log in the API: its entries, with what each has changed, and pages of them. The same JSON is stored.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

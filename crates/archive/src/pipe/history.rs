@@ -1,4 +1,5 @@
-//! Queries to another process. Many are under way at a time, so each has a number.
+//! A history in a child process ([`ChildHistory`]), and the loop by which that process answers queries. Many are under
+//! way at a time, so each has a number.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Messages on a pipe: the length in 4 bytes, and postcard.
+//! Messages on a pipe, sent and received: the length in 4 bytes, and postcard.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,5 +1,5 @@
-//! What is to be done with a schedule whose time has come: which firings to make, which were missed, and when the
-//! next one is.
+//! The plan of a schedule whose time has come: which firings to make, which were missed, and when the next one is. Also
+//! the time that a schedule waits for.
 
 use std::time::Duration;
 

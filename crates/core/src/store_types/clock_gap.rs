@@ -1,4 +1,4 @@
-//! How far the clock of this machine and the time of the store are apart.
+//! How far the time of the store is from this machine's clock, also as a text; and the result of accepting that clock.
 
 use std::fmt;
 use std::time::Duration;

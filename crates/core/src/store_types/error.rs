@@ -1,4 +1,4 @@
-//! Errors of store calls, and which of them pass by themselves.
+//! [`StoreError`]: why a store call has failed, whether it may have taken effect, and which errors pass by themselves.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Feeds, which load rows of a database as jobs: which process loads one, and how far it has come. The store keeps no
-//! more of a feed; what it loads and from where is known to the process alone.
+//! Feeds, which load rows of a database as jobs: their names, which process loads one, and how far it has come. What a
+//! feed loads and from where, only that process knows.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;

@@ -1,5 +1,5 @@
-//! `FairLimiter`: how many of something callers may have at a time, in all and from one address, so that one address
-//! cannot hold them all.
+//! `FairLimiter`: how many of something callers may have at a time, in all and each, so that one cannot hold them all;
+//! and what counts as one caller, a `Peer` (address) or `Holder`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

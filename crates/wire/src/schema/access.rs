@@ -1,4 +1,4 @@
-//! The OpenAPI schemas of the request to put a credential of callbacks.
+//! The OpenAPI schemas of the request to put a credential, with which callbacks authenticate.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
