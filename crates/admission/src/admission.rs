@@ -17,7 +17,7 @@ use crate::destinations::Destinations;
 use crate::principal::Principal;
 use crate::quotas::Quotas;
 
-/// What decides whether a job is accepted.
+/// Decides whether a job is accepted.
 pub struct Admission {
     /// How many and how large jobs a tenant may submit.
     pub quotas: Quotas,

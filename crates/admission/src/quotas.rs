@@ -42,7 +42,7 @@ pub struct Quotas {
     accounts: SyncMutex<HashMap<Tenant, Arc<Mutex<Account>>>>,
 }
 
-/// How many jobs are let through, and why not the others.
+/// How many jobs are let through, and which limit stops the others.
 pub struct Allowed {
     pub jobs: usize,
     quota: Quota,
@@ -60,7 +60,7 @@ pub enum QuotaError {
     Store(#[from] StoreError),
 }
 
-/// What a tenant may submit without asking the store.
+/// The jobs that a tenant may submit without a call to the store.
 struct Account {
     quota: Quota,
     left: u64,
@@ -69,7 +69,7 @@ struct Account {
     refused: Option<(Instant, QuotaLimit)>,
 }
 
-/// How many jobs a tenant had, when that was asked, and for how long it can be used.
+/// A count of a tenant's jobs: when it was made, and for how long it can be used.
 #[derive(Clone, Copy)]
 struct Count {
     jobs: u64,

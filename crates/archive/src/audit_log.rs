@@ -49,7 +49,7 @@ pub(crate) struct AuditLogReader {
     refusals: u32,
 }
 
-/// What a reading has found.
+/// The result of a reading.
 pub(crate) struct NewEntries {
     /// Rows of the entries that are new, the newest first.
     pub(crate) rows: Vec<AuditEntryRow>,

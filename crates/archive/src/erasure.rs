@@ -10,7 +10,7 @@ use crate::row::EndedJobRow;
 /// For how long marks are kept, in ms. An ended job that waits for the database longer is archived.
 pub const KEEP_MARKS: i64 = 90 * 24 * 60 * 60 * 1000;
 
-/// Which ended jobs of a tenant to erase.
+/// The ended jobs of a tenant to erase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Erasure {
     /// The tenant, empty for none.
@@ -22,7 +22,7 @@ pub struct Erasure {
     pub at: i64,
 }
 
-/// What jobs have that are erased.
+/// The id or the tag of the jobs to erase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Erased {
     Id(String),

@@ -25,7 +25,7 @@ const MAX_TIME: i64 = 253_402_300_799_999;
 /// For how long a page is read, before it ends with what it has.
 const READ_FOR: Duration = Duration::from_secs(2);
 
-/// Which ended jobs of a tenant to find. Times are in ms since 1970.
+/// The ended jobs of a tenant to find. Times are in ms since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryFilter {
     /// The tenant, empty for none.
@@ -57,7 +57,7 @@ pub enum Order {
     Oldest,
 }
 
-/// What has only its last end on a page, and none if it was done or cancelled after that.
+/// The unit of which a page shows only the last end, and none if it was done or cancelled after that end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LastOf {
     /// Each generation of a job.
@@ -110,7 +110,7 @@ impl From<&EndedJobRow> for Cursor {
     }
 }
 
-/// Which page of ended jobs to find, and what of them.
+/// The page of ended jobs to find, and which parts of them to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryRequest {
     pub filter: HistoryFilter,

@@ -63,7 +63,7 @@ pub(crate) struct Relay<S> {
     pub(crate) audit_log: Option<AuditLogReader>,
 }
 
-/// What came of an attempt to remove what is old.
+/// The result of a try to remove what is old.
 enum Maintained {
     /// The store was not there to say what time it is.
     StoreAway,

@@ -87,7 +87,7 @@ impl fmt::Display for KeyId {
     }
 }
 
-/// What a key is limited to. An empty list limits nothing.
+/// The rights and limits of a key. An empty list limits nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {

@@ -35,7 +35,7 @@ mod enabled {
 
     static HOOK: OnceLock<Hook> = OnceLock::new();
 
-    /// What is done when a point is reached, by its name.
+    /// The function that is called with the name of a point when the process reaches it.
     pub type Hook = Box<dyn Fn(&str) -> Reached + Send + Sync>;
 
     /// How the process goes on after a point.

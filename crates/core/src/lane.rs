@@ -62,8 +62,8 @@ impl<'a> Lane<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LaneId(pub [u8; 8]);
 
-/// The parts of a job's record that a lease keeps, so that a settle on Redis does not read the record
-/// again. The embedded store leaves it empty.
+/// The parts of a job's record that a lease keeps, so that a settle on Redis does not read the record again. Empty in
+/// leases of the embedded store.
 #[derive(Clone, Debug, Default)]
 pub struct SettleHint {
     /// The job's lane.

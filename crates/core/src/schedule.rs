@@ -115,7 +115,7 @@ pub enum Overlap {
     Skip,
 }
 
-/// What a schedule submits.
+/// The job that a schedule submits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduledJob {
     pub topic: Topic,
@@ -127,7 +127,7 @@ pub struct ScheduledJob {
     pub to_url_of_topic: bool,
 }
 
-/// A schedule as it was put.
+/// A schedule as a request has put it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     pub rule: Rule,
@@ -239,7 +239,7 @@ pub struct Firing {
     pub id: JobId,
 }
 
-/// How far a schedule has come.
+/// The progress of a schedule: its next time, its last firing, and counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// When it was first put.
@@ -257,7 +257,7 @@ pub struct Progress {
     pub overlapped: u64,
 }
 
-/// A schedule and how far it has come.
+/// A schedule and its progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleState {
     pub schedule: Schedule,

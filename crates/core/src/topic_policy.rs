@@ -151,7 +151,7 @@ impl fmt::Debug for Policy {
     }
 }
 
-/// Which ended jobs of a topic go to the archive, if there is one. `None` is what the archive does for all topics.
+/// Which ended jobs of a topic go to the archive, if there is one. `None` leaves the choice to the archive's settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArchivePolicy {
     pub states: Option<EndedStates>,

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// Where the URL of a callback leads.
+/// The host and the port that a callback URL leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Destination<'a> {
     pub(crate) host: Host<'a>,

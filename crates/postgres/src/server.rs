@@ -20,7 +20,7 @@ use crate::tls;
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// How to reach the server.
+/// The server and the settings to connect to it.
 #[derive(Clone)]
 pub struct Server {
     config: tokio_postgres::Config,

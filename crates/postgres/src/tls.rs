@@ -77,7 +77,7 @@ fn cannot(file: &Path, setting: &str, why: &AuthoritiesFileError) -> String {
     format!("{} ({setting}) {why}", file.display())
 }
 
-/// Verifies a certificate as ever, but for the name in it.
+/// Verifies a certificate as usual, except for the name in it.
 #[derive(Debug)]
 struct AnyName(Arc<dyn ServerCertVerifier>);
 

@@ -36,7 +36,7 @@ pub struct Dependency<S, P, C, E> {
     pub is_refusal: fn(&E) -> bool,
 }
 
-/// What a dependency that is watched was like so far.
+/// The state of a dependency that is watched.
 struct Watched {
     outage: Outage,
     was_reached: bool,

@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use nix::sys::signal::{Signal, raise};
 use ringback_core::fault::{self, Hook, Reached};
 
-/// What happens to the process, or to its connection to the store.
+/// What is done to the process, or to its connection to the store.
 #[derive(Clone, Copy, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 enum Action {

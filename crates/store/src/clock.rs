@@ -44,7 +44,7 @@ impl Store {
     }
 }
 
-/// A clock that shows the time of Redis where it is far from that of this machine.
+/// A clock that shows the time of Redis while that differs from this machine's by more than a minute.
 struct ServerClock {
     clock: Arc<dyn Clock>,
     store: Arc<RedisStore>,

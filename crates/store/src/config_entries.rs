@@ -20,7 +20,7 @@ pub type Quotas = BTreeMap<QuotaOf, Quota>;
 /// The credentials that policies refer to.
 pub type Credentials = BTreeMap<CredentialKey, Arc<Credential>>;
 
-/// What the entries of the shared configuration are.
+/// The parsed entries of the shared configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     pub(crate) policies: Policies,

@@ -15,7 +15,7 @@ pub(crate) const HIGH: f64 = 0.8;
 /// How long a reading counts. There are no readings while nobody asks.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What a store that is nearly full has too little of.
+/// The resource of which a store that is nearly full has too little.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
     Memory,

@@ -13,7 +13,7 @@ use super::fields::object::{Fields, Mistakes};
 /// Named schemas that others refer to.
 pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
 
-/// What a field can be: how it is parsed, and how the OpenAPI document describes it.
+/// A kind of field: how it is parsed, and how the OpenAPI document describes it.
 pub trait Kind {
     /// The parsed value.
     type Value;

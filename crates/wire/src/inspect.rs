@@ -61,7 +61,7 @@ pub fn host_of(origin: &str) -> Option<String> {
     Origin::parse(origin).map(|Origin { host, port, .. }| format!("{host}:{port}"))
 }
 
-/// What `include=request` adds to a job.
+/// The request and the settings that `include=request` adds to a job.
 #[derive(Clone, Debug)]
 pub struct Inspection {
     request: RequestDetails,

@@ -31,7 +31,7 @@ use super::submit::{self, Defaults};
 /// The most times of `next`.
 pub const MAX_UPCOMING: usize = 100;
 
-/// A schedule as it is to be put.
+/// A parsed request to put a schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewSchedule {
     pub schedule: Schedule,

@@ -115,7 +115,7 @@ struct Running {
     _answers: JoinSet<()>,
 }
 
-/// Who waits for which answer; `None` once there will be no more.
+/// The callers that wait for answers, by the numbers of their queries; `None` once no more answers come.
 struct Waiting(StdMutex<Option<BTreeMap<u64, PendingQuery>>>);
 
 /// When a query was sent, and who gets its answer.

@@ -16,7 +16,7 @@ use crate::sink::{Sink, SinkError, WriteResult};
 /// How long an answer may take. The process bounds its own work by less.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// What the process is asked to do.
+/// A request to the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Request {
     Prepare,

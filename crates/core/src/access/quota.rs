@@ -14,7 +14,7 @@ pub const MAX_JOBS_PER_SECOND: u32 = 1_000_000;
 /// The most jobs that a quota may allow.
 pub const MAX_QUOTA_JOBS: u64 = 1_000_000_000;
 
-/// What a tenant may use. `None` means that there is no limit. Stores keep it as JSON.
+/// The quota of a tenant. `None` means no limit. Stores keep it as JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quota {

@@ -7,7 +7,7 @@ use super::Kind;
 /// The longest contents as JSON, in bytes.
 pub const MAX_CONTENTS: usize = 16 * 1024;
 
-/// What a credential has, in the clear. `Debug` is left out, so that it does not get into a log.
+/// The contents of a credential, in the clear. `Debug` is left out, so that they do not get into a log.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contents {

@@ -113,7 +113,7 @@ pub enum WhenFull {
     Drop,
 }
 
-/// What a shard puts into its archive outbox.
+/// The settings of a shard's archive outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveSettings {
     /// The ended jobs that get an entry.

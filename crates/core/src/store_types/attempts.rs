@@ -92,7 +92,7 @@ pub enum LogResult {
     Full,
 }
 
-/// How long and how much of its attempt logs a shard keeps.
+/// The bounds of a shard's attempt logs.
 #[derive(Clone, Copy, Debug)]
 pub struct AttemptRetention {
     /// In ms.

@@ -70,7 +70,7 @@ impl Display for AuditLogId {
     }
 }
 
-/// Whose an entry is, and so who is shown it.
+/// The owner of an entry, who is shown it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AuditLogOwner {
     /// The operator's alone: what is about the installation as a whole.

@@ -122,7 +122,7 @@ impl BulkAction {
     }
 }
 
-/// Which jobs a bulk operation changes, and how.
+/// The jobs that a bulk operation changes, and the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BulkTarget {
     /// It revives dead jobs of a topic, in the order of their death.

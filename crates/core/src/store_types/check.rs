@@ -187,8 +187,8 @@ impl Uncounted {
     }
 }
 
-/// A check that is running. If it ends early, by an error or because the caller has left, no result
-/// reports its repairs; so it logs them.
+/// A check that is running. Dropping it early, after an error or because the caller has left, logs the repairs made so
+/// far, as no result reports them.
 #[derive(Default)]
 pub struct RunningCheck(pub Check);
 

@@ -25,7 +25,7 @@ pub struct FailingDestination {
     pub failures: Failures,
 }
 
-/// How the text under a name changes.
+/// A change of the text under one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailingChange {
     pub name: String,

@@ -13,7 +13,7 @@ pub const FAILING_QUIET: Duration = Duration::from_secs(10);
 /// How long a destination is known after its last failure, if nothing is delivered there.
 pub(super) const FAILING_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How a destination fails.
+/// The failures of a destination: since when, how many, and the last one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failures {
     since: Timestamp,
@@ -82,7 +82,7 @@ impl Failures {
     }
 }
 
-/// What a process has found out of a destination since its last report.
+/// The failures and the last success at a destination that a process has seen since its last report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DestinationReport {
     /// Whose jobs went there.

@@ -11,7 +11,7 @@ use crate::state::State;
 /// The most characters of a text that the error of an attempt is searched for.
 pub const MAX_ERROR_TEXT: usize = 128;
 
-/// A range of times. Without bounds it has all times, and nothing needs to have one.
+/// A range of times. Without bounds it also matches where there is no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeRange {
     /// This time or later.
@@ -55,8 +55,7 @@ impl TimeRange {
     }
 }
 
-/// Which jobs to find. Each field that is set must fit. Done and cancelled jobs are not stored any more and are not
-/// found.
+/// The jobs to find: each field that is set must match. Done and cancelled jobs are no longer stored, and never match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filter {
     pub scope: TenantScope,

@@ -68,7 +68,7 @@ pub struct ForecastPart {
     pub found: BTreeMap<usize, (u64, u64)>,
 }
 
-/// How many jobs come due when.
+/// The jobs that come due in each slot, with what else a forecast shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Forecast {
     pub slots: Vec<SlotJobs>,

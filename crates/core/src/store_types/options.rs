@@ -43,7 +43,7 @@ pub struct Options {
     pub call_timeout: Duration,
 }
 
-/// What is set for TLS to a store, in PEM form.
+/// The settings of TLS to a store, in PEM form.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct StoreTls {
     /// The authorities that the server is trusted by; `None` for those of the system.

@@ -114,7 +114,7 @@ pub struct Outbox {
     pub now: Timestamp,
 }
 
-/// What to do with entries that were read.
+/// The acknowledgement of entries that were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutboxAck {
     /// Entries to remove: their notices are published or not wanted.

@@ -82,7 +82,7 @@ pub fn without_body(packed: &[u8]) -> Option<&[u8]> {
     packed.get(..2 + length)
 }
 
-/// What a notice needs of a payload.
+/// The parts of a payload that a notice needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoticeParts {
     /// Where to send the notice of its death, if the job says so.

@@ -18,7 +18,7 @@ const SLOTS_PER_SECOND: u64 = 1000 / QUOTA_SLOT_MS;
 /// Stands for no limit. Scripts compute with it exactly.
 const UNLIMITED: u64 = 1 << 50;
 
-/// What is wanted, and what limits it.
+/// A draw: how many jobs are wanted, and the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaRequest {
     /// How many jobs.
@@ -52,7 +52,7 @@ pub struct QuotaGrant {
     pub limit: QuotaLimit,
 }
 
-/// What limits a draw most.
+/// The limit that leaves a draw the least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuotaLimit {
     /// The jobs of a second.

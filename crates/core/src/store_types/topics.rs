@@ -73,7 +73,7 @@ impl TopicCounts {
     }
 }
 
-/// What many topics have together.
+/// The topics of a scope, and the sum of their counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicTotals {
     pub topics: HashSet<Topic>,
@@ -89,7 +89,7 @@ impl TopicTotals {
     }
 }
 
-/// Which topics of a shard to read.
+/// The topics of a shard to read.
 #[derive(Clone, Debug)]
 pub enum TopicSpan {
     One(Topic),

@@ -28,7 +28,7 @@ const CLOSED: Interest = Interest::PRIORITY.add(Interest::ERROR);
 #[cfg(not(target_os = "linux"))]
 const CLOSED: Interest = Interest::ERROR;
 
-/// What a connection reads from and writes to.
+/// The stream of a connection: reads from its client, and writes through [`Client`].
 pub(super) struct Socket {
     reader: OwnedReadHalf,
     client: Arc<Client>,

@@ -40,7 +40,7 @@ struct Fair {
     pace: Option<Mutex<Pace>>,
 }
 
-/// What was refused. A caller who is refused thousands of times a second must not fill the log.
+/// The refusals of connections. A caller who is refused thousands of times a second must not fill the log.
 #[derive(Debug, Default)]
 struct Refusals {
     count: AtomicU64,
@@ -72,7 +72,7 @@ pub(super) struct Accepted {
     pub(super) held: ConnectionPermits,
 }
 
-/// What a connection holds until it ends.
+/// The permits that a connection holds until it ends.
 #[derive(Debug)]
 pub(super) struct ConnectionPermits {
     _waited_for: Option<OwnedSemaphorePermit>,

@@ -12,7 +12,7 @@ use axum::http::header::{CONNECTION, EXPECT};
 use axum::http::{HeaderValue, Request, Response};
 use hyper::body::{Frame, Incoming, SizeHint};
 
-/// Whether the body of a request was asked for.
+/// Whether the body of a request was read; `None` inside if the client does not wait for `100 Continue`.
 pub(super) struct Expected(Option<Arc<AtomicBool>>);
 
 struct ExpectedBody {

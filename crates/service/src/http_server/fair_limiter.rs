@@ -54,7 +54,7 @@ impl<S: Sync> FromRequestParts<S> for Peer {
     }
 }
 
-/// Who holds permits: a peer, or whoever calls under a name, from any address.
+/// A holder of permits: a peer, or a name under which calls come from any address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
     Peer(Peer),

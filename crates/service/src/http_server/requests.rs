@@ -20,7 +20,7 @@ use super::expected_body::Expected;
 use super::fair_limiter::Peer;
 use super::watched_body::watched;
 
-/// What answers the requests of a connection.
+/// Answers the requests of a connection.
 #[derive(Clone)]
 pub(super) struct Requests {
     app: TowerToHyperService<Router>,

@@ -20,7 +20,7 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct CallsiteLimits(HashMap<Identifier, Window>);
 
-/// What becomes of a line.
+/// The decision about a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     Logged,

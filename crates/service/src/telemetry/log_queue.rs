@@ -45,7 +45,7 @@ struct Shared {
     limits: Mutex<CallsiteLimits>,
 }
 
-/// What the writer is asked to do.
+/// A message to the writer.
 enum Message {
     Line(Vec<u8>),
     /// Lines are suppressed: their report has a time.

@@ -31,7 +31,7 @@ pub(super) struct Weekdays {
     pub(super) last: u8,
 }
 
-/// How the day of the month and the day of the week go together.
+/// How the day of the month and the day of the week are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Match {
     Both,

@@ -52,7 +52,7 @@ const WEEKDAY: Field = Field {
 #[error("{0}")]
 pub struct CronError(String);
 
-/// What an expression means.
+/// A parsed expression.
 pub(super) struct Parsed {
     pub(super) times: Times,
     /// Whether its hours begin with `*`.
