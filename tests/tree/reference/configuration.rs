@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ringback_service::config::Exposure;
+use ringback_service::config::{ALL_NAMES, Exposure};
 use ringback_service::{Setting, config, settings};
 
 use super::{cell, sentence};
@@ -41,6 +41,14 @@ fn rows() -> Vec<Row> {
         }
     }
     rows
+}
+
+/// Another process would warn that nobody reads the variable.
+#[test]
+fn every_setting_is_among_the_names_that_all_processes_know() {
+    let unknown = |row: &Row| !ALL_NAMES.contains(&row.setting.name);
+    let unknown: Vec<_> = rows().into_iter().filter(unknown).map(|row| row.setting.name).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
 }
 
 pub(super) fn page() -> String {
