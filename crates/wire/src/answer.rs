@@ -175,7 +175,7 @@ pub struct StatsResponse {
     pub lateness_ms: LatenessSummary,
     /// Tombstones of ended jobs.
     pub tombstones: TombstoneCounts,
-    /// Dead-letter notices that are not published yet.
+    /// Notices that are not published yet.
     pub outbox: OutboxCounts,
     /// The ended jobs that wait for the archive; absent if there never was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -191,10 +191,11 @@ pub struct TombstoneCounts {
     pub tombstones_evicted_early: u64,
 }
 
-/// Dead-letter notices that are not published yet.
+/// Notices that are not published yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OutboxCounts {
-    /// Dead letters that a carrier has not handled yet, whether or not they need a notice. 0 at rest.
+    /// Dead letters, whether or not they need a notice, and successes with an `on_done`, that a carrier has not handled
+    /// yet. 0 at rest.
     pub deaths: u64,
 }
 
@@ -214,7 +215,7 @@ pub struct LatenessSummary {
 pub struct StoreDetails {
     /// `redis`, `redis-sentinel`, `redis-cluster` or `embedded`.
     pub kind: String,
-    /// How durable it is: `disk`, `everysec`, `memory` or `unknown`.
+    /// How durable it is: `replicated`, `disk`, `everysec`, `memory` or `unknown`.
     pub profile: String,
     /// The version of the layout in which this version keeps jobs. Redis and the embedded store have layouts of
     /// their own.
