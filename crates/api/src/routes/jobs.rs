@@ -260,8 +260,8 @@ pub(crate) async fn attempts(State(api): ApiState, JobPath(key): JobPath) -> Jso
 
 /// Cancel a job
 ///
-/// After a 200 the job is never delivered. While it is being delivered the answer is 202: if the
-/// delivery succeeds the job ends as done, otherwise as cancelled.
+/// After a 200 no delivery begins. With `"in_flight":"unknown"` one that began before may still arrive. While the job is
+/// being delivered the answer is 202: if the delivery succeeds the job ends as done, otherwise as cancelled.
 #[utoipa::path(
     delete, path = "/v1/jobs/{topic}/{id}", tag = "jobs", operation_id = "cancel",
     params(JobParams),
