@@ -55,7 +55,7 @@ impl Deadline {
         timeout_at(self.0, wait).await
     }
 
-    /// Makes a store call about one job.
+    /// Makes a store call; [`Unavailable::TooLate`] at the deadline. An error of the store is logged.
     pub(crate) async fn call<T>(
         self,
         call: impl Future<Output = Result<T, StoreError>>,

@@ -1,5 +1,6 @@
-//! The random bits of the receipts that consumers get. Where callers need keys, half of them are a tag of the tenant, so
-//! that a receipt is of no use to another tenant which has got hold of it, and no call to the store is needed to know.
+//! The random bits of the receipts that consumers get. Where callers need keys, half of them are a tag of the tenant,
+//! so that a receipt is of no use to another tenant which has got hold of it, and no call to the store is needed to
+//! know.
 
 use ringback_core::job::Tenant;
 use ringback_secrets::RootKey;
@@ -8,7 +9,7 @@ use ringback_secrets::RootKey;
 pub(crate) struct ReceiptBits(pub(crate) [u8; 8]);
 
 impl ReceiptBits {
-    /// The bits for a tenant's receipts, from random ones.
+    /// The bits of a tenant's receipt. With a root key, the last four bytes are the tag, else all are random.
     pub(crate) fn new(root: Option<&RootKey>, tenant: Option<&Tenant>, random: [u8; 8]) -> Self {
         let Some(root) = root else { return Self(random) };
         let [a, b, c, d, ..] = random;
@@ -16,7 +17,7 @@ impl ReceiptBits {
         Self([a, b, c, d, e, f, g, h])
     }
 
-    /// Whether they were made for a tenant.
+    /// Whether the bits have the tag of this tenant.
     pub(crate) fn are_of(self, root: &RootKey, tenant: Option<&Tenant>) -> bool {
         Self::new(Some(root), tenant, self.0) == self
     }

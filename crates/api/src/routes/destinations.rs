@@ -1,4 +1,4 @@
-//! Destinations: list them, pause and resume them.
+//! Destinations: lists them, pauses and resumes them, and exports the pauses.
 
 use axum::Json;
 use axum::extract::State;
@@ -30,8 +30,8 @@ use crate::state::{Api, ApiState};
 ///
 /// Lists the origins of callback URLs for which there are jobs, with the number of jobs in each state, and paused
 /// destinations without jobs, sorted by host, port and scheme. The counts are sums over all topics that the caller may
-/// see. `failing` says since when callbacks to an origin fail, and how. `next` is null on the last page. Each page reads
-/// the counts of all origins of all topics: ask for large pages.
+/// see. `failing` says since when callbacks to an origin fail, and how. `next` is null on the last page. Each page
+/// reads the counts of all origins of all topics: ask for large pages.
 #[utoipa::path(
     get, path = "/v1/destinations", tag = "destinations", operation_id = "list_destinations",
     params(
@@ -138,7 +138,8 @@ pub(super) fn spans(caller: &Principal) -> Vec<LaneSpan> {
     }
 }
 
-/// Awaits a change of the pauses of a destination, and returns the pauses before and after it.
+/// Awaits `made`, a change of the pauses of a destination. Answers with the pauses after it; the entry of the audit log
+/// also has those before it.
 async fn change(
     api: &Api,
     caller: &Principal,
@@ -163,7 +164,8 @@ async fn find(
     Ok(DestinationPauseResponse::new(destination, &pauses, caller.reach()))
 }
 
-/// A caller's pause of a destination. Its key must be for all topics of its tenant: the pause is.
+/// The pause of a destination for the caller's tenant, or for all. 403 for a key that is limited to some topics, since
+/// a pause is for all topics of a tenant.
 fn pause_of(caller: &Principal, destination: Destination) -> Result<DestinationPause, ApiError> {
     if caller.topics().is_empty() {
         return Ok(DestinationPause::new(caller.reach(), destination));
