@@ -1,5 +1,5 @@
-//! `ringback credential`: sets, lists and deletes what callbacks carry to prove who calls. Secrets are read from files,
-//! so that no list of processes shows them.
+//! `ringback credential`: sets, lists and deletes the credentials that callbacks carry to prove who calls. Secrets are
+//! read from files, so that no list of processes shows them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -92,7 +92,8 @@ pub(crate) struct SetArgs {
     /// File (PEM) with the private key of the certificate
     #[arg(long, value_name = "FILE", requires = "certificate")]
     pub(crate) key: Option<PathBuf>,
-    /// File (PEM) with the certificate authorities that receivers are checked against, instead of those of the notifiers
+    /// File (PEM) with the certificate authorities that receivers are checked against, instead of those of the
+    /// notifiers
     #[arg(long, value_name = "FILE", group = "contents")]
     pub(crate) ca: Option<PathBuf>,
 }
