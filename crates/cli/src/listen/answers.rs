@@ -1,4 +1,5 @@
-//! What a receiver answers: one status, or a sequence of them for each job.
+//! The answers of a receiver: chooses the status, one or a sequence of them for each job, and has the delay, the
+//! headers and the body.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -32,7 +33,7 @@ struct Counts {
 }
 
 impl Answers {
-    /// At least one status; the last one repeats.
+    /// Answers with these statuses in turn, of which the last repeats; with 200 if there are none.
     pub(super) fn new(
         statuses: Vec<StatusCode>,
         delay: Duration,
@@ -67,7 +68,7 @@ impl Answers {
 }
 
 impl Counts {
-    /// How many answers came before this one.
+    /// Counts an answer to a job, or to a request without an id, and returns how many came before it.
     fn next(&mut self, id: Option<&[u8]>) -> usize {
         let Some(id) = id else {
             self.others = self.others.saturating_add(1);

@@ -1,5 +1,5 @@
-//! The message that `ringback up` prints once it is ready: its addresses, its data, and commands to try, which work as
-//! they are printed.
+//! Makes and prints the message of `ringback up` once it is ready: its addresses, its data, and commands to try, which
+//! work as they are printed.
 
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -144,7 +144,7 @@ fn location(store: &str) -> String {
     format!("{} (embedded)", path.display())
 }
 
-/// A path as one word of a shell, in quotes when it has characters that are special there.
+/// A path as one word of a shell, in quotes if it has characters other than letters, digits and `/._-+`.
 fn word(program: &Path) -> String {
     let text = program.to_string_lossy();
     let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+".contains(c));

@@ -1,4 +1,4 @@
-//! Cuts SQL into its parameters and all else, by the lexical rules of PostgreSQL and of SQLite: literals, quoted names,
+//! Splits SQL into parameters and text, by the lexical rules of PostgreSQL and of SQLite: literals, quoted names,
 //! comments, casts and slices are text, whatever is in them. Does not parse.
 
 use super::Dialect;
@@ -11,7 +11,7 @@ pub(super) enum Token<'a> {
     Parameter(&'a str),
 }
 
-/// What a token is, as far as a colon behind it matters.
+/// The kind of a token, as far as it decides the meaning of a colon behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// White space and comments.
@@ -80,7 +80,7 @@ fn is_json_object(word: &str) -> bool {
     ["json_object", "json_objectagg"].iter().any(|name| word.eq_ignore_ascii_case(name))
 }
 
-/// The name behind a colon with which a text begins.
+/// The parameter with which a text begins, with its colon; `None` if it does not begin with one.
 fn parameter(text: &str) -> Option<&str> {
     let name = text.strip_prefix(':')?;
     let length = name.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
@@ -116,7 +116,7 @@ fn sqlite(text: &str) -> (Kind, usize) {
     }
 }
 
-/// What is the same in both.
+/// The kind and the length of a token that both dialects have; `None` if the text does not begin with one.
 fn common(text: &str) -> Option<(Kind, usize)> {
     Some(match text.as_bytes() {
         [b'\'', ..] => (Kind::Operand, quoted(text, '\'')),
@@ -146,7 +146,7 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// The length of a literal in which a backslash hides the next character.
+/// The length of a literal in which a backslash escapes the next character.
 fn escaped(text: &str) -> usize {
     let mut from = 1;
     while let Some(end) = text[from..].find(['\'', '\\']) {
@@ -179,7 +179,7 @@ fn nested_comment(text: &str) -> usize {
     from
 }
 
-/// The length of a literal such as `$$…$$` or `$tag$…$tag$`.
+/// The length of a literal such as `$$…$$` or `$tag$…$tag$`; `None` if the text does not begin with one.
 fn dollar_quoted(text: &str) -> Option<usize> {
     let end = text[1..].find('$')? + 2;
     let tag = &text[..end];
