@@ -55,6 +55,7 @@ impl Events {
 
     /// Begins to listen, once the store sends events. The stream has every event that matches `filter` and happens
     /// after this returns. It ends once the caller's key is deleted or expires.
+    ///
     /// # Errors
     /// 503 at the limit of listeners, of all or of this holder, or if there is no subscription before the deadline.
     pub(crate) async fn listen(

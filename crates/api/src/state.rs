@@ -155,6 +155,7 @@ impl Api {
 
     /// Takes the quota for as many of these `jobs` as the caller may submit, and returns how many these are: all of
     /// them for a caller without a quota.
+    ///
     /// # Errors
     /// 503 if the store fails or does not answer before `deadline`, or until the quotas have been read.
     pub(crate) async fn take_quota(

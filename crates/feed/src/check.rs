@@ -28,6 +28,7 @@ const STORE: Duration = Duration::from_secs(5);
 
 /// Checks all feeds and prints the results. The status is 1 if a query or a row is wrong, or a database cannot be read.
 /// A store that does not answer within 5 s is only noted.
+///
 /// # Errors
 /// If the settings of the store cannot be used.
 #[expect(clippy::print_stdout, reason = "it is the output of the command")]

@@ -24,8 +24,7 @@ enum Verb {
     Seek(String, String),
 }
 
-/// Runs the process and returns its exit status: those of [`Service::main`]; for `check` 1 if a query or a row is
-/// wrong.
+/// Runs the process and returns its exit status: those of [`Service::main`]; for `check` 1 if a query or a row is wrong.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let (verb, args) = split(args.into_iter().collect());
     let service = Service {

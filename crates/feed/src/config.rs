@@ -16,8 +16,8 @@ use ringback_store::settings;
 
 use crate::query::Query;
 
-/// The longest timeout of a call to the store. It is also at most a third of the lease, so that the last call before
-/// the lease runs out has ended by then.
+/// The longest timeout of a call to the store. It is also at most a third of the lease, so that the last call before the
+/// lease runs out has ended by then.
 const MAX_CALL_TIMEOUT: Duration = Duration::from_secs(3);
 const LEASE: RangeInclusive<Duration> = Duration::from_secs(1)..=MAX_FEED_LEASE;
 /// How much earlier than the last complete pass rows are read again: transactions that commit later than this after

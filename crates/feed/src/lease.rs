@@ -95,6 +95,7 @@ impl Lease {
 
     /// Tells the store, after the lease was lost, that the last submits of this process may have undone some of the
     /// next process.
+    ///
     /// # Errors
     /// If the store fails.
     pub(crate) async fn disturb(&self) -> Result<(), StoreError> {

@@ -82,6 +82,7 @@ pub(crate) struct Passed {
 impl Pass<'_> {
     /// Makes a pass, and moves the position of the feed to its beginning, or further back for rows that have to wait.
     /// `stored` is the feed as this process knows it.
+    ///
     /// # Errors
     /// If the pass is not complete. Then the position stays.
     pub(crate) async fn run(mut self, stored: StoredFeed) -> Result<Passed, PassError> {

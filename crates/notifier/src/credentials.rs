@@ -54,6 +54,7 @@ impl Credentials {
 
     /// What the callback of a job carries by the policy of its topic; `None` if the policy names no credential, or the
     /// credential is not for the job's origin.
+    ///
     /// # Errors
     /// If there is no such credential, or it cannot be opened, which is logged.
     pub(crate) fn carried(&self, lease: &Lease, policy: &Policy) -> Result<Option<Arc<Carried>>, CannotOpen> {

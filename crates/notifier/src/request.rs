@@ -17,6 +17,7 @@ use crate::signer::{CannotOpen, Signer};
 
 /// Builds the request for a lease under the policy of its topic. `now` is the time of the store. Headers of the job
 /// replace those of the policy, and those replace the defaults; nothing replaces the webhook headers.
+///
 /// # Errors
 /// If secrets, secret headers or the credential cannot be opened.
 pub(crate) fn build(

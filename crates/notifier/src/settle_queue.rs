@@ -190,8 +190,7 @@ impl SettleQueue {
         expired.len()
     }
 
-    /// Gives up at the end of the grace period: counts and logs the `jobs` that are not settled, waiting or
-    /// in flight.
+    /// Gives up at the end of the grace period: counts and logs the `jobs` that are not settled, waiting or in flight.
     pub(crate) fn close(self, jobs: usize) {
         if jobs > 0 {
             self.metrics.unsettled.add(jobs as u64, &[]);

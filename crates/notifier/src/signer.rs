@@ -42,6 +42,7 @@ impl Signer {
     /// The value of the signature header of a callback; `None` if there is no secret. `policy` is that of the job's
     /// topic. A notice is signed with the secrets of the topic that it is about. A topic of a tenant has only its own
     /// secrets.
+    ///
     /// # Errors
     /// If a secret cannot be opened, or the policy cannot be read, which is logged.
     pub(crate) fn sign(

@@ -15,6 +15,7 @@ const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 /// Checks that a request names the API by one of its hosts (`None`: by any), and changes nothing for a page of another
 /// site.
+///
 /// # Errors
 /// 403 for another host; and for a method that is not safe if `Origin` or `Sec-Fetch-Site` names another site.
 pub(super) fn check(parts: &Parts, hosts: Option<&[String]>) -> Result<(), ApiError> {

@@ -46,6 +46,7 @@ pub(crate) struct Upload {
 impl Upload {
     /// Waits for the caller's turn to parse this body, so that the large bodies of one tenant do not delay those of
     /// others. `None` at once for a body of up to 16 KiB, or without a root key.
+    ///
     /// # Errors
     /// 503 if there is no turn before the deadline, 401 if the caller's key has ended meanwhile.
     pub(super) async fn turn(&self, api: &Api, parts: &Parts) -> Result<Option<Turn>, ApiError> {

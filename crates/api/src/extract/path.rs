@@ -127,6 +127,7 @@ pub(crate) fn parse_receipt(api: &Api, text: &str, caller: &Principal) -> Option
 
 /// Checks that a key that is limited to some topics may use the topics of these receipts' jobs. Receipts that are no
 /// longer current pass.
+///
 /// # Errors
 /// 403 if it may not use one of them; 503 if the store fails or does not answer before the deadline.
 pub(crate) async fn check_topics_of(

@@ -1,6 +1,5 @@
-//! The random bits of the receipts that consumers get. Where callers need keys, half of them are a tag of the tenant,
-//! so that a receipt is of no use to another tenant which has got hold of it, and no call to the store is needed to
-//! know.
+//! The random bits of the receipts that consumers get. Where callers need keys, half of them are a tag of the tenant, so
+//! that a receipt is of no use to another tenant which has got hold of it, and no call to the store is needed to know.
 
 use ringback_core::job::Tenant;
 use ringback_secrets::RootKey;

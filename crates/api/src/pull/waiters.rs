@@ -28,8 +28,8 @@ struct Queue {
     pending: BTreeSet<Shard>,
     /// How many have become idle so far.
     idled: i64,
-    /// All shards were empty when somebody asked them, and each wake-up since has woken a waiter that found no more
-    /// jobs than it took.
+    /// All shards were empty when somebody asked them, and each wake-up since has woken a waiter that found no more jobs
+    /// than it took.
     was_empty: bool,
     /// How often that has ended.
     changes: u64,

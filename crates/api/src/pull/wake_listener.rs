@@ -1,6 +1,5 @@
-//! Wakes waiters when the store announces that a topic has jobs again. An announcement can be
-//! lost, so the shards are also read every 3 s while somebody waits, and after each new
-//! subscription.
+//! Wakes waiters when the store announces that a topic has jobs again. An announcement can be lost, so the shards are
+//! also read every 3 s while somebody waits, and after each new subscription.
 
 use std::sync::Arc;
 use std::time::Duration;

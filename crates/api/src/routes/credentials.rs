@@ -1,5 +1,5 @@
-//! Credentials, which prove to receivers who calls: list, put, export and delete them. The store has them sealed, and
-//! no answer shows their secrets.
+//! Credentials, which prove to receivers who calls: list, put, export and delete them. The store has them sealed, and no
+//! answer shows their secrets.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -56,9 +56,9 @@ pub(crate) async fn list_credentials(
 /// Put a credential
 ///
 /// Puts a credential in place of any other of this name. Callbacks of topics whose policy has `"credentials"` with its
-/// name carry it to the origins in `to`, within a second: `bearer` and `basic` as the header `Authorization`, unless
-/// the job or its policy has one; `certificate` in the TLS handshake; and a receiver's certificate is checked against
-/// `ca` instead of the authorities of the notifier. It is stored sealed, for which the installation needs a master key.
+/// name carry it to the origins in `to`, within a second: `bearer` and `basic` as the header `Authorization`, unless the
+/// job or its policy has one; `certificate` in the TLS handshake; and a receiver's certificate is checked against `ca`
+/// instead of the authorities of the notifier. It is stored sealed, for which the installation needs a master key.
 #[utoipa::path(
     put, path = "/v1/credentials/{credential}", tag = "topics", operation_id = "put_credential",
     params(CredentialParams), request_body = CredentialRequest,
@@ -99,8 +99,8 @@ pub(crate) async fn put_credential(
 
 /// Delete a credential
 ///
-/// The answer is 409 while the policy of a topic refers to it, as far as this process knows: its callbacks would have
-/// to wait.
+/// The answer is 409 while the policy of a topic refers to it, as far as this process knows: its callbacks would have to
+/// wait.
 #[utoipa::path(
     delete, path = "/v1/credentials/{credential}", tag = "topics", operation_id = "delete_credential",
     params(CredentialParams),

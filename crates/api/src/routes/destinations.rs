@@ -30,8 +30,8 @@ use crate::state::{Api, ApiState};
 ///
 /// Lists the origins of callback URLs for which there are jobs, with the number of jobs in each state, and paused
 /// destinations without jobs, sorted by host, port and scheme. The counts are sums over all topics that the caller may
-/// see. `failing` says since when callbacks to an origin fail, and how. `next` is null on the last page. Each page
-/// reads the counts of all origins of all topics: ask for large pages.
+/// see. `failing` says since when callbacks to an origin fail, and how. `next` is null on the last page. Each page reads
+/// the counts of all origins of all topics: ask for large pages.
 #[utoipa::path(
     get, path = "/v1/destinations", tag = "destinations", operation_id = "list_destinations",
     params(

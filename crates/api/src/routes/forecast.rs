@@ -17,8 +17,8 @@ use crate::state::ApiState;
 
 /// Forecast due jobs
 ///
-/// Returns how many jobs come due in each slot of time: those that have not failed yet, those that wait for a retry,
-/// and the firings of schedules. Slots begin at multiples of their length since 1970. Where there is too much to count,
+/// Returns how many jobs come due in each slot of time: those that have not failed yet, those that wait for a retry, and
+/// the firings of schedules. Slots begin at multiples of their length since 1970. Where there is too much to count,
 /// samples are taken, and `error` says how far a number can be off.
 #[utoipa::path(
     get, path = "/v1/forecast", tag = "stats", operation_id = "forecast",

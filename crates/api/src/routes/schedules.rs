@@ -84,8 +84,8 @@ pub(crate) async fn get_schedule(
 
 /// List schedules
 ///
-/// Lists the schedules by id. A page ends after about 1 MiB. It may hold fewer than `limit`, and still have a next
-/// page; `next` is null on the last page.
+/// Lists the schedules by id. A page ends after about 1 MiB. It may hold fewer than `limit`, and still have a next page;
+/// `next` is null on the last page.
 #[utoipa::path(
     get, path = "/v1/schedules", tag = "schedules", operation_id = "list_schedules",
     params(

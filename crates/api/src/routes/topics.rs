@@ -118,8 +118,8 @@ pub(crate) async fn get_topic(
 ///
 /// Stops delivering the topic: after the answer none of its jobs is sent to its callbacks or given to
 /// consumers. Jobs can still be submitted, cancelled and so on, and deliveries that have begun are
-/// settled. A topic without jobs can be paused too, before its first one; where it has no policy either, `note` says
-/// so. Pausing it again changes nothing.
+/// settled. A topic without jobs can be paused too, before its first one; where it has no policy either, `note` says so.
+/// Pausing it again changes nothing.
 #[utoipa::path(
     post, path = "/v1/topics/{topic}/pause", tag = "topics", operation_id = "pause",
     params(TopicParams),

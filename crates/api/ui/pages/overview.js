@@ -51,8 +51,7 @@ function loadForecast(signal) {
 /** Loads the lists in which `whatIsWrong` finds what is wrong. @param {AbortSignal} signal @returns {Promise<import('./wrong.js').Lists>} */
 async function loadLists(signal) {
   const list = (/** @type {string} */ path) => call('GET', path, { signal });
-  // Topics come first: a job that dies between the two reads is then counted as one of a destination, and not as a pull
-  // job.
+  // Topics come first: a job that dies between the two reads is then counted as one of a destination, and not as a pull job.
   const topics = await list(`/v1/topics?limit=${LOOKED_AT}`);
   const [destinations, failing, bulk] = await Promise.all([
     list(`/v1/destinations?limit=${LOOKED_AT}`), list(`/v1/destinations?failing=true&limit=${LOOKED_AT}`), list('/v1/bulk'),

@@ -92,8 +92,7 @@ pub(crate) struct SetArgs {
     /// File (PEM) with the private key of the certificate
     #[arg(long, value_name = "FILE", requires = "certificate")]
     pub(crate) key: Option<PathBuf>,
-    /// File (PEM) with the certificate authorities that receivers are checked against, instead of those of the
-    /// notifiers
+    /// File (PEM) with the certificate authorities that receivers are checked against, instead of those of the notifiers
     #[arg(long, value_name = "FILE", group = "contents")]
     pub(crate) ca: Option<PathBuf>,
 }

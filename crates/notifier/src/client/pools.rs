@@ -66,6 +66,7 @@ impl Pools {
 
     /// The pool of a tenant, or of none, with an identity, or with none. Makes it if there is none; beyond
     /// [`MAX_POOLS`] the one that was not used for the longest time is dropped.
+    ///
     /// # Errors
     /// If the certificates of the identity cannot be used.
     pub(super) fn of(
