@@ -98,7 +98,7 @@ mod tests {
 
     const BEGAN: Timestamp = Timestamp::from_millis(1_000_000);
 
-    /// So many seconds after the beginning.
+    /// So many seconds after [`BEGAN`].
     fn at(seconds: u64) -> Timestamp {
         BEGAN.plus(Duration::from_secs(seconds))
     }

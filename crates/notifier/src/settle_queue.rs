@@ -249,7 +249,7 @@ mod tests {
         parse_job(json.as_bytes(), defaults).unwrap()
     }
 
-    /// Settlements of two shards, `count` of each.
+    /// `count` settlements of jobs of each of two shards.
     async fn settlements(count: usize) -> [Vec<Settlement>; 2] {
         let options = Options { shards: 2, ..settings::defaults(Duration::from_secs(10)) };
         let store = Store::in_memory(&Memory::new(SystemClock), options);

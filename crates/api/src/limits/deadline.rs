@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// A call whose first answer is lost, and whose repetition is answered `again`.
+    /// Makes a call whose first answer is lost, and whose repetition is answered `again`. 200 counts as applied.
     async fn repeated(again: u16) -> Result<u16, Unavailable> {
         let calls = AtomicU32::new(0);
         let call = || {

@@ -101,8 +101,8 @@ impl FromStr for PurgeCursor {
     }
 }
 
-/// Purges dead jobs until all are purged or the time is `until`, but at least one page. Returns how many were
-/// purged, and where to continue; `None` if all were. Jobs that die after the purge began are left.
+/// Purges dead jobs from `from` until all are purged or the time is `until`; a purge that begins purges at least one
+/// page. Returns how many were purged, and where to continue; `None` if all were. Jobs that die during it are left.
 pub(crate) async fn purge_dead(
     store: &Store,
     mut filter: DeadFilter,
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Adds a dead job to each shard, all at the same new time.
+    /// Advances the clock by 10 ms, and adds a dead job to each shard. Returns their keys.
     async fn with_dead(clock: &ManualClock, id: &str, store: &Store) -> Vec<JobKey> {
         clock.advance(Duration::from_millis(10));
         let mut keys = Vec::new();

@@ -156,8 +156,8 @@ mod tests {
     use crate::limits::MemoryBudget;
     use crate::state::tests::unprepared;
 
-    /// The numbers of the invalid and of the unsubmitted items, of two jobs and two invalid items that
-    /// are parsed `wait` after the request, when the store has failed.
+    /// Parses two invalid items and two jobs, `wait` after the request began, when the store has failed. Returns the
+    /// numbers of the items that were found invalid, and of the others.
     async fn parsed_after(wait: Duration) -> (Vec<usize>, Vec<usize>) {
         let (api, deadline) = (unprepared(), Deadline::from_now());
         let permit = MemoryBudget::default().acquire(1).await.unwrap();

@@ -37,8 +37,9 @@ export function path(texts, ...parts) {
 }
 
 /**
-* Calls the API, and returns the answer, parsed. Throws `ApiError` if it is refused, or fails within 20 s without an
-* answer; then, and if the store does not answer, `connection` learns of it. After a 401 the session asks for a key.
+ * Calls the API, and returns the answer, parsed. Throws `ApiError` if the API refuses, or does not answer within 20 s.
+ * `connection` learns whether the API and its store answer. After a 401 the session asks for a key. An abort by
+ * `signal` throws as that of `fetch` does.
  * @param {string} method @param {string} target a path of the API with its query
  * @param {{body?: unknown, tenant?: string, signal?: AbortSignal, parse?: (text: string) => any}} [options] `tenant` is
  * another one than was chosen; `parse` reads the answer

@@ -15,7 +15,7 @@ export function count(value) {
   return Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, '\u202f');
 }
 
-/** A rate: with one decimal below 10, else a whole number. @param {number} value */
+/** A rate: 0 and from 10 on a whole number, else with one decimal. @param {number} value */
 export function rate(value) {
   return value === 0 || value >= 10 ? count(value) : value.toFixed(1);
 }

@@ -197,7 +197,7 @@ mod tests {
         Header::new("redis".to_owned(), 7, "2026-11-22T17:00:00.000Z".to_owned(), None)
     }
 
-    /// A backup of a topic and two jobs.
+    /// A whole backup with a topic and two jobs.
     fn backup() -> String {
         let mut written = Vec::new();
         let write = |bytes: &[u8]| {

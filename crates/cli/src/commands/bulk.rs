@@ -222,8 +222,8 @@ async fn watch(session: &mut Session, id: &str, before: Option<u64>) -> anyhow::
     Ok(parse(&body)?)
 }
 
-/// Reads an operation every 500 ms until it has ended, shows its progress, and returns the last answer. Gives up after
-/// 20 transient errors in a row. `before` is the number of jobs it had changed when watching began, if that is known.
+/// Reads an operation every 500 ms until it has ended, shows its progress, and returns the last answer. Fails with the
+/// 21st transient error in a row, or any other. `before` is the number of jobs that it had changed before, if known.
 async fn follow(
     session: &mut Session,
     call: &Call,

@@ -296,7 +296,7 @@ mod tests {
 
     const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
-    /// A connection whose buffers take little of a request, and the receiver's side.
+    /// A connection whose socket buffers are 4 KiB, and the receiver's side of it.
     async fn pair() -> (Http1, TcpStream) {
         let (socket, own) = (TcpSocket::new_v4().unwrap(), TcpSocket::new_v4().unwrap());
         socket.set_recv_buffer_size(4096).unwrap();
@@ -309,7 +309,7 @@ mod tests {
         (http1(TokioIo::new(stream), "http://a".into()).await.unwrap(), accepted.unwrap().0)
     }
 
-    /// Sends a request that the buffers do not take, and returns the status that comes at once.
+    /// Sends a request larger than the buffers. Returns its status; `None` if none comes within half of [`SETTLES`].
     async fn sent(one: &mut Http1) -> Option<u16> {
         one.known.expect_head();
         let request = Request::post("/").body(Full::from(vec![b'x'; 250_000])).unwrap();

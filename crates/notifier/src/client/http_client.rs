@@ -78,7 +78,8 @@ impl HttpClient {
     }
 
     /// Sends a request, and reads the head of the response and up to 64 KiB of its body. Returns the first bytes of the
-    /// body, as many as `keep` says by the status. A body that breaks is an error only after a success.
+    /// body, as many as `keep` says by the status. A body that breaks off is an error only after a success; one that is
+    /// too large always is.
     pub(super) async fn execute(
         &self,
         request: Request<Bytes>,

@@ -138,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Two tenants with a success each.
+    /// The budgets after a success of each of two tenants.
     fn with_another(now: Instant) -> FailureBudgets {
         let mut failures = FailureBudgets::default();
         failures.ended("b", "b", Some(false), now);

@@ -218,7 +218,7 @@ mod tests {
         Entry { key, line: format!("{{\"line\": \"{line}\n\"}}").into() }
     }
 
-    /// Lines of few jobs, so that many come twice, in an order that follows no pattern of theirs.
+    /// `count` lines of at most 291 keys, so that keys repeat, in an order that looks random.
     fn lines(count: u64) -> Vec<Entry> {
         let number = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         (0..count).map(|n| entry(["a", "b", "a.b"][(number(n) % 3) as usize], number(n) % 97, n)).collect()
