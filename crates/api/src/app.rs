@@ -77,7 +77,7 @@ async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -
         let noted = audit_log.begin(&mut parts, operation, trace_of).await;
         let answer = AssertUnwindSafe(next.run(Request::from_parts(parts, body)));
         let mut answer = answer.catch_unwind().await.unwrap_or_else(error::panicked);
-        // What a call that changes something has changed is said.
+        // A call that has changed something is answered all the same: its caller learns what it has changed.
         if is_read && let Err(ended) = gate.check_again(&caller) {
             return ended.into_response();
         }

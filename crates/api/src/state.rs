@@ -259,7 +259,7 @@ pub(crate) mod tests {
         prepared_with("").await
     }
 
-    /// An API with a root key, unless that is empty.
+    /// A state as that of [`prepared`], with a root key unless `root` is empty.
     pub(crate) async fn prepared_with(root: &str) -> Arc<Api> {
         let options = settings::defaults(Duration::from_secs(10));
         let store = Store::in_memory(&Memory::new(SystemClock), options);

@@ -122,7 +122,7 @@ impl Output {
         View::now(self.colour, self.times.clone())
     }
 
-    /// Writes bytes unchanged.
+    /// Writes bytes unchanged. [`OutputClosed`] if nobody reads standard output any more.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         self.out.write_all(bytes).map_err(closed)
     }

@@ -88,7 +88,7 @@ impl Lease {
         }
     }
 
-    /// Ends the lease, so that another process can take the feed at once. If that fails the lease runs out.
+    /// Ends the lease, so that another process can take the feed at once. If the store fails, the lease runs out.
     pub(crate) async fn give_back(&self) {
         drop(self.hold(Duration::ZERO, None).await);
     }

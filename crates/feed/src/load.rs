@@ -207,7 +207,7 @@ impl From<SubmitResult> for SubmittedRow {
     }
 }
 
-/// Splits the jobs of a shard, in order, into calls within the limits of the store.
+/// Splits the jobs of a shard, in order, into calls within the limits of the store on jobs and bytes.
 fn calls(jobs: Vec<Numbered>) -> Vec<Vec<Numbered>> {
     let (mut calls, mut bytes) = (Vec::<Vec<Numbered>>::new(), 0);
     for job in jobs {

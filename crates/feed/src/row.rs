@@ -128,7 +128,7 @@ impl Columns {
     /// The id of a row as text.
     ///
     /// # Errors
-    /// If it is neither a text nor an integer, or cannot be read.
+    /// If it is neither a text nor an integer, or is not UTF-8, or cannot be read.
     pub(crate) fn id_text(&self, row: &[Value]) -> Result<String, BadRow> {
         match self.id(row) {
             Value::Text(id) => Ok(id.clone()),

@@ -372,8 +372,8 @@ impl FeedTask {
     }
 }
 
-/// After a lost lease: waits until the last call must have ended, and tells the store that it may have been too late,
-/// again until the store answers.
+/// Waits, after the lease was lost, until the last call must have ended, and tells the store that this call may have
+/// been too late, again and again until the store answers.
 async fn note_disturbance(lease: &Lease, call_timeout: Duration) {
     let mut outage = Outage::new();
     sleep(call_timeout).await;

@@ -211,7 +211,7 @@ impl Deliverer {
         }
     }
 
-    /// Returns during a shutdown, early enough before the end of the grace period for one store call.
+    /// Waits for the shutdown, and then until only the time of one store call is left of its grace period.
     async fn cut_off(&self) {
         self.shutdown.stopping().await;
         let grace = self.shutdown.grace();
@@ -267,7 +267,8 @@ impl Deliverer {
         Some(outcome.in_time(lease.expires(), now, last))
     }
 
-    /// Counts and logs an attempt, and records what it says about its destination.
+    /// Counts and logs an attempt, records its result for its destination, and logs when that begins, goes on or stops
+    /// failing.
     fn report(&self, lease: &Lease, attempted: &Attempted, outcome: Option<&Outcome>) {
         let result = match outcome {
             Some(Outcome::Complete) => AttemptResult::Complete,

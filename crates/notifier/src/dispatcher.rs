@@ -140,7 +140,7 @@ impl Dispatcher {
     }
 
     /// Finishes the deliveries in flight, and those of reserves in flight, and settles their outcomes, until the grace
-    /// period ends. Counts and logs the jobs that are not settled by then.
+    /// period ends; store calls have [`LAST_CALLS`] more. Then counts and logs the jobs that are not settled.
     async fn finish(mut self) -> anyhow::Result<()> {
         let shutdown = self.shutdown.clone();
         let mut expired = pin!(shutdown.expired());
@@ -247,7 +247,8 @@ impl Dispatcher {
         ReserveCall { cause, limits, caller, sequence, bits: self.rng.random(), margin }
     }
 
-    /// Waits until there is something to do, processes everything that has finished, and marks shards to reserve from.
+    /// Waits until there is something to do, processes all store calls and deliveries that have ended, and marks shards
+    /// to reserve from. Fails if one of them panicked.
     async fn wait(&mut self) -> anyhow::Result<()> {
         let held_back = self.held_back_until();
         let shutdown = self.shutdown.clone();
@@ -277,7 +278,8 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Marks one shard of each full lane, origin or tenant that is open again, and the shards to ask again now.
+    /// Refills the failure budgets, sets the batch size of settles, and marks one shard of each full lane, origin or
+    /// tenant that is open again, and the shards whose reserve is to be repeated now.
     fn mark_open_lanes(&mut self) {
         let (refill, now) = (self.refill(), Instant::now());
         self.lanes.reopen(now);

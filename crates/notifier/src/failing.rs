@@ -78,7 +78,8 @@ impl FailingDestinations {
         self.failing.remove(origin).map(|(failures, _)| Report::Ends(Failing::new(&failures, at)))
     }
 
-    /// Whether there is a place for one more destination. If not, removes those that have not failed for long.
+    /// Whether there is a place for one more destination. If all are taken, first removes those that have not failed
+    /// for [`FAILING_IDLE`], at most once in [`FAILING_QUIET`].
     fn has_place(&mut self, now: Timestamp) -> bool {
         if self.failing.len() < MAX {
             return true;

@@ -205,7 +205,8 @@ impl Lanes {
         if self.has_several { MAX_SHARED } else { MAX_BATCH }
     }
 
-    /// Records the end of a callback of the lane, and whether it has failed; `None` if that is not known.
+    /// Charges the end of a callback of the lane to the failure budget of its tenant, if there are tenants.
+    /// `has_failed` is `None` if that is not known.
     pub(crate) fn ended(&mut self, lane: &str, has_failed: Option<bool>, now: Instant) {
         if self.has_tenants {
             self.failures.ended(groups_of(lane).1, lane, has_failed, now);

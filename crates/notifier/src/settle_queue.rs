@@ -87,9 +87,9 @@ impl SettleQueue {
         self.shards.values().all(|queue| queue.waiting.is_empty() && !has_failed_batch(queue))
     }
 
-    /// Returns the shard whose batch may go first, and when: after [`RESERVE_WAIT`] if a reserve of the shard is
-    /// expected, else at once if no settle is in flight, or after [`TURN`]. `None` if no outcome waits in a shard
-    /// without a settle.
+    /// Returns the shard whose batch may go first, and when: a failed one at its retry; another after [`RESERVE_WAIT`]
+    /// if a reserve of the shard is expected, else at once if no settle is in flight, or after [`TURN`]. `None` if no
+    /// outcome waits in a shard without a settle.
     pub(crate) fn next(&self, is_reserve_expected: impl Fn(Shard) -> bool) -> Option<(Shard, Instant)> {
         let turn = if self.in_flight.is_empty() { Duration::ZERO } else { TURN };
         let idle = self.shards.iter().filter(|(shard, _)| !self.in_flight.contains(shard));
@@ -114,8 +114,8 @@ impl SettleQueue {
         self.take(shard)
     }
 
-    /// Takes the next batch of the shard: one that has failed, else the outcomes that wait. The next
-    /// [`SettleQueue::succeeded`] or [`SettleQueue::failed`] of the shard refers to it.
+    /// Takes the next batch of the shard: one that has failed, else the outcomes that wait, up to the limit. The next
+    /// [`SettleQueue::succeeded`] or [`SettleQueue::failed`] of the shard must report how it ended.
     pub(crate) fn take(&mut self, shard: Shard) -> Option<SettleBatch> {
         let queue = self.shards.get_mut(&shard)?;
         let batch = match &mut queue.retry {

@@ -14,7 +14,7 @@ export function drawBy(drawing) {
   redraw();
 }
 
-/** Draws the page at the next frame. */
+/** Draws the page at the next frame, once for all calls before it. */
 export function redraw() {
   if (isRequested) return;
   isRequested = true;

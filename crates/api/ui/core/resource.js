@@ -10,10 +10,11 @@ import { redraw } from './redraw.js';
  */
 
 /**
- * Loads data for a page and redraws when it comes. A later load cancels an earlier one; an error keeps the last value.
+ * Loads data for a page: now, then every `every` ms while the tab is visible, and once the API answers again after an
+ * error. Redraws when it comes. A later load cancels an earlier one; an error keeps the last value.
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} load
- * @param {{signal: AbortSignal, every?: number}} options `signal` ends it; `every` is in milliseconds
+ * @param {{signal: AbortSignal, every?: number}} options `signal` ends the loading
  * @returns {Resource<T>}
  */
 export function resource(load, { signal, every }) {

@@ -10,7 +10,7 @@ const clocks = new Map();
 
 const UNITS = /** @type {const} */ ([['d', 86_400_000], ['h', 3_600_000], ['min', 60_000], ['s', 1000]]);
 
-/** A whole number in groups of three. @param {number} value */
+/** A number, rounded to a whole one, with its digits in groups of three. @param {number} value */
 export function count(value) {
   return Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, '\u202f');
 }

@@ -38,7 +38,8 @@ impl PostgresHistory {
         Ok(Self { server, connection: None })
     }
 
-    /// The connection. Connects and checks the version of the schema if there is none or it was closed.
+    /// The connection. If there is none or it was closed, connects, and fails unless the database has the schema of
+    /// this build.
     async fn client(&mut self) -> Result<&mut Client, Failed> {
         if self.connection.as_ref().is_none_or(|connection| connection.client.is_closed()) {
             let connected = timeout(STATEMENT, self.server.connect(LIMITS)).await;

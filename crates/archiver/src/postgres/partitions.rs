@@ -35,7 +35,7 @@ impl Month {
         format!("{:04}-{:02}-01", self.0, self.1)
     }
 
-    /// The end of the names of its partitions.
+    /// The end of the names of the partitions of this month, such as `2026_11`.
     fn suffix(self) -> String {
         format!("{:04}_{:02}", self.0, self.1)
     }
@@ -54,9 +54,9 @@ impl Month {
     }
 }
 
-/// Makes the partitions of a month, unless they are there. False if the database refuses one, for example because rows
-/// of the month are in the default partition or a lock is not free within its limit; rows then go to the default
-/// partition.
+/// Makes the partitions of a month, unless they are there. False if the database refuses one, which is logged, for
+/// example because rows of the month are in the default partition or a lock is not free within its limit; rows then go
+/// to the default partition.
 pub(super) async fn ensure(client: &mut Client, month: Month) -> Result<bool, Failed> {
     let (from, until) = (month.first_day(), month.next().first_day());
     let mut are_made = true;

@@ -84,7 +84,8 @@ fn failed(error: &rusqlite::Error) -> QueryError {
     }
 }
 
-/// Opens the file. Fails if an archiver has not made it with the schema of this build.
+/// Opens the file, so that erased content will be overwritten. Fails if an archiver has not made it with the schema of
+/// this build.
 fn open(file: &PathBuf) -> Result<Connection, QueryError> {
     let flags = OpenFlags::default() & !OpenFlags::SQLITE_OPEN_CREATE;
     let connection = Connection::open_with_flags(file, flags).map_err(|error| failed(&error))?;

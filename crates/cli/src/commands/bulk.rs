@@ -201,8 +201,8 @@ fn call(action: &str, filter: &Filter, flags: &BulkFlags, fields: Map<String, Va
     Call::new(Method::POST, &["v1", "jobs", action]).json(&body.into())
 }
 
-/// Shows the progress of the operation that the answer `started` names until it ends, prints it, and returns how it
-/// ended.
+/// Says how to stop the operation that the answer `started` names, shows its progress until it ends, prints it, and
+/// returns how it ended.
 pub(super) async fn wait(session: &mut Session, started: &Bytes) -> anyhow::Result<BulkResponse> {
     let BulkResponse { id, .. } = parse(started)?;
     note(&format!("bulk operation {id}; to stop it: ringback bulk stop {id}"));

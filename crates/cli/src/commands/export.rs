@@ -99,7 +99,7 @@ fn part(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Copies the stream to its end. Fails if it breaks, or does not end with the end of a line.
+/// Copies an answer to `target` until it ends. Fails if it breaks off, or does not end with the end of a line.
 async fn copy(mut answer: Response, target: &mut Target<'_>, progress: &Progress) -> anyhow::Result<()> {
     let mut last = b'\n';
     loop {

@@ -103,6 +103,7 @@ fn delivered(request: &RequestDetails) -> Result<(Cow<'_, [u8]>, &str), ClientEr
 }
 
 /// The headers of the attempt that is under way, or else of the next one, except those that differ in each attempt.
+/// Fails if the job's time of creation cannot be read.
 fn headers(
     key: &JobKey,
     job: &InspectedJob,

@@ -174,7 +174,7 @@ fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// Reads a job. Repeats transient errors every second, up to 20 in a row.
+/// Reads a job; one that is no longer known has ended. Repeats transient errors every second, up to 20 in a row.
 async fn look(session: &Session, candidate: &Candidate, poll: Duration) -> anyhow::Result<Look> {
     let mut failed = 0;
     loop {

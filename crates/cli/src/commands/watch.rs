@@ -138,8 +138,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Prints an event. If it ends the watched job, reads the job again, and returns the outcome unless the job goes
-    /// on.
+    /// Prints an event. If it ends the watched job, reads the job again, and returns the outcome, also if the job is no
+    /// longer known or a transient error occurs; `None` if the job goes on.
     async fn on_event(&mut self, name: &str, event: &JobEvent) -> anyhow::Result<Option<CommandOutcome>> {
         self.printer.event(&mut self.session.out, name, event)?;
         let (Some(key), Some(outcome)) = (&self.job, end(name)) else { return Ok(None) };

@@ -48,7 +48,8 @@ impl Answers {
         Self { statuses, delay, headers: all, body, counts: Mutex::default() }
     }
 
-    /// The status of the next answer to the job of this webhook-id, or to all requests without one.
+    /// The status of the next answer to the job of this webhook-id. All requests without one, or with one that is too
+    /// long, count as those of one job.
     pub(super) fn next_status(&self, webhook_id: Option<&HeaderValue>) -> StatusCode {
         let id = webhook_id.map(HeaderValue::as_bytes).filter(|id| id.len() <= MAX_ID);
         let turn = match self.statuses.len() {

@@ -46,7 +46,8 @@ pub(super) struct Style {
 pub(super) struct Printer(mpsc::Sender<Received>);
 
 impl Printer {
-    /// Starts the thread. It ends when the last clone of the printer is dropped, or standard output cannot be written.
+    /// Starts the thread that prints. It ends when the last clone of the printer is dropped, or, with the error, when
+    /// standard output cannot be written.
     pub(super) fn start(style: Style) -> (Self, JoinHandle<io::Result<()>>) {
         let (tx, mut rx) = mpsc::channel::<Received>(WAITING);
         let printing = tokio::task::spawn_blocking(move || {

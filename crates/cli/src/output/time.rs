@@ -14,8 +14,8 @@ pub(crate) enum Times {
 }
 
 impl Times {
-    /// The zone of this machine (`TZ`, else `/etc/localtime`) when standard output is a terminal; else UTC, so that
-    /// scripts and files do not depend on the machine.
+    /// The zone of this machine (`TZ`, else `/etc/localtime`) if standard output is a terminal; otherwise, and with
+    /// `utc`, UTC, so that scripts and files do not depend on the machine.
     pub(crate) fn of_stdout(utc: bool) -> Self {
         if utc || !io::stdout().is_terminal() {
             return Self::Utc;

@@ -137,7 +137,7 @@ fn url(listen: SocketAddr, is_tls: bool) -> String {
     format!("{scheme}://{}", SocketAddr::new(ip, listen.port()))
 }
 
-/// The absolute path of a directory, or the URL of any other store.
+/// Where a store is: the absolute path of the directory of an embedded one, else its URL.
 fn location(store: &str) -> String {
     let Some(directory) = store.strip_prefix("embedded:") else { return store.to_owned() };
     let path = std::path::absolute(directory).unwrap_or_else(|_| directory.into());

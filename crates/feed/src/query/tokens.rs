@@ -133,7 +133,8 @@ fn common(text: &str) -> Option<(Kind, usize)> {
     })
 }
 
-/// The length of a literal or a name in quotes, in which a quote is written twice.
+/// The length of the quoted literal or name with which a text begins, with its quotes. A quote in it is written twice.
+/// All of the text if the quotes are not closed.
 fn quoted(text: &str, quote: char) -> usize {
     let mut from = 1;
     while let Some(end) = text[from..].find(quote) {
@@ -146,7 +147,8 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// The length of a literal in which a backslash escapes the next character.
+/// The length of the quoted literal with which a text begins, in which a backslash escapes the next character. All of
+/// the text if the quotes are not closed.
 fn escaped(text: &str) -> usize {
     let mut from = 1;
     while let Some(end) = text[from..].find(['\'', '\\']) {
@@ -160,7 +162,7 @@ fn escaped(text: &str) -> usize {
     text.len()
 }
 
-/// The length of a comment that may have others in it.
+/// The length of the comment with which a text begins, and which may contain others; all of the text if it has no end.
 fn nested_comment(text: &str) -> usize {
     let (mut from, mut depth) = (2, 1_u32);
     while depth > 0 {
@@ -179,7 +181,8 @@ fn nested_comment(text: &str) -> usize {
     from
 }
 
-/// The length of a literal such as `$$…$$` or `$tag$…$tag$`; `None` if the text does not begin with one.
+/// The length of a literal such as `$$…$$` or `$tag$…$tag$`, all of the text if it has no end; `None` if the text does
+/// not begin with one.
 fn dollar_quoted(text: &str) -> Option<usize> {
     let end = text[1..].find('$')? + 2;
     let tag = &text[..end];

@@ -14,7 +14,7 @@ tokio::task_local! {
 pub(crate) struct Asked(Arc<Mutex<Option<Instant>>>);
 
 impl Asked {
-    /// Runs the work of a feed, and records its waits for the database here.
+    /// Runs the work of a feed, and records in `self` when that waits for the database.
     pub(crate) async fn note<T>(&self, work: impl Future<Output = T>) -> T {
         CURRENT.scope(self.clone(), work).await
     }

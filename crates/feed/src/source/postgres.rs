@@ -118,7 +118,8 @@ async fn prepare(client: &impl GenericClient, sql: &str) -> Result<Statement, So
     }
 }
 
-/// Reads rows until they are [`PAGE_BYTES`]; the others are left out.
+/// Runs a query, and reads rows until they have [`PAGE_BYTES`] or more; the others are left out. Fails if the server
+/// does, or does not answer within 40 s.
 async fn run(
     client: &impl GenericClient,
     statement: &Statement,

@@ -246,7 +246,7 @@ impl Shared {
         self.clean(&mut origins);
     }
 
-    /// Starts a task that closes idle connections every second, until none is left; unless there is one.
+    /// Starts a task that closes idle connections every second, until none is left, unless such a task is running.
     fn clean(self: &Arc<Self>, origins: &mut Origins) {
         if std::mem::replace(&mut origins.is_cleaned, true) {
             return;
@@ -297,7 +297,7 @@ impl Place {
         self.shared.with(&self.name, Origin::needs_one_more).unwrap_or(true)
     }
 
-    /// Begins to make a connection.
+    /// Begins to make a connection: the attempt no longer counts as waiting.
     fn make(&mut self, uri: Uri) {
         self.shared.with(&self.name, |origin| {
             (origin.waiting, origin.connecting) = (origin.waiting - 1, origin.connecting + 1);

@@ -31,7 +31,8 @@ impl Gate {
         Self { guard, listeners, store, metrics }
     }
 
-    /// Judges the scheme and the host of a URL, before its name is looked up.
+    /// Judges the scheme and the host of a URL, before its name is looked up. [`PostError::Forbidden`], which is
+    /// counted and logged, if the guard forbids them; `Broken` if one is missing.
     pub(super) fn judge_url(&self, uri: &Uri) -> Result<(), PostError> {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(PostError::Broken);
@@ -112,7 +113,7 @@ fn reached(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether a listener on `own` is reached at `address`.
+/// Whether a listener on `own` is reached at `address`. Fails if this machine's own addresses cannot be read.
 fn listens_at(own: IpAddr, address: IpAddr) -> io::Result<bool> {
     if own.is_unspecified() { is_of_this_machine(address) } else { Ok(reached(own) == address) }
 }

@@ -50,7 +50,7 @@ pub(super) type Addresses<'a> = BoxFuture<'a, Result<Vec<IpAddr>, PostError>>;
 
 impl Resolver {
     /// A resolver with these name servers, or with the system's if there are none. Files of the system that cannot be
-    /// read are logged and replaced by defaults.
+    /// read are logged and replaced by defaults. Fails if the resolver of the library cannot be built.
     pub(super) fn new(servers: &[SocketAddr]) -> anyhow::Result<Self> {
         let (config, mut options) = match servers {
             [] => read_system_conf().unwrap_or_else(|error| {

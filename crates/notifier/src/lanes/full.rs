@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use ringback_core::store_types::Shard;
 
-/// The shards of each of them, by its name.
+/// The shards of each full lane, origin or tenant, by its name.
 #[derive(Default)]
 pub(crate) struct FullLanes {
     names: BTreeMap<String, VecDeque<Shard>>,

@@ -90,8 +90,8 @@ fn within_job(problem: Problem) -> Problem {
     Problem::fields(problem.errors.into_iter().map(within).collect())
 }
 
-/// Adds a schedule. `None` if one with this key was added meanwhile. 409 if the id has a schedule of another topic, or
-/// at the limit of schedules; 503 if the store is nearly full.
+/// Adds a schedule. `None` if one with this key was added meanwhile. 409 if the id has a schedule of another topic (403
+/// if the caller may not use that one), or at the limit of schedules; 503 if the store is nearly full.
 async fn add(
     api: &Api,
     caller: &Principal,
@@ -121,7 +121,7 @@ fn new_state(schedule: Schedule, paused: Option<bool>, now: Timestamp) -> Schedu
 }
 
 /// How many schedules the caller's tenant may have: at most [`MAX_TENANT_SCHEDULES`], and no more than its quota allows
-/// jobs. `None` for a caller without a tenant.
+/// jobs. `None` for a caller without a tenant. 503 until the quotas have been read.
 fn most(api: &Api, caller: &Principal) -> Result<Option<u64>, ApiError> {
     let Some(tenant) = caller.limited_tenant() else { return Ok(None) };
     let jobs = api.policies.quota(tenant)?.and_then(|quota| quota.jobs);
@@ -129,7 +129,8 @@ fn most(api: &Api, caller: &Principal) -> Result<Option<u64>, ApiError> {
 }
 
 /// Puts a schedule in place of `row`, with the counts of `stored`, which is `None` if it cannot be read. `None` if
-/// `row` was changed meanwhile. 409 if the new one has another topic; 503 if the store is nearly full.
+/// `row` was changed meanwhile. 403 if the caller may not use the topic of `row`, 409 if the new schedule has another
+/// one, 503 if the store is nearly full.
 async fn replace(
     api: &Api,
     caller: &Principal,
@@ -198,7 +199,8 @@ pub(super) async fn change(
 }
 
 /// Fires a schedule now: submits its job, and stores the firing as its last. If the job of the `idempotency_key` is
-/// known already, changes nothing and returns the schedule with that firing as its last.
+/// known already, changes nothing and returns the schedule with that firing as its last. Fails as [`change`] does, and
+/// if the store has no room, or the job is beyond a limit or may not be sent to its URL.
 pub(super) async fn run_now(
     api: &Api,
     caller: &Principal,

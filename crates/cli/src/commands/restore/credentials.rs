@@ -26,8 +26,8 @@ const SEALED: &str = "it is sealed; start the server with the master keys that s
 /// The credentials that are there, by tenant and name, with their origins.
 type Present = BTreeMap<(Option<Tenant>, String), Vec<String>>;
 
-/// Restores the credentials at the beginning of a backup, and counts them in `results`. Stops at the first that cannot
-/// be put.
+/// Restores the credentials at the beginning of a backup, unless secrets are left out, and counts them in `results`.
+/// One that has other origins here stays, and counts as refused, with a note. Fails at the first that cannot be put.
 pub(super) async fn restore(
     calls: PatientCalls<'_>,
     source: impl BufRead,

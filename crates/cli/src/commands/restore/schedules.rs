@@ -54,8 +54,8 @@ fn values(parts: BTreeMap<String, &RawValue>) -> serde_json::Result<Map<String, 
     parts.into_iter().map(|(name, raw)| Ok((name, serde_json::from_str(raw.get())?))).collect()
 }
 
-/// Restores the schedules at the end of a backup, and counts them in `results`. Those that the server refuses with 409
-/// or 422 are noted and counted as refused; any other error ends the call.
+/// Restores the schedules at the end of a backup, and counts them in `results`. Those that are other ones here, which
+/// stay, and those that the server refuses with 409 or 422, count as refused, with a note. Fails at any other error.
 pub(super) async fn restore(
     calls: PatientCalls<'_>,
     source: impl BufRead,
