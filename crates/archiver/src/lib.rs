@@ -29,7 +29,8 @@ const RELAYS: usize = 2;
 /// How many queries of an API are answered at a time.
 const CONNECTIONS: usize = 4;
 
-/// Runs an archiver until the shutdown.
+/// Runs an archiver until the shutdown. As the child of another process, it ends this process with status 0 then, or
+/// when the pipe is closed.
 ///
 /// # Errors
 /// If the URL of the database is wrong, the store cannot be used, the pipe breaks, or a task fails.

@@ -224,7 +224,8 @@ impl Submit {
     }
 }
 
-/// Converts a due time: a timestamp, a text by RFC 3339 or without a zone in UTC, or the seconds since 1970.
+/// Converts a due time: a timestamp, a text by RFC 3339 or without a zone in UTC, or the seconds since 1970. Fails for
+/// any other value.
 fn due_at(value: &Value) -> Result<Timestamp, String> {
     const ALLOWED: &str = "it must be a timestamp, a text by RFC 3339 or such as 2026-11-20 10:30:00 in UTC, or the seconds since 1970";
     match value {
@@ -249,8 +250,8 @@ fn due_at(value: &Value) -> Result<Timestamp, String> {
     }
 }
 
-/// Adds the body of a job: JSON, a text or bytes, unchanged. A text without a content type that is an object or an
-/// array counts as JSON. The default content types are `text/plain` and `application/octet-stream`.
+/// Adds the body of a job: JSON, a text or bytes, unchanged; fails for any other value. A text without a content type
+/// that is an object or an array counts as JSON. The default types are `text/plain` and `application/octet-stream`.
 fn body(submit: &mut Submit, value: &Value, content_type: Option<&Value>) -> Result<(), String> {
     let content_type = match content_type {
         None | Some(Value::Null) => None,
@@ -283,7 +284,8 @@ fn is_object_or_array(text: &str) -> bool {
     text.starts_with(['{', '[']) && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
-/// Converts a value that is JSON, a text with JSON, or a list of texts, to JSON text.
+/// Converts a value that is JSON, a text with JSON, or a list of texts, whose nulls are left out, to JSON text. Fails
+/// for any other value.
 fn json(name: &str, value: &Value) -> Result<String, String> {
     match value {
         Value::Json(json) => Ok(json.clone()),
@@ -300,7 +302,7 @@ fn json(name: &str, value: &Value) -> Result<String, String> {
     }
 }
 
-/// Converts a value that is a text, a number, a boolean or a time, to JSON text.
+/// Converts a value that is a text, a finite number, a boolean or a time, to JSON text. Fails for any other value.
 fn plain(name: &str, value: &Value) -> Result<String, String> {
     let json = match value {
         Value::Text(text) => Json::from(text.as_str()),

@@ -275,7 +275,7 @@ impl Lanes {
         self.free() >= self.concurrency / PLENTY
     }
 
-    /// Returns the permits of a reserve that has been answered.
+    /// Frees the permits that a reserve has taken, once it is answered.
     pub(crate) fn answered(&mut self, limits: &ReserveLimits) {
         self.failures.answered(&limits.counted);
         self.requested = self.requested.saturating_sub(limits.limit);

@@ -1,5 +1,5 @@
-//! The memory of large answers that their clients have not taken yet. A client that asks for much and reads nothing
-//! could make the process keep an answer for each of its requests, for as long as a stream may stand still.
+//! `AnswerMemory`: limits, by caller, how much memory large answers hold until their clients have read them. Without
+//! that, a client that asks for much and reads nothing could make the process keep an answer for each of its requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! The deadline of a request. Callers are promised an answer within two seconds, counted from
-//! the last byte of the request.
+//! `Deadline`: when a request must be answered, two seconds after its last byte. Bounds waits and store calls by it,
+//! and makes a store call that carries a token once more if its answer was lost.
 
 use std::future::Future;
 use std::time::Duration;

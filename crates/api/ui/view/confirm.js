@@ -1,5 +1,5 @@
 // The dialog that confirms an action: shows what the action does and its call, makes the call, and announces the
-// result. Also the buttons of actions, which are disabled if the key lacks a scope.
+// result. Also the buttons of actions, which are disabled if the key lacks a scope, and parts that other dialogs share.
 
 import { html, nothing } from '../vendor/lit-html.js';
 import { call } from '../core/api.js';

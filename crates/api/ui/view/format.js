@@ -1,4 +1,5 @@
-// Formats numbers, times and durations for people, and parses times and durations that people write.
+// Formats numbers, times and durations for people, and parses times and durations that people write. Also escapes
+// invisible characters.
 
 import { html } from '../vendor/lit-html.js';
 import { now } from '../core/api.js';
