@@ -1,10 +1,10 @@
-//! Who may call the API, and what for. With a root key each call needs a key, which says whose topics and jobs the
-//! caller may use (the tenant) and what for (the scopes). Without one every caller may do everything, so that only
-//! callers on this machine are served.
+//! Access control: who calls the API, and what the caller may do. With a root key, callers need a key, which determines
+//! the tenant and the scopes of the caller. Without one, every caller may do everything; by default only callers on
+//! this machine are served then.
 //!
-//! `layer` finds out who calls before a handler runs, and handlers learn through `Authenticated` who it is, and ask the
-//! `Principal` which topics it has. `standing` says whether a call that has begun may go on. `key_uses` notes when keys
-//! are used.
+//! `layer` identifies the caller before a handler runs, and handlers get its `Principal` by the extractor
+//! `Authenticated`. `local` refuses requests of foreign web pages while there is no root key, `standing` ends calls
+//! whose key has ended, `key_uses` records when keys were used, and `settings` reads the settings.
 
 mod key_uses;
 mod layer;
@@ -30,7 +30,7 @@ use crate::error::ApiError;
 pub(crate) struct Authenticated(pub(crate) Arc<Principal>);
 
 impl Authenticated {
-    /// Who sent a request. Requests that `admit` has not let in are those of this process, and of tests.
+    /// The principal that [`Gate::admit`] has stored in a request. Without one, the operator who has chosen no tenant.
     pub(crate) fn of(parts: &Parts) -> Arc<Principal> {
         let known = parts.extensions.get::<Arc<Principal>>();
         known.cloned().unwrap_or_else(|| Arc::new(Principal::operator(TenantScope::All)))

@@ -1,5 +1,5 @@
-//! Answers with whole jobs, for `include=request`. Whole jobs can be large, so reading them takes a part of a memory
-//! budget of their own.
+//! What answers with `include=request` need, which show whole jobs: memory from a budget of their own, since whole jobs
+//! can be large; the settings that apply to a job; and an estimate of the size of a job in an answer.
 
 use ringback_core::job::{Callback, Delivery, Topic};
 use ringback_core::retry::RetryPolicy;
@@ -24,7 +24,7 @@ impl Api {
     /// Acquires memory for whole jobs, [`ONE_JOB`] or [`ONE_PAGE`].
     ///
     /// # Errors
-    /// 503 if others hold it for too long.
+    /// 503 if it is not free before the deadline of a request that arrives now.
     pub(crate) async fn acquire_for_whole_jobs(&self, bytes: usize) -> Result<MemoryPermit, ApiError> {
         let permit = self.whole_jobs.acquire(bytes).await;
         permit.ok_or_else(|| ApiError::retry_later("too many requests read whole jobs at once"))

@@ -85,7 +85,8 @@ pub async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
     listener.with_context(|| format!("cannot listen on the API address {}", config.listen))
 }
 
-/// Starts the API on a store that the caller watches.
+/// Starts the API: the tasks behind its routes, and one that serves connections as soon as the process is ready, or
+/// after a second. Whether the store answers is checked by the caller.
 pub fn start(listener: TcpListener, config: &Config, store: &Store, context: &Context, tasks: &mut Tasks) {
     let address = listener.local_addr().unwrap_or(config.listen);
     tracing::info!(api = %address, store = store.kind(), "listening");
@@ -103,7 +104,7 @@ pub fn start(listener: TcpListener, config: &Config, store: &Store, context: &Co
     });
 }
 
-/// A client that connects while the process starts waits, and is not answered with 503.
+/// Waits until the process is ready, for at most a second, or until the shutdown.
 async fn until_ready(health: &Health, shutdown: &Shutdown) {
     let is_ready = async {
         while !health.is_ready() {

@@ -1,5 +1,5 @@
-//! `SubmitQueues`: the way of parsed jobs to the store, as one queue per shard. A request submits one job, or the items
-//! of a batch while it still parses the rest. No caller waits beyond the deadline of its request.
+//! `SubmitQueues`: brings parsed jobs to the store, through one queue per shard. A request submits one job, or the
+//! items of a batch while it still parses the rest. A submit waits until its deadline at most.
 
 mod batch;
 mod paced_batch;
@@ -38,8 +38,8 @@ impl<J: QueuedJob> SubmitQueues<J> {
     }
 
     /// Submits jobs of one shard, at most [`MAX_BATCH_BYTES`](ringback_core::limits::MAX_BATCH_BYTES) by weight, and
-    /// waits for their results. Once they are in the queue they are stored even if this future is dropped, unless the
-    /// grace period of the shutdown ends first.
+    /// waits for their results until the deadline. Jobs that are in the queue by then are stored even if this future is
+    /// dropped or fails, unless the grace period of the shutdown ends first. Panics without a job.
     pub(crate) async fn submit(&self, jobs: Vec<J>, permit: MemoryPermit, deadline: Deadline) -> Results {
         let queue = &self.shards[usize::from(self.store.shard_of(&jobs[0].job().key).number())];
         let results = async {

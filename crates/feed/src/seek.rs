@@ -9,10 +9,10 @@ use ringback_store::Store;
 
 use crate::config::{Config, Rows};
 
-/// Sets the position of a feed.
+/// Sets the position of a feed to a due time, and prints that.
 ///
 /// # Errors
-/// If there is no such feed, the time cannot be read, or the store fails.
+/// If the file has no such feed, it is an outbox, the time cannot be parsed, or the store fails.
 #[expect(clippy::print_stdout, reason = "it is the output of the command")]
 pub(crate) async fn run(config: Config, feed: &str, time: &str) -> anyhow::Result<ExitCode> {
     let names: Vec<_> = config.feeds.iter().map(|feed| feed.name.as_str()).collect();

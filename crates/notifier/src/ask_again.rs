@@ -1,5 +1,5 @@
-//! Shards to ask again at a time of their own, because there may be jobs behind what a reserve has looked at: it saw
-//! only throttled lanes, or there are many deferred ones. The pause doubles while that goes on. Pure.
+//! `AskAgain`: plans when to repeat the reserve of a shard that may have jobs which the last reserve did not reach: it
+//! saw only throttled lanes, or many deferred ones. The pause doubles up to a second while that goes on. Pure.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 const FIRST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// When to ask which shard again.
+/// When to repeat the reserve of which shard.
 #[derive(Debug, Default)]
 pub(crate) struct AskAgain {
     at: BTreeMap<Shard, Instant>,
@@ -18,7 +18,7 @@ pub(crate) struct AskAgain {
 }
 
 impl AskAgain {
-    /// Asks a shard again after its next pause.
+    /// Plans to ask a shard again after its next pause, which is twice the last one. An earlier plan stays.
     pub(crate) fn later(&mut self, shard: Shard, now: Instant) {
         let pause = self.pauses.entry(shard).or_insert(FIRST / 2);
         *pause = (*pause * 2).min(LONGEST);
@@ -27,12 +27,12 @@ impl AskAgain {
         *at = (*at).min(now + *pause);
     }
 
-    /// Begins with the first pause again.
+    /// Makes the next pause of a shard the first one, 20 ms, again.
     pub(crate) fn reset(&mut self, shard: Shard) {
         self.pauses.remove(&shard);
     }
 
-    /// When the first shard is due.
+    /// When to ask the first shard; `None` if none is planned.
     pub(crate) fn next(&self) -> Option<Instant> {
         self.at.values().min().copied()
     }

@@ -1,4 +1,4 @@
-//! The configuration of a notifier.
+//! The configuration of a notifier: its settings, their limits, and how they are parsed.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Finds out who sent a request, and refuses it if the caller may not make it.
+//! `Gate`: finds out who sent a request, by its key and its tenant header, and refuses the request if the key is not
+//! valid or its scopes, tenant or networks do not allow the call.
 
 use std::sync::Arc;
 
@@ -51,10 +52,11 @@ impl Gate {
         Self::new(access, api.policies.clone(), clock, Arc::default())
     }
 
-    /// Notes the [`Principal`] that sent a request.
+    /// Stores the [`Principal`] that sent a request in its extensions. `operation` is `None` outside of the API's
+    /// routes.
     ///
     /// # Errors
-    /// The answer to a request that the caller may not make.
+    /// The answer that refuses the request: 401, 403, 422 for the tenant header, or 503 until the keys have been read.
     pub(crate) fn admit(
         &self,
         parts: &mut Parts,
@@ -131,7 +133,7 @@ impl Gate {
     }
 }
 
-/// The text of the bearer token (RFC 6750, section 2.1).
+/// The text of the bearer token (RFC 6750, section 2.1). 401 unless there is exactly one.
 fn bearer(parts: &Parts) -> Result<&str, ApiError> {
     let mut values = parts.headers.get_all(AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else {
@@ -172,7 +174,7 @@ fn chosen_tenant(parts: &Parts, takes_all: bool) -> Result<Chosen, ApiError> {
     })
 }
 
-/// A key has its own tenant; the header may repeat it.
+/// Checks that the tenant header, if there is one, names the key's own tenant; 403 otherwise.
 fn check_tenant(key: &AccessKey, parts: &Parts) -> Result<(), ApiError> {
     let own = key.grant.tenant.as_ref().map_or(TENANT_HEADER_NONE, Tenant::as_str);
     let is_own = |value: &HeaderValue| value.as_bytes() == own.as_bytes();
@@ -194,7 +196,7 @@ fn check_network(key: &AccessKey, parts: &Parts) -> Result<(), ApiError> {
     Err(ApiError::new(StatusCode::FORBIDDEN, "the key may not be used from this address"))
 }
 
-/// Whether a text is a network that a key can be limited to.
+/// Whether a key can be limited to this network: CIDR notation, with no bits set after the prefix.
 pub(crate) fn is_network(text: &str) -> bool {
     text.parse::<IpNet>().is_ok_and(|network| network.trunc() == network)
 }

@@ -1,5 +1,5 @@
-//! Requests that a browser on this machine was made to send. While there is no root key whoever reaches the API may do
-//! everything, so a page that somebody visits must not reach it by a name that leads here (DNS rebinding), and must
+//! Refuses requests that a foreign web page makes a browser send, while there is no root key and whoever reaches the
+//! API may do everything: a page must not reach the API by a host name that resolves to it (DNS rebinding), and must
 //! change nothing by a form or a script of another site.
 
 use http::StatusCode;
@@ -13,10 +13,11 @@ use crate::error::ApiError;
 /// The header in which browsers say where a request comes from (Fetch Metadata Request Headers).
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// Checks that a request names the API by one of its hosts, and changes nothing for a page of another site.
+/// Checks that a request names the API by one of its hosts (`None`: by any), and changes nothing for a page of another
+/// site.
 ///
 /// # Errors
-/// 403 if it was not.
+/// 403 for another host; and for a method that is not safe if `Origin` or `Sec-Fetch-Site` names another site.
 pub(super) fn check(parts: &Parts, hosts: Option<&[String]>) -> Result<(), ApiError> {
     let named = || parts.headers.get(HOST).and_then(|host| host.to_str().ok());
     let host = parts.uri.authority().map(Authority::as_str).or_else(named).unwrap_or_default();

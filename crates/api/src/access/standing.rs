@@ -1,5 +1,5 @@
-//! `Standing`: whether a call that has begun may go on. A key that is deleted or expires also ends the calls that it has
-//! begun: those that wait, those whose body is still coming, and streams.
+//! `Standing`: whether a call that has begun may continue. A key that is deleted or expires also ends the calls that it
+//! has begun: those that wait, those whose body is still arriving, and streams.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use crate::error::ApiError;
 
-/// How often the clock is asked whether a key has expired.
+/// How often a call that waits checks whether its key has expired.
 const EXPIRY_EVERY: Duration = Duration::from_millis(500);
 
 #[derive(Clone)]
@@ -35,10 +35,11 @@ impl Standing {
         check(&self.caller, &self.config, &*self.clock)
     }
 
-    /// Waits for something as long as the caller may go on. What has come is dropped if it may not any more.
+    /// Awaits `wait`. If the caller's key ends first, `wait` or its output is dropped. A caller without a key only
+    /// waits.
     ///
     /// # Errors
-    /// 401 once its key is deleted or expires.
+    /// 401 once the key is deleted or has expired.
     pub(crate) async fn bound<F: Future>(&self, wait: F) -> Result<F::Output, ApiError> {
         if self.caller.key_id().is_none() {
             return Ok(wait.await);
@@ -50,7 +51,7 @@ impl Standing {
         }
     }
 
-    /// Waits until the caller may not go on.
+    /// Waits until the caller's key is deleted or has expired.
     async fn end(&self) {
         // Begun before the first look, so that no change is missed.
         let mut readings = self.config.readings();

@@ -37,8 +37,8 @@ impl<'a> Batch<'a> {
         Self { events, ends, bytes: bytes.into() }
     }
 
-    /// The events that `filter` matches; `None` if there are none. The whole batch is shared. A part
-    /// of it is copied, so that a small part does not keep the whole batch in memory.
+    /// The events that `filter` matches; `None` if there are none. If all match, the bytes are shared. Otherwise they
+    /// are copied, so that a small part does not keep the whole batch in memory.
     pub(super) fn part(&self, filter: &Filter) -> Option<Part> {
         let matching: Vec<_> = (0..self.events.len()).filter(|n| filter.matches(&self.events[*n])).collect();
         let events = matching.len();

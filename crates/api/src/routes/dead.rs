@@ -1,4 +1,4 @@
-//! The dead jobs of a topic: list them, purge one or many.
+//! The dead jobs of a topic: lists them, and purges one or many. Reviving them is in `bulk` and `job_actions`.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The history: pages of the ended jobs that the archive has kept, all ended jobs of one job, and erasures.
+//! `/v1/history`: lists the ended jobs that the archive has kept, of all jobs or of one, and erases them. `replay`
+//! submits them again.
 
 mod replay;
 

@@ -1,4 +1,5 @@
-//! Jobs: submit, get and cancel one, get its attempts, and list them.
+//! Jobs: submits, gets and cancels one, gets its attempts, and lists them. Other changes of one job are in
+//! `job_actions`.
 
 use std::time::Duration;
 
@@ -107,7 +108,7 @@ fn seconds_up(duration: Duration) -> u64 {
     (duration.as_secs() + u64::from(duration.subsec_nanos() > 0)).max(1)
 }
 
-/// The status and the job of a submit. A conflict or a full store is a problem.
+/// The status and the job of a submit. A conflict, or a limit of topics or lanes that is reached, is a problem.
 pub(super) fn submit_result(submitted: Submitted) -> Result<(StatusCode, JobResponse), Problem> {
     let conflict = |detail: String| Err(Problem::new(StatusCode::CONFLICT, detail));
     match submitted.answer {

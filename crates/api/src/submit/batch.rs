@@ -1,4 +1,5 @@
-//! The jobs of a batch: each goes to the queue of its shard once it is parsed, and gets a result.
+//! Submits the jobs of a batch, shard by shard: each job goes to the queue of its shard once it is parsed, and gets a
+//! result. After a failure the later jobs of that shard are not tried.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,7 +28,7 @@ pub(crate) struct ItemFailure {
 }
 
 impl ItemFailure {
-    /// A job was not submitted, because an earlier call failed.
+    /// The failure of a job that was not submitted, because an earlier call for its shard failed.
     pub(crate) fn not_tried() -> Self {
         Self { error: Unavailable::NotTried, key: None }
     }
@@ -37,8 +38,8 @@ impl ItemFailure {
     }
 }
 
-/// Submits the jobs that `unsent` brings to the queue of each shard. The results are complete once nothing more can
-/// come.
+/// Submits the jobs that the receivers `unsent`, one for each shard, bring. Returns the results of all once the senders
+/// are dropped.
 pub(super) async fn submit<J: QueuedJob>(
     queues: &SubmitQueues<J>,
     unsent: Vec<mpsc::UnboundedReceiver<NumberedJob<J>>>,
@@ -51,7 +52,7 @@ pub(super) async fn submit<J: QueuedJob>(
     join_all(shards).await.into_iter().flatten().collect()
 }
 
-/// Submits the jobs of one shard, call after call.
+/// Submits the jobs of one shard, call after call. After a call that fails, closes `unsent` and submits no more.
 async fn submit_in_turn<J: QueuedJob>(
     queues: &SubmitQueues<J>,
     mut unsent: UnsentJobs<J>,
@@ -107,7 +108,7 @@ impl<J: QueuedJob> UnsentJobs<J> {
         }
     }
 
-    /// The jobs that are there, up to the limits of a call. `None` after the last.
+    /// Waits for a job, and adds those that have been sent by then, up to the weight of a call. `None` after the last.
     async fn next_call(&mut self) -> Option<(Vec<usize>, Vec<J>)> {
         let (number, job) = self.next().await?;
         let mut free = MAX_BATCH_BYTES.saturating_sub(weight(job.job()));

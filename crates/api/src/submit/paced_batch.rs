@@ -1,6 +1,6 @@
-//! `PacedBatch`: sends the jobs of a batch to the store a few at a time, with pauses, where they would else be in the
-//! way of those of others. Each call to the store costs the others some time, however small it is, so jobs of one shard
-//! go together.
+//! `PacedBatch`: sends the jobs of a batch to the submit queues; with a [`Pace`], a few at a time with pauses, so that
+//! the jobs of other tenants do not wait behind a large batch. Each call to the store delays the others, however small
+//! it is, so up to four jobs of one shard go together.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ impl Pace {
         Self { rate: RATE.max(jobs.div_ceil(WITHIN)), free: FREE, sent: 0 }
     }
 
-    /// The pause before the next jobs are sent.
+    /// The pause before the next jobs are sent, for those that were sent since the last pause.
     fn pause(&mut self) -> Duration {
         let pause = self.sent / self.rate;
         self.sent %= self.rate;
@@ -68,8 +68,8 @@ impl<'a, J: QueuedJob> PacedBatch<'a, J> {
         Self { store, shards, pace, waiting }
     }
 
-    /// Sends a job, at once or once there are others of its shard. Adds those that were not sent, because their shard
-    /// has failed before, to `results`.
+    /// Sends a job: without a pace at once, else after a pause and once there are four jobs of its shard. Adds failures
+    /// to `results` for jobs that were not sent because the store has failed at their shard.
     pub(crate) async fn send(&mut self, number: usize, job: J, results: &mut Vec<ItemResult>) {
         let shard = usize::from(self.store.shard_of(&job.job().key).number());
         self.waiting[shard].push((number, job));
@@ -78,7 +78,7 @@ impl<'a, J: QueuedJob> PacedBatch<'a, J> {
         }
     }
 
-    /// Sends the jobs that still wait.
+    /// Sends the jobs that still wait, with pauses. Adds failures to `results` as [`Self::send`] does.
     pub(crate) async fn finish(mut self, results: &mut Vec<ItemResult>) {
         for shard in 0..self.waiting.len() {
             self.send_waiting(shard, results).await;

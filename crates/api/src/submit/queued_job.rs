@@ -10,7 +10,7 @@ pub(crate) trait QueuedJob: Send + Sync + Sized + 'static {
 
     fn job(&self) -> &NewJob;
 
-    /// Saves jobs of one shard.
+    /// Writes jobs of one shard to the store. Returns a result for each, in order.
     fn store(
         store: &Store,
         shard: Shard,

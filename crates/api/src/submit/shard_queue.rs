@@ -35,8 +35,8 @@ pub(super) struct Waiting<J> {
     pub(super) reply: oneshot::Sender<Results>,
 }
 
-/// Starts a queue. It ends when what is returned is dropped and every job has its result, or shortly after the grace
-/// period of the shutdown.
+/// Starts a queue and returns its sender. It ends when the sender is dropped and every job has its result, or half a
+/// second after the grace period of the shutdown.
 pub(super) fn start<J: QueuedJob>(
     store: &Store,
     shard: Shard,
@@ -72,8 +72,8 @@ struct Worker<J> {
 }
 
 impl<J: QueuedJob> Worker<J> {
-    /// Makes calls until the handle is dropped and nothing waits. The clients may be gone; the jobs are stored all the
-    /// same.
+    /// Makes calls until the sender is dropped and nothing waits. Jobs are stored even if their clients have gone.
+    /// While the store is nearly full, all jobs are refused without a call.
     async fn run(mut self) {
         while let Some(first) = self.next().await {
             // Lets requests that are ready to run share the call; that needs no timer.

@@ -15,7 +15,7 @@ use crate::app;
 use crate::config::Dashboard;
 use crate::state::tests::unprepared;
 
-/// The answer of an API with rules for who may call.
+/// What an API with these rules for who may call answers to a `GET`.
 async fn answer_of(access: Access, dashboard: Dashboard, path: &str, headers: &[(&str, &str)]) -> Response {
     let api = unprepared();
     let gate = Gate::with(access, &api);

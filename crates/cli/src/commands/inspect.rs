@@ -1,4 +1,5 @@
-//! `ringback get --full` and `ringback get --curl`: the request of a job, for people or as a curl command.
+//! `ringback get --full` and `ringback get --curl`: shows the request of a job in full, or its callback as a curl
+//! command. Plain `get` is in `job`.
 
 use std::borrow::Cow;
 
@@ -29,7 +30,7 @@ pub(crate) struct InspectArgs {
     pub(crate) curl: bool,
 }
 
-/// The query that adds requests to jobs.
+/// The query parameter that adds requests to jobs.
 pub(crate) fn include() -> (&'static str, String) {
     ("include", INCLUDE_REQUEST.to_owned())
 }
@@ -40,7 +41,7 @@ pub(crate) fn call(key: &JobKey) -> Call {
     call
 }
 
-/// The details of a job, its request and the settings that apply to it.
+/// The details of a job, its request and the settings that apply to it; without a request, why there is none.
 pub(crate) fn details(job: &InspectedJob, view: &View) -> String {
     let details = job_details(&job.job, view);
     match (&job.request, &job.effective) {
@@ -51,7 +52,7 @@ pub(crate) fn details(job: &InspectedJob, view: &View) -> String {
     }
 }
 
-/// Why there is no request.
+/// Why the server's answer has no request of a job.
 fn why_none(job: &InspectedJob) -> String {
     let state = &job.job.state;
     if matches!(state.as_str(), "done" | "cancelled") {
@@ -61,7 +62,8 @@ fn why_none(job: &InspectedJob) -> String {
         .to_owned()
 }
 
-/// Prints a `curl` command that sends the same request as the callback of a job.
+/// Prints a `curl` command that sends the same request as the callback of a job, and notes what is left out or masked.
+/// [`CommandOutcome::No`] for a pull job, and if its request is not known. A usage error for many jobs, or with JSON.
 pub(crate) async fn curl(session: &mut Session, jobs: &JobsArgs) -> anyhow::Result<CommandOutcome> {
     let Jobs::One(key) = jobs.jobs()? else {
         return Err(wrong("--curl prints the callback of one job; name one".to_owned()).into());
@@ -100,7 +102,8 @@ fn delivered(request: &RequestDetails) -> Result<(Cow<'_, [u8]>, &str), ClientEr
     request.delivered_body().map_err(|error| ClientError::Unreadable(format!("body_base64: {error}")))
 }
 
-/// The headers of the next attempt, or of the one that is under way.
+/// The headers of the attempt that is under way, or else of the next one, except those that differ in each attempt.
+/// Fails if the job's time of creation cannot be read.
 fn headers(
     key: &JobKey,
     job: &InspectedJob,

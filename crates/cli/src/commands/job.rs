@@ -1,4 +1,5 @@
-//! The commands on jobs: `ringback get`, `reschedule`, `run`, `revive` and `cancel`.
+//! The commands on named jobs: `ringback get`, `reschedule`, `run`, `revive` and `cancel`. With a filter, all but `get`
+//! start a bulk operation, which is in `bulk`.
 
 use std::time::Duration;
 
@@ -154,7 +155,7 @@ pub(crate) async fn revive(session: &mut Session, args: &ReviveArgs) -> anyhow::
     each_job::run(session, &args.jobs.named(), call, |_, job: &JobResponse, view| moved(job, view)).await
 }
 
-/// The state and the due time that a job has now.
+/// A line with the state and the due time that a job has now.
 fn moved(job: &JobResponse, view: &View) -> String {
     let JobResponse { topic, id, state, due_at, .. } = job;
     format!("{topic}/{id} is {state}, due {}\n", view.both(due_at))

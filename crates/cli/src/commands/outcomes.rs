@@ -1,6 +1,6 @@
-//! `ringback revive --follow`: what became of the jobs that a bulk operation has revived. It lists the dead jobs of the
-//! filter before the operation begins, and then looks at each of them when its next attempt is due, until all have ended
-//! or the time is over.
+//! `ringback revive --follow`: prints how many of the jobs that a bulk operation has revived are done, dead again and
+//! so on. It lists the dead jobs of the filter before the operation begins, and then reads each of them when its next
+//! attempt is due, until all have ended or the time is over.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,14 +20,14 @@ use crate::client::{Call, ClientError, LONG, SHORT};
 use crate::failure::CommandOutcome;
 use crate::output::note;
 
-/// The pause before a job that may end at any moment is looked at again, and for each job that is followed: at most a
-/// hundred looks a second.
+/// The least pause before a job is read again, which grows by 10 ms for each job that is followed: at most a hundred
+/// reads a second.
 const POLL: Duration = Duration::from_secs(1);
 const POLL_OF_EACH: Duration = Duration::from_millis(10);
-/// How many looks in a row may fail, a second apart.
+/// How many reads in a row may fail, a second apart.
 const MAX_FAILED: u32 = 20;
 
-/// A dead job that the filter fitted before the operation began.
+/// A dead job that matched the filter before the operation began.
 struct Candidate {
     key: JobKey,
     attempts: u32,
@@ -52,12 +52,12 @@ struct Outcomes {
     forgotten: u64,
 }
 
-/// What a look at a candidate has shown.
+/// The result of reading a candidate.
 enum Look {
     /// It was not revived.
     Left,
     Ended(End),
-    /// It is looked at again at this time.
+    /// It has not ended; read it again at this time.
     Pending(Instant),
 }
 
@@ -73,7 +73,7 @@ enum End {
 pub(crate) struct Followed(Vec<Candidate>);
 
 impl Followed {
-    /// Lists the dead jobs of a filter.
+    /// Lists the dead jobs that match a filter.
     pub(crate) async fn list(session: &Session, filter: &Filter) -> anyhow::Result<Self> {
         let (mut found, mut cursor) = (Vec::new(), None);
         loop {
@@ -95,7 +95,9 @@ impl Followed {
         }
     }
 
-    /// Looks at the jobs for this long, prints what became of those that were revived, and returns whether all are done.
+    /// Follows the jobs until all have ended, or for `most`, and prints how many of those that were revived ended and
+    /// how. `changed` is how many the operation has revived; a note says how many of these are not followed.
+    /// [`CommandOutcome::Done`] if all that were followed are done.
     pub(crate) async fn follow(
         self,
         session: &mut Session,
@@ -172,7 +174,7 @@ fn count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-/// Looks at a job. While the server does not answer, it tries again.
+/// Reads a job; one that is no longer known has ended. Repeats transient errors every second, up to 20 in a row.
 async fn look(session: &Session, candidate: &Candidate, poll: Duration) -> anyhow::Result<Look> {
     let mut failed = 0;
     loop {

@@ -1,4 +1,5 @@
-//! Retries of a call after a transient failure: pauses that double, and a time limit. The calls of long commands.
+//! Retries of calls after transient failures, for long commands: pauses that double, and a time limit. `ringback
+//! retry`, which settles a job, is in `consumer`.
 
 use std::time::Duration;
 
@@ -27,10 +28,10 @@ impl Retry {
         Self { retry_for, pause: FIRST_PAUSE, deadline: None }
     }
 
-    /// Waits before the next try.
+    /// Waits before the next try, as long as the server asked for, or a pause that doubles each time.
     ///
     /// # Errors
-    /// The error itself, when it is permanent or the time for retries ends first.
+    /// The error itself, at once, when it is permanent or the time for retries would end before the pause.
     pub(crate) async fn pause(&mut self, error: ClientError, progress: &Progress) -> Result<(), ClientError> {
         let pause = error.retry_after().unwrap_or_default().max(self.pause);
         let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + self.retry_for);
@@ -54,7 +55,7 @@ pub(crate) struct PatientCalls<'a> {
 }
 
 impl PatientCalls<'_> {
-    /// [`Client::ask`].
+    /// [`Client::ask`], with retries.
     ///
     /// # Errors
     /// The last error.
@@ -68,8 +69,8 @@ impl PatientCalls<'_> {
         }
     }
 
-    /// [`Client::open`] of a route, for a stream. A stream that has begun is not tried again. `what` names the
-    /// feature for a server that does not know the route.
+    /// [`Client::open`] for a stream, with retries until it begins. `what` names the feature for a server that does not
+    /// know the route.
     ///
     /// # Errors
     /// The last error.

@@ -1,5 +1,5 @@
-//! The configuration of `ringback up`: that of the three roles together, with other defaults for the store and the admin
-//! port.
+//! The configuration of `ringback up`: that of the three roles and the archive together, with other defaults for the
+//! store and the admin port, and the open files shared among them.
 
 use std::net::SocketAddr;
 use std::sync::LazyLock;
@@ -76,7 +76,7 @@ impl Config {
         config
     }
 
-    /// Limits the connections of the API to the open files that deliveries, the admin port and the rest leave.
+    /// Lowers the limit of the API's connections to the open files that deliveries and the rest of the process leave.
     fn leave_files_to_the_others(&mut self) {
         let others = self.notifier.concurrency as u64 + API_CONNECTIONS + files::RESERVE;
         let left = files::hard_limit().saturating_sub(others).max(2);
@@ -84,7 +84,7 @@ impl Config {
             usize::try_from(left).map_or(self.api.connections, |left| left.min(self.api.connections));
     }
 
-    /// Gives all roles the shortest store timeout of the three, with which the times of all fit.
+    /// Sets the store timeout of all three roles to the shortest of them, since they share one store.
     fn share_call_timeout(&mut self) {
         let stores = [&mut self.api.store, &mut self.carrier.store, &mut self.notifier.store];
         let shortest = stores.iter().map(|store| store.call_timeout).min();
@@ -94,14 +94,15 @@ impl Config {
     }
 }
 
-/// A setting's value with its secrets hidden.
+/// The value of a setting with its secrets hidden; empty if there is no such setting.
 fn shown(lookup: &Lookup, name: &str) -> String {
     let is_it = |variable: &str| variable.strip_prefix(ringback_service::config::PREFIX) == Some(name);
     let found = lookup.effective().into_iter().find(|(variable, _)| is_it(variable));
     found.map_or_else(String::new, |(_, value)| value)
 }
 
-/// Checks that the limit of open files has room for callers of the API too. The notifier has checked its own share.
+/// Checks that the limit of open files has room for callers of the API beside all deliveries; a mistake of
+/// `CONCURRENCY` otherwise, unless the notifier has found that one itself.
 fn check_open_files(lookup: &mut Lookup, deliveries: u64) {
     let limit = files::hard_limit();
     if files::fits(deliveries, limit).is_ok()
@@ -117,7 +118,7 @@ fn check_open_files(lookup: &mut Lookup, deliveries: u64) {
     }
 }
 
-/// Checks that this many deliveries fit beside the API. The error is the number that fits.
+/// Checks that this many deliveries fit into a limit of open files beside the API. The error is the number that fits.
 fn fits_with_api(deliveries: u64, limit: u64) -> Result<(), u64> {
     files::fits(deliveries + API_CONNECTIONS, limit).map_err(|left| left.saturating_sub(API_CONNECTIONS))
 }

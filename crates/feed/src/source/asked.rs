@@ -1,5 +1,5 @@
-//! `Asked`: since when a feed waits for an answer of its database. So a database that hangs is seen long before the feed
-//! gives up waiting for it.
+//! `Asked`: records since when a feed waits for an answer of its database, so that a database that hangs is reported
+//! long before the feed gives up waiting for it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,12 +14,12 @@ tokio::task_local! {
 pub(crate) struct Asked(Arc<Mutex<Option<Instant>>>);
 
 impl Asked {
-    /// Does the work of a feed. What it asks its database meanwhile is noted here.
+    /// Runs the work of a feed, and records in `self` when that waits for the database.
     pub(crate) async fn note<T>(&self, work: impl Future<Output = T>) -> T {
         CURRENT.scope(self.clone(), work).await
     }
 
-    /// When the database was asked what it has not answered; `None` if it has answered all.
+    /// Since when the work waits for an answer of its database; `None` if it does not wait.
     pub(crate) fn since(&self) -> Option<Instant> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -29,7 +29,7 @@ impl Asked {
     }
 }
 
-/// Waits for an answer of a database.
+/// Awaits an answer of a database, and records the wait in the [`Asked`] of the running task, if it has one.
 pub(super) async fn answered<T>(answer: impl Future<Output = T>) -> T {
     // A check of the feeds is not noted.
     let _ends = CURRENT.try_with(Asked::clone).ok().map(|asked| {

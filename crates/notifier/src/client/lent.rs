@@ -1,4 +1,4 @@
-//! A connection, or a stream of one, in the hands of one attempt: sends its request, and says why there is no response.
+//! `Lent`: a connection, or a stream of one, lent to one attempt: sends its request, and says why there is no response.
 //! Afterwards the connection serves others, or is closed.
 
 use std::sync::Arc;
@@ -38,7 +38,8 @@ impl Lent {
         })
     }
 
-    /// Sends the request, and waits for the head of the response.
+    /// Sends the request, and waits for the head of the response. [`PostError::Ended`] if a connection that was kept
+    /// broke before any byte of an answer.
     pub(super) async fn send(
         &mut self,
         mut request: Request<Full<Bytes>>,
@@ -81,7 +82,8 @@ impl Lent {
         answered
     }
 
-    /// The whole response was read. Returns the connection if it is free for another attempt now.
+    /// Ends an attempt whose response was read. Returns a connection of HTTP/1.1 if another request may be sent on it;
+    /// `None` for HTTP/2, whose connection is shared.
     pub(super) fn finish(mut self) -> Option<Http1> {
         match self.used.take_if(|used| matches!(used, Used::Http1(_))) {
             // What is left of this request would stand before the next one.
@@ -102,7 +104,7 @@ impl Drop for Lent {
     }
 }
 
-/// A request of HTTP/1.1 names the path, and the host in a header (RFC 9112, section 3.2.1).
+/// Gives a request of HTTP/1.1 its path as target and a `Host` header (RFC 9112, section 3.2.1).
 fn to_origin_form(request: &mut Request<Full<Bytes>>) {
     let uri = request.uri();
     let usual = if uri.scheme() == Some(&Scheme::HTTPS) { 443 } else { 80 };

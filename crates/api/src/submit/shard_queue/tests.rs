@@ -71,7 +71,8 @@ fn start() -> Test {
 }
 
 impl Test {
-    /// Submits jobs with bodies of so many KiB in one request. Returns the id of the job that the first result is about.
+    /// Submits as many jobs as `jobs` says in one request, with bodies of `kib`. Returns the id in the first result;
+    /// `None` if the queue gave up.
     async fn submit_many(&self, number: u32, jobs: usize, kib: usize) -> Option<String> {
         let mut job = self.job.clone();
         job.key.id = number.to_string().parse().unwrap();

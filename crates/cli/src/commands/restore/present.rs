@@ -1,4 +1,5 @@
-//! What the installation has already for whom a backup is of, and whether the key may restore it.
+//! Reads which policies and pauses of topics the installation has already, for each tenant of a backup. This fails if
+//! the key may not use one of the tenants. Also reads the lines of other exports.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +14,20 @@ use super::policies::{Identity, Policy, Secrets};
 use crate::client::{Call, ClientError};
 use crate::response_lines::ResponseLines;
 
-/// What is set for a topic.
+/// The pause and the policy that a topic has already.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Present {
     pub(super) paused: bool,
     pub(super) policy: Option<Identity>,
 }
 
-/// What is set for topics, by tenant and name.
+/// The pauses and policies of topics, by tenant and name.
 pub(super) type AllPresent = BTreeMap<(Option<Tenant>, String), Present>;
 
-/// What is set for the topics of the tenants, and of none.
+/// Reads the pauses and policies of the topics of all owners.
 ///
 /// # Errors
-/// When the key is not for one of them, and those of the calls.
+/// When the key may not export what belongs to one of the owners, or a call fails.
 pub(super) async fn present(calls: PatientCalls<'_>, owners: &Owners) -> anyhow::Result<AllPresent> {
     let mut all = BTreeMap::new();
     for owner in owners {
@@ -53,8 +54,8 @@ async fn add(
     each_line(calls, ("topics", "backups"), owner, add).await
 }
 
-/// Reads the lines of an export of what belongs to a tenant, or to none. The export has a name, and needs a feature of
-/// the server.
+/// Passes each line of `GET /v1/export/{export}` for a tenant, or for none, to `read`. `feature` names it for a server
+/// that does not have it. Fails if the call fails, the answer is cut off, or `read` fails.
 pub(super) async fn each_line(
     calls: PatientCalls<'_>,
     (export, feature): (&str, &'static str),
