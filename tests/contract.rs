@@ -33,7 +33,7 @@ mod list_dead;
 pub(crate) mod list_tagged;
 mod look_up;
 mod model;
-mod outbox;
+mod notice_outbox;
 pub(crate) mod policies;
 mod prepare;
 mod promote;

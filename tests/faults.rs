@@ -13,7 +13,7 @@ mod destroyed_replies;
 mod durability;
 mod early_answers;
 mod failovers;
-mod guard;
+mod address_guard;
 mod hanging_receiver;
 mod hanging_tenant;
 mod hostile_tenant;

@@ -1,6 +1,6 @@
 //! The check of the embedded store, on rows that were removed from its file by hand.
 
-mod missing;
+mod missing_jobs;
 
 use std::path::Path;
 

@@ -7,10 +7,10 @@
 //! whose key has ended, `key_uses` records when keys were used, and `settings` reads the settings.
 
 mod key_uses;
-mod layer;
-mod local;
+mod gate;
+mod foreign_pages;
 mod settings;
-pub(crate) mod standing;
+pub(crate) mod running_call;
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use ringback_admission::Principal;
 use ringback_core::job::TenantScope;
 
 pub(crate) use self::key_uses::KeyUses;
-pub(crate) use self::layer::{Gate, is_network};
+pub(crate) use self::gate::{Gate, is_network};
 pub use self::settings::Access;
 pub(crate) use self::settings::NAMES;
-pub(crate) use self::standing::Standing;
+pub(crate) use self::running_call::Standing;
 use crate::error::ApiError;
 
 /// The extractor through which handlers learn who calls.

@@ -18,7 +18,7 @@ use tokio::time::error::Elapsed;
 
 pub(crate) use self::unavailable::{Unavailable, log};
 use self::unavailable::{outcome_is_unknown, public_message};
-use crate::submit::ItemFailure;
+use crate::submit_queues::ItemFailure;
 
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 /// The `Retry-After` of a 503 or a 429, in seconds.

@@ -2,7 +2,7 @@
 //! and only while somebody listens. Each event is decoded and serialised once for all listeners.
 //! A listener that reads too slowly is dropped, so that nobody waits for it.
 
-mod batch;
+mod sse_batch;
 mod bus;
 mod listener_queue;
 mod store_subscription;

@@ -19,7 +19,7 @@ use ringback_service::{Context, Tasks};
 use ringback_store::{ConfigUnknown, Retries, SharedConfig, Store};
 use tokio::sync::Semaphore;
 
-use crate::access::{Standing, standing};
+use crate::access::{Standing, running_call};
 use crate::audit_log::{AuditLog, Queue};
 use crate::config::Config;
 use crate::error::ApiError;
@@ -29,7 +29,7 @@ use crate::limits::{Activity, Deadline, MemoryBudget, StatsCache, TurnQueue};
 use crate::metrics::Metrics;
 use crate::operation::Operations;
 use crate::pull::Pulls;
-use crate::submit::SubmitQueues;
+use crate::submit_queues::SubmitQueues;
 
 /// The most batches and imports that are processed at once. Others wait.
 const MAX_BATCHES: usize = 16;
@@ -181,7 +181,7 @@ impl Api {
     /// # Errors
     /// 401 if its key was deleted or has expired.
     pub(crate) fn check_standing(&self, caller: &Principal) -> Result<(), ApiError> {
-        standing::check(caller, &self.policies, &*self.clock)
+        running_call::check(caller, &self.policies, &*self.clock)
     }
 
     /// A handle that checks, as often as needed, whether a caller may continue a call that it has begun.

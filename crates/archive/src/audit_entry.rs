@@ -4,7 +4,7 @@ use ringback_core::store_types::AuditLogRow;
 use ringback_wire::{AuditLogEntry, AuditLogOutcome};
 use serde::{Deserialize, Serialize};
 
-use crate::row::{clean, clean_json};
+use crate::ended_job_row::{clean, clean_json};
 
 /// An entry of the audit log. Times are in milliseconds since 1970. No text has a NUL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::row::EndedJobRow;
+use crate::ended_job_row::EndedJobRow;
 
 /// For how long marks are kept, in ms. An ended job that waits for the database longer is archived.
 pub const KEEP_MARKS: i64 = 90 * 24 * 60 * 60 * 1000;
@@ -58,7 +58,7 @@ fn mark(tenant: &str, topic: &str, kind: &str, text: &str) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::tests::row;
+    use crate::ended_job_row::tests::row;
 
     fn erases(tenant: &str, topics: &[&str], what: Erased) -> bool {
         let topics = topics.iter().map(|topic| (*topic).to_owned()).collect();

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::erasure::Erasure;
-use crate::row::EndedJobRow;
+use crate::ended_job_row::EndedJobRow;
 use crate::sink::SinkError;
 
 /// The most ended jobs of a page.
@@ -213,7 +213,7 @@ pub async fn page(history: &mut impl History, ask: &HistoryRequest) -> Result<Hi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::tests::row;
+    use crate::ended_job_row::tests::row;
 
     #[test]
     fn a_place_is_read_as_it_is_written() {

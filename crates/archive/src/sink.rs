@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::audit_entry::AuditEntryRow;
-use crate::row::EndedJobRow;
+use crate::ended_job_row::EndedJobRow;
 
 /// A database that keeps ended jobs, and the audit log.
 pub trait Sink: Send {

@@ -11,7 +11,7 @@ use ringback_testkit::{Persistence, Process, ProcessSpec, Proxy, RedisServer, Ro
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep};
 
-use crate::group::Group;
+use crate::store_servers::Group;
 use crate::logs::LogReader;
 use crate::redis_client::RedisClient;
 use crate::store_kind::StoreKind;

@@ -4,7 +4,7 @@ use ringback_testkit::history::{Alarm, Entry, History, JobState, LogLevel, LogLi
 use ringback_testkit::recorded::write_epoch;
 use serde_json::Value;
 
-use crate::secret;
+use crate::planted_secret;
 
 /// Messages of level ERROR that a fault of these runs explains, and the class of each.
 const KNOWN: [(&str, &str); 5] = [
@@ -35,7 +35,7 @@ impl LogReader {
         let rest = log.get(self.offset..).unwrap_or_default();
         let complete = rest.rfind('\n').map_or(0, |end| end + 1);
         self.offset += complete;
-        secret::scan(&rest[..complete], history);
+        planted_secret::scan(&rest[..complete], history);
         for text in rest[..complete].lines() {
             // What a killed process has left of a line is not JSON.
             match serde_json::from_str::<Value>(text) {

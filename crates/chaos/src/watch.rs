@@ -5,7 +5,7 @@ mod counters;
 mod samples;
 mod secrets;
 mod stalls;
-mod states;
+mod job_observers;
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl Watch {
         let mut tasks = JoinSet::new();
         tasks.spawn(samples::repeat(Arc::clone(installation)));
         for number in 0..states::OBSERVERS {
-            tasks.spawn(states::observe(Arc::clone(clients), number));
+            tasks.spawn(job_observers::observe(Arc::clone(clients), number));
         }
         Self { installation: Arc::clone(installation), memory, tasks, _stalls: stalls }
     }

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use ringback_testkit::{LookUp, NameServer, Preload, ProcessSpec, RedisOptions, RedisServer, Seen};
 
-use crate::secret::PASSWORD;
+use crate::planted_secret::PASSWORD;
 
 /// The name of the store, and that of the receiver.
 const STORE: &str = "redis.store.test";

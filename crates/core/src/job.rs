@@ -7,9 +7,9 @@ mod host;
 mod if_exists;
 mod key;
 mod method;
-mod secret;
+mod secret_headers;
 mod tags;
-mod text;
+mod trace_and_hash_text;
 
 use std::time::Duration;
 
@@ -24,9 +24,9 @@ pub use host::without_root;
 pub use if_exists::IfExists;
 pub use key::{JobId, JobKey, Locator, NameError, Tenant, TenantScope, Topic};
 pub use method::CallbackMethod;
-pub use secret::{MASK, is_masked, is_secret};
+pub use secret_headers::{MASK, is_masked, is_secret};
 pub use tags::{MAX_TAG, MAX_TAGS, Tags};
-pub use text::TextError;
+pub use trace_and_hash_text::TextError;
 
 use crate::clock::Timestamp;
 use crate::outcome::LastAttempt;

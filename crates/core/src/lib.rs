@@ -27,7 +27,7 @@ pub mod hex;
 pub mod job;
 pub mod lane;
 pub mod limits;
-pub mod names;
+pub mod enum_names;
 pub mod outcome;
 pub mod retry;
 pub mod schedule;

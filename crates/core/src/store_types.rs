@@ -3,7 +3,7 @@
 //! and return these values, and the backend crates implement the calls.
 
 mod archive;
-mod arrive;
+mod submit_results;
 pub mod attempt_log;
 mod attempts;
 mod audit_log;
@@ -41,7 +41,7 @@ mod wake;
 
 pub use self::{
     archive::*,
-    arrive::*,
+    submit_results::*,
     attempts::*,
     audit_log::*,
     bulk::*,

@@ -12,7 +12,7 @@ pub use self::secret::{SecretId, StoredSecret};
 use crate::clock::Timestamp;
 use crate::credential::{CredentialKey, CredentialName};
 use crate::job::{Callback, Headers, Topic};
-use crate::names::must_be;
+use crate::enum_names::must_be;
 use crate::retry::RetryPolicy;
 use crate::store_types::{EndedState, EndedStates};
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use ringback_service::Service;
 
 use crate::config::Config;
-use crate::{check, run, seek};
+use crate::{check, run, seek_command};
 
 const USAGE: &str = "ringback-feed FILE [OPTIONS]\n       \
     ringback-feed check FILE [OPTIONS]            Run the queries, and show ten jobs of each feed without submitting them\n       \
@@ -39,7 +39,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Run => service.main_with(args, run),
         Verb::Check => service.once(args, check::run),
         Verb::Seek(feed, time) => {
-            service.once(args, |config| async move { seek::run(config, &feed, &time).await })
+            service.once(args, |config| async move { seek_command::run(config, &feed, &time).await })
         }
     }
 }

@@ -17,7 +17,7 @@ mod pass;
 mod query;
 mod row;
 mod run;
-mod seek;
+mod seek_command;
 mod seen;
 mod source;
 mod trouble;

@@ -1,7 +1,7 @@
 //! `Source`: the database that a feed reads, PostgreSQL or SQLite. Also the types that both return: pages of rows, with
 //! values of a few types.
 
-mod asked;
+mod answer_watch;
 mod postgres;
 mod postgres_values;
 mod sqlite;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use ringback_core::clock::Timestamp;
 
-pub(crate) use self::asked::Asked;
+pub(crate) use self::answer_watch::Asked;
 pub(crate) use self::postgres::{Postgres, query, wait};
 use self::sqlite::Sqlite;
 use crate::config::SourceUrl;

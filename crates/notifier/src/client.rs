@@ -10,7 +10,7 @@ mod error;
 mod gate;
 mod head_end;
 mod http_client;
-mod lent;
+mod lent_connection;
 mod metered;
 mod pools;
 mod race;

@@ -24,7 +24,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
-use crate::ask_again::AskAgain;
+use crate::repeated_reserves::AskAgain;
 use crate::deliverer::{Delivered, Deliverer};
 use crate::lanes::{FullLanes, Lanes, Refill, ReserveLimits, lane_of};
 use crate::metrics::Metrics;

@@ -10,7 +10,7 @@
 //! `destination_reports` (the same for the store), `slow_calls` (which receivers hang), `resource_backoff` (when this
 //! machine is out of resources), `settle_queue` (outcomes on their way to the store).
 
-mod ask_again;
+mod repeated_reserves;
 mod client;
 mod config;
 mod credentials;

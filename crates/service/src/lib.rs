@@ -12,7 +12,7 @@ mod context;
 pub mod dependency;
 #[cfg(debug_assertions)]
 mod fault_plan;
-pub mod files;
+pub mod open_files;
 pub mod flags;
 pub mod http_server;
 pub mod outage;

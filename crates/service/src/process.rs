@@ -15,7 +15,7 @@ use tokio::runtime;
 
 use crate::admin_port::{self, Health};
 use crate::context::Context;
-use crate::files;
+use crate::open_files;
 use crate::scrape::Scrapes;
 use crate::settings::ProcessSettings;
 use crate::shutdown::Shutdown;
@@ -105,7 +105,7 @@ impl Process {
                 "these variables are set and have no effect here, or not with their value: {names}; docs/reference/configuration.md has those that are honoured"
             );
         }
-        files::raise();
+        open_files::raise();
         let shutdown = Shutdown::new(self.settings.drain);
         let health = Health::new(&shutdown);
         let scrapes = Scrapes::default();

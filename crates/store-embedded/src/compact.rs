@@ -9,7 +9,7 @@ use ringback_core::store_types::StoreError;
 
 use crate::error::Result;
 use crate::location::{Medium, StoreLocation};
-use crate::wal::checkpoint::CheckpointedDb;
+use crate::redo_log::checkpoint::CheckpointedDb;
 
 /// The length of a file before and after it was compacted, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

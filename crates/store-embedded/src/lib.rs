@@ -18,7 +18,7 @@ mod tables;
 mod tests;
 mod transitions;
 mod txn;
-mod wal;
+mod redo_log;
 mod writer;
 
 use std::path::Path;

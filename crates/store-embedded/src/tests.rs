@@ -27,7 +27,7 @@ use super::location::{Medium, StoreLocation};
 use super::tables::Shards;
 use super::transitions::new_record::NewRecord;
 use super::transitions::submit::submit;
-use super::wal::log::Disk;
+use super::redo_log::log::Disk;
 use super::writer::shared::SharedWriter;
 
 /// Memory with a limit, like a disk that fills up.

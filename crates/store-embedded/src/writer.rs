@@ -26,7 +26,7 @@ use super::location::StoreLocation;
 use super::tables::{Journal, Shards, Writing};
 use super::txn::set_back::SetBack;
 use super::txn::{PassTimes, Sealed, Txn};
-use super::wal::checkpoint::CheckpointedDb;
+use super::redo_log::checkpoint::CheckpointedDb;
 
 /// How many calls may wait.
 const WAITING: usize = 1024;

@@ -22,7 +22,7 @@ mod forecast;
 mod pressure;
 mod pull;
 mod reading;
-mod retries;
+mod pull_retries;
 mod schedules;
 pub mod settings;
 mod shared_config;
@@ -38,7 +38,7 @@ pub use ringback_store_embedded::{
 pub use self::config_entries::{AccessKeys, Credentials, Quotas};
 pub use self::forecast::ForecastFirings;
 pub use self::pressure::Shortage;
-pub use self::retries::Retries;
+pub use self::pull_retries::Retries;
 pub use self::shared_config::{ConfigReadings, ConfigUnknown, SharedConfig};
 pub use self::store::Store;
 pub use self::streams::{Events, PolicyChanges, Stream, Wakes};

@@ -8,7 +8,7 @@ use ringback_core::store_types::{Bulk, BulkAction, BulkTarget, BulkVerb, Filter,
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::answer::JobResponse;
+use super::job_answers::JobResponse;
 use super::dead::{DEFAULT_RATE, RATE, Rate};
 use super::declare::request;
 use super::fields::due::due;

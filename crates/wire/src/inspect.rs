@@ -9,9 +9,9 @@ use ringback_core::topic_policy::Policy;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::answer::JobResponse;
+use super::job_answers::JobResponse;
 use super::effective::EffectiveSettings;
-use super::request::RequestDetails;
+use super::request_details::RequestDetails;
 
 /// The value of `include` that asks for requests.
 pub const INCLUDE_REQUEST: &str = "request";

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
-use super::answer::JobResponse;
+use super::job_answers::JobResponse;
 use super::attempts::shown;
 use super::fields::entries::Entries;
 use super::fields::object::{Fields, Mistakes};

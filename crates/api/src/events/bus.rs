@@ -8,7 +8,7 @@ use bytes::Bytes;
 use ringback_core::store_types::Event;
 use tokio::sync::Notify;
 
-use super::batch::Batch;
+use super::sse_batch::Batch;
 use super::listener_queue::{Pushed, Queue};
 use crate::metrics::Metrics;
 

@@ -15,7 +15,7 @@ use crate::extract::Items;
 use crate::limits::Deadline;
 use crate::metrics::{Metrics, SubmitOutcome};
 use crate::state::Api;
-use crate::submit::{ItemFailure, ItemResult, Pace, PacedBatch, QueuedJob, SubmitQueues};
+use crate::submit_queues::{ItemFailure, ItemResult, Pace, PacedBatch, QueuedJob, SubmitQueues};
 
 /// After parsing this many bytes the task yields to others.
 const YIELD_AFTER: usize = 16 * 1024;

@@ -18,7 +18,7 @@ use crate::access::Authenticated;
 use crate::audit_log::{Audited, Change};
 use crate::error::ApiError;
 use crate::extract::{DeadPageQuery, Include, JobPath, PurgeQuery, Query, TopicPath};
-use crate::inspect;
+use crate::whole_jobs;
 use crate::limits::Deadline;
 use crate::paging;
 use crate::schema::{
@@ -67,9 +67,9 @@ pub(crate) async fn list(
             Ok(Json(page_answer(items, next)).into_response())
         }
         Include::Request => {
-            let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
+            let _permit = api.acquire_for_whole_jobs(whole_jobs::ONE_PAGE).await?;
             let policies = api.policies.all()?;
-            let weigh = |delivery: &Delivery| inspect::weight(&policies, &filter.topic, delivery);
+            let weigh = |delivery: &Delivery| whole_jobs::weight(&policies, &filter.topic, delivery);
             // After the memory, for which others may have to wait for long.
             let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
             let page = async {

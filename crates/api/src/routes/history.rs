@@ -24,7 +24,7 @@ use crate::audit_log::Change;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{EndedJobsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds, JobPath, Query};
 use crate::history::filter_of;
-use crate::inspect;
+use crate::whole_jobs;
 use crate::limits::Deadline;
 use crate::schema::{
     ConflictProblems, DeadReason, HistoryPageParams, HistoryState, HostText, JobIdText, JobParams, TagText,
@@ -99,7 +99,7 @@ async fn ends(
     // After the turn: those who wait for one hold no memory.
     let _permit = match include {
         IncludeOfEnds { request: false, attempts: false } => None,
-        _ => Some(api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?),
+        _ => Some(api.acquire_for_whole_jobs(whole_jobs::ONE_PAGE).await?),
     };
     let ask = HistoryRequest {
         filter: filter_of(caller, filter),

@@ -29,7 +29,7 @@ use crate::extract::{
     IdempotencyKey, Include, JobPath, JsonBody, PageQuery, Query, RequestTrace, Upload, key_and_id,
     outdated_cursor,
 };
-use crate::inspect;
+use crate::whole_jobs;
 use crate::limits::Deadline;
 use crate::metrics::SubmitOutcome;
 use crate::paging::{self, ListCursor, PageLimits};
@@ -158,7 +158,7 @@ pub(crate) async fn get_job(
             InspectedJob::from(job)
         }
         Include::Request => {
-            let _permit = api.acquire_for_whole_jobs(inspect::ONE_JOB).await?;
+            let _permit = api.acquire_for_whole_jobs(whole_jobs::ONE_JOB).await?;
             let policies = api.policies.all()?;
             let found = deadline.bound(api.store.get_stored(&key)).await??.ok_or_else(|| unknown(&key))?;
             match found {
@@ -220,9 +220,9 @@ pub(crate) async fn list(
             Ok(Json(page_answer(items, next)).into_response())
         }
         Include::Request => {
-            let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
+            let _permit = api.acquire_for_whole_jobs(whole_jobs::ONE_PAGE).await?;
             let policies = api.policies.all()?;
-            let weigh = |job: &StoredJob| inspect::weight(&policies, &job.job.key.topic, &job.delivery);
+            let weigh = |job: &StoredJob| whole_jobs::weight(&policies, &job.job.key.topic, &job.delivery);
             let limits = PageLimits::of_whole_jobs(limit, weigh);
             // After the memory, for which others may have to wait for long.
             let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;

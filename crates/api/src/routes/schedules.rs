@@ -25,7 +25,7 @@ use crate::extract::{
     IdempotencyKey, JsonBody, NoBody, PutFrom, Query, SchedulePath, SchedulesQuery, UpcomingQuery, Upload,
     cursor_of,
 };
-use crate::inspect;
+use crate::whole_jobs;
 use crate::limits::Deadline;
 use crate::schema::{
     CreateProblems, EmptyRequest, FindProblems, IdempotencyKeyText, QueryProblems, RestoreSource,
@@ -99,7 +99,7 @@ pub(crate) async fn list_schedules(
     Authenticated(caller): Authenticated,
     Query(SchedulesQuery { after, limit }): Query<SchedulesQuery>,
 ) -> JsonResult<SchedulesResponse> {
-    let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
+    let _permit = api.acquire_for_whole_jobs(whole_jobs::ONE_PAGE).await?;
     let (mut items, mut next, mut bytes) = (Vec::new(), after, 0);
     let (deadline, is_for_all, mut last) = (Deadline::from_now(), caller.topics().is_empty(), None);
     loop {

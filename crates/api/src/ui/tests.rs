@@ -77,7 +77,7 @@ fn the_dashboard_reads_the_words_of_a_refusal() {
     let (_, session) = ASSETS.iter().find(|(name, _)| *name == "core/session.js").unwrap();
     let words = "the key does not have the scope";
     assert!(String::from_utf8_lossy(session).contains(&format!("/^{words} (\\w+); it has ([\\w, ]+)$/")));
-    assert!(include_str!("../access/layer.rs").contains(&format!("\"{words} {{scope}}; it has {{}}\"")));
+    assert!(include_str!("../access/gate.rs").contains(&format!("\"{words} {{scope}}; it has {{}}\"")));
 }
 
 #[tokio::test]

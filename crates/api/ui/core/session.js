@@ -7,7 +7,7 @@ const TENANT = 'ringback-tenant';
 
 /** @typedef {'submit' | 'manage'} Scope the scopes that actions of the dashboard need */
 
-/** The API's message for a key that lacks a scope. @see crates/api/src/access/layer.rs */
+/** The API's message for a key that lacks a scope. @see crates/api/src/access/gate.rs */
 const LACKS = /^the key does not have the scope (\w+); it has ([\w, ]+)$/;
 const SCOPES = /** @type {Scope[]} */ (['submit', 'manage']);
 

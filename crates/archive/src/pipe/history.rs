@@ -239,8 +239,8 @@ async fn deliver(mut answers: ChildStdout, waiting: Arc<Waiting>) {
 mod tests {
     use super::*;
     use crate::erasure::Erased;
-    use crate::row::EndedJobRow;
-    use crate::row::tests::row;
+    use crate::ended_job_row::EndedJobRow;
+    use crate::ended_job_row::tests::row;
 
     /// Answers after as many ms as its number, with ends of its own.
     struct Numbered(u64);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use ringback_core::names::must_be;
+use ringback_core::enum_names::must_be;
 use ringback_service::Lookup;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::message::{receive, send};
 use super::program::{ChildProgram, ended, unexpected};
 use crate::audit_entry::AuditEntryRow;
-use crate::row::EndedJobRow;
+use crate::ended_job_row::EndedJobRow;
 use crate::sink::{Sink, SinkError, WriteResult};
 
 /// How long an answer may take. The process bounds its own work by less.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::RunningFault;
 use crate::fault::Kind;
-use crate::group::Group;
+use crate::store_servers::Group;
 use crate::installation::Installation;
 
 /// Within this servers agree on their masters, and replicas have everything.

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::{RunningFault, master};
 use crate::fault::Kind;
-use crate::group::Group;
+use crate::store_servers::Group;
 use crate::installation::{Installation, Member};
 
 /// A proxy, and the addresses of those whose connections fail: of all without any.

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use super::{RunningFault, master};
 use crate::fault::Kind;
-use crate::group::Group;
+use crate::store_servers::Group;
 use crate::installation::Installation;
 
 /// How often it is written that what one side has done is lost to the other.

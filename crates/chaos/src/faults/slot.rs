@@ -9,7 +9,7 @@ use tokio::time::sleep;
 
 use super::{RunningFault, master};
 use crate::fault::Kind;
-use crate::group::Group;
+use crate::store_servers::Group;
 use crate::installation::Installation;
 
 pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {

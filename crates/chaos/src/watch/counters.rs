@@ -6,7 +6,7 @@ use ringback_testkit::history::{Entry, Metric};
 use ringback_testkit::http_client;
 
 use crate::installation::Installation;
-use crate::secret::scan;
+use crate::planted_secret::scan;
 
 /// The counters that the checker compares with the history, and the label that matters.
 const COUNTERS: [(&str, &str); 3] = [

@@ -10,7 +10,7 @@ use ringback_testkit::{eventually, http_client};
 use crate::clients::Api;
 use crate::ending::ask;
 use crate::installation::Installation;
-use crate::secret::{MARK, scan};
+use crate::planted_secret::{MARK, scan};
 
 /// A policy with headers whose values are secrets.
 const POLICY: &str =

@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use self::partial_file::PartialFile;
 use self::sort::{Entry, Sorter};
-use super::retry::PatientCalls;
+use super::call_retries::PatientCalls;
 use super::session::{Session, parse};
 use crate::args::{Format, values};
 use crate::backup_file::{Header, Kind, Summary, Writer};

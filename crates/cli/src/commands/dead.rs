@@ -8,7 +8,7 @@ use ringback_wire::{DeadJobDetails, JobResponse, PurgeResponse};
 use serde_json::json;
 
 use self::revive::DeadReviveArgs;
-use super::inspect::include;
+use super::get_full::include;
 use super::pages::{self, List, next_cursor};
 use super::session::{Session, parse};
 use crate::args::{DeadFilter, Format, Page, TopicArgs, values};

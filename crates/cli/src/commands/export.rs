@@ -14,7 +14,7 @@ use http::Method;
 use reqwest::Response;
 
 use super::PRIVATE;
-use super::retry::PatientCalls;
+use super::call_retries::PatientCalls;
 use super::session::Session;
 use crate::args::{Filter, values};
 use crate::client::{Call, ClientError, cut_off};

@@ -22,7 +22,7 @@ use self::read::Batches;
 pub(super) use self::read::{Batch, FULL, MAX_LINES};
 use self::send::send;
 pub(super) use self::tally::{Counts, Tally};
-use super::retry::PatientCalls;
+use super::call_retries::PatientCalls;
 use super::session::Session;
 use crate::args::values;
 use crate::failure::{self, CommandOutcome, Unfinished};

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use self::output::EventPrinter;
 use self::stream::{Item, Stream};
-use super::retry::{FIRST_PAUSE, MAX_PAUSE};
+use super::call_retries::{FIRST_PAUSE, MAX_PAUSE};
 use super::session::{Session, parse};
 use crate::args::values;
 use crate::client::{Call, ClientError, SHORT};

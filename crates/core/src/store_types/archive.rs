@@ -11,7 +11,7 @@ use strum::VariantArray as _;
 use super::attempts::Attempt;
 use crate::clock::Timestamp;
 use crate::job::{Delivery, Job};
-use crate::names::must_be;
+use crate::enum_names::must_be;
 use crate::state::State;
 
 /// The most entries that one call takes.

@@ -12,7 +12,7 @@ use crate::clock::Timestamp;
 use crate::job::{JobKey, Locator, NewJob, Topic};
 use crate::schedule::{Overlap, Progress, ScheduleKey, ScheduleState, UnreadableSchedule};
 
-use super::arrive::Limit;
+use super::submit_results::Limit;
 
 /// The most schedules that one call reads or changes.
 pub const MAX_DUE_SCHEDULES: usize = 100;

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{GenericClient, Statement};
 
-use super::asked::answered;
+use super::answer_watch::answered;
 use super::postgres_values::{Argument, read_row, unreadable_column};
 use super::{PAGE_BYTES, Page, PageRequest, SourceError, Value};
 use crate::config::PostgresUrl;

@@ -9,7 +9,7 @@ use rusqlite::types::{Null, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, InterruptHandle, OpenFlags, ToSql};
 use tokio::time::timeout;
 
-use super::asked::answered;
+use super::answer_watch::answered;
 use super::{PAGE_BYTES, Page, PageRequest, SourceError, Value};
 use crate::query::{Parameter, Query};
 

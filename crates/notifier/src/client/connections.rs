@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::connection::{Http1, Http2, NewConnection, SETTLES, open};
 use super::connector::Connector;
 use super::error::PostError;
-use super::lent::{Lent, Used};
+use super::lent_connection::{Lent, Used};
 
 /// Idle connections are closed after this time. Common servers close them later (Node.js after 5 s), so
 /// a request does not meet a connection that the server is about to close.

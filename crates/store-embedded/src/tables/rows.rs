@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::list::Definition;
 use crate::error::Result;
-use crate::wal::frame::Frame;
+use crate::redo_log::frame::Frame;
 
 /// A transaction in which tables are opened.
 pub(crate) trait Access: Sized {

@@ -6,7 +6,7 @@ use ringback_core::schedule::{Firing, Progress, Rule, Schedule, ScheduleId, Sche
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::request::RequestDetails;
+use crate::request_details::RequestDetails;
 
 /// A schedule as a request puts it.
 #[derive(Clone, Debug, Serialize, ToSchema)]

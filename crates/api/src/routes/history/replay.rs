@@ -28,7 +28,7 @@ use crate::audit_log::{Audited, Change};
 use crate::error::ApiError;
 use crate::extract::{Items, JsonBody};
 use crate::history::filter_of;
-use crate::inspect;
+use crate::whole_jobs;
 use crate::limits::Deadline;
 use crate::schema::SubmitJobProblems;
 use crate::state::{Api, ApiState};
@@ -74,7 +74,7 @@ pub(crate) async fn replay_history(
     };
     api.history.check()?;
     let _turn = Deadline::from_now().bound(api.replays.wait(caller.holder(peer))).await?;
-    let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
+    let _permit = api.acquire_for_whole_jobs(whole_jobs::ONE_PAGE).await?;
     let replay = Replay { api: &api, caller: &caller, ask: &ask };
     let answer = replay.run(cursor).await?;
     Ok((change(&ask, &answer), Json(answer)))

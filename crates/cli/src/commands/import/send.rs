@@ -4,7 +4,7 @@
 use http::Method;
 use ringback_wire::{ImportResponse, Problem};
 
-use super::super::retry::{PatientCalls, Retry};
+use super::super::call_retries::{PatientCalls, Retry};
 use super::super::session::parse;
 use super::read::Batch;
 use crate::access::tenant_header;

@@ -11,10 +11,10 @@ use ringback_core::job::Tenant;
 use ringback_wire::CredentialLine;
 use serde_json::json;
 
-use super::super::retry::PatientCalls;
+use super::super::call_retries::PatientCalls;
 use super::Plan;
 use super::policies::Secrets;
-use super::present::each_line;
+use super::present_topics::each_line;
 use super::results::Results;
 use crate::backup_file::{Kind, Lines};
 use crate::client::{Call, SHORT};

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use http::Method;
 use ringback_wire::DestinationLine;
 
-use super::super::retry::PatientCalls;
+use super::super::call_retries::PatientCalls;
 use super::Plan;
 use super::results::Results;
 use crate::backup_file::{Kind, Lines};

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::super::retry::PatientCalls;
-use super::present::each_line;
+use super::super::call_retries::PatientCalls;
+use super::present_topics::each_line;
 use super::results::Results;
 use super::{Plan, from_backup};
 use crate::backup_file::{Kind, Lines};

@@ -11,9 +11,9 @@ use ringback_wire::TopicLine;
 use serde::Serialize;
 use tokio::time::sleep;
 
-use super::super::retry::PatientCalls;
+use super::super::call_retries::PatientCalls;
 use super::policies::{Fate, Policy, Secrets};
-use super::present::{AllPresent, Present};
+use super::present_topics::{AllPresent, Present};
 use super::results::Results;
 use super::{Plan, from_backup};
 use crate::args::Format;

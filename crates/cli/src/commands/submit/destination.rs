@@ -5,7 +5,7 @@ use ringback_wire::{InspectedJob, JobResponse};
 
 use crate::args::values;
 use crate::client::SHORT;
-use crate::commands::inspect;
+use crate::commands::get_full;
 use crate::commands::session::{Session, parse};
 
 /// The note on where an accepted job without a URL of its own goes; `None` if it is done or cancelled.
@@ -34,6 +34,6 @@ pub(super) async fn of(session: &Session, job: &JobResponse) -> Option<String> {
 /// The job with its request; `None` if the call fails, since the job is accepted in any case.
 async fn look(session: &Session, job: &JobResponse) -> Option<InspectedJob> {
     let key = values::parse_job_key(&[job.topic.as_str(), job.id.as_str()]).ok()?;
-    let reply = session.client.ask(inspect::call(&key), SHORT).await.ok()?;
+    let reply = session.client.ask(get_full::call(&key), SHORT).await.ok()?;
     parse(&reply.body).ok()
 }

@@ -18,9 +18,9 @@ use ringback_service::http_server::ClientAddress;
 use ringback_store::SharedConfig;
 
 use super::key_uses::KeyUses;
-use super::local;
+use super::foreign_pages;
 use super::settings::Access;
-use super::standing;
+use super::running_call;
 use crate::error::ApiError;
 use crate::operation::{Need, Operation};
 
@@ -76,7 +76,7 @@ impl Gate {
     /// # Errors
     /// 401 if its key was deleted or has expired.
     pub(crate) fn check_again(&self, caller: &Principal) -> Result<(), ApiError> {
-        standing::check(caller, &self.config, &*self.clock)
+        running_call::check(caller, &self.config, &*self.clock)
     }
 
     fn principal(&self, parts: &Parts, operation: Option<&Operation>) -> Result<Arc<Principal>, ApiError> {
@@ -87,7 +87,7 @@ impl Gate {
             None => Need::Nothing,
         };
         let Some(root) = &self.access.root else {
-            local::check(parts, self.access.hosts.as_deref())?;
+            foreign_pages::check(parts, self.access.hosts.as_deref())?;
             if let Chosen::Scope(TenantScope::One(Some(_))) = chosen_tenant(parts, takes_all)? {
                 let detail = "there are no tenants without a root key";
                 return Err(invalid_field(TENANT_HEADER, detail, "none; or set RINGBACK_ROOT_KEY").into());

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout};
 use super::*;
 use crate::limits::Deadline;
 use crate::state::tests::{job, unprepared};
-use crate::submit::SubmitQueues;
+use crate::submit_queues::SubmitQueues;
 
 type Calls = Arc<Mutex<Vec<Vec<u32>>>>;
 

@@ -10,7 +10,7 @@ use ringback_wire::{EndedJobDetails, LastAttemptDetails, RequestDetails};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::row::EndedJobRow;
+use crate::ended_job_row::EndedJobRow;
 
 /// The longest id, in bytes.
 const MAX_ID: usize = 128;
@@ -131,7 +131,7 @@ mod tests {
     use ringback_wire::{Defaults, parse_job};
 
     use super::*;
-    use crate::row::tests::row;
+    use crate::ended_job_row::tests::row;
 
     #[test]
     fn an_end_is_shown_with_the_parts_that_were_asked_for() {

@@ -8,7 +8,7 @@ use http::Method;
 use ringback_core::job::Tenant;
 use ringback_wire::TopicLine;
 
-use super::super::retry::PatientCalls;
+use super::super::call_retries::PatientCalls;
 use super::Owners;
 use super::policies::{Identity, Policy, Secrets};
 use crate::client::{Call, ClientError};

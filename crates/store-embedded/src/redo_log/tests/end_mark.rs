@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::wal::log::Disk;
+use crate::redo_log::log::Disk;
 
 /// How many blocks the frames of [`append`] have. The ninth would overwrite just the end mark of a new log.
 const FRAME: usize = 7;
