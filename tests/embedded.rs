@@ -1,5 +1,5 @@
-//! What only the embedded store can be asked: its files, their lock, restarts and kill -9, group commits, and a clock
-//! that is set.
+//! Tests of the embedded store alone: its files and their lock, restarts, kill -9, group commits, and a clock that is
+//! set.
 
 mod clock;
 mod compact;
@@ -98,7 +98,7 @@ impl Filler {
         Self { child, lines }
     }
 
-    /// The next wake-up, until the stream ends.
+    /// The next line that the process prints; `None` when its output has ended.
     fn line(&mut self) -> Option<String> {
         self.lines.next().and_then(Result::ok)
     }
@@ -166,7 +166,7 @@ async fn stores_of_one_process_share_a_directory() {
     assert_eq!(submit(&other, job("a")).await.expect("submit"), SubmitResult::Repeated);
 }
 
-/// They hold bodies and headers of jobs.
+/// The files hold bodies and headers of jobs.
 #[tokio::test]
 async fn files_of_a_store_are_readable_by_their_owner_alone() {
     let directory = tempdir().expect("a directory");

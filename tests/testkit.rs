@@ -1,4 +1,5 @@
-//! Tests of the testkit: servers start and end, receivers record and answer.
+//! Tests of the testkit: redis-servers and clusters, proxies, counts of Redis commands, receivers, and the errors for
+//! a missing binary and for a wait in vain.
 
 use std::path::Path;
 use std::time::Duration;

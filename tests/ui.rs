@@ -1,5 +1,5 @@
-//! The dashboard in a real browser: its pages, its actions, and what it must never do. Left out where Chromium is not
-//! installed.
+//! Tests of the dashboard in a real Chromium: its pages and actions, and what it must never do. They are left out
+//! where Chromium is not installed.
 
 mod actions;
 mod browser;

@@ -1,4 +1,5 @@
-//! The audit log in the archive: each entry is there once, whatever is restarted and however late it comes.
+//! The audit log in the archive: each entry is there once, whatever is restarted and however late the entry comes, and
+//! is removed after its retention.
 
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::store_types::{AuditLogId, AuditLogOwner, AuditLogRow, Options};
@@ -23,7 +24,7 @@ async fn entries(stack: &Stack) -> Vec<Value> {
     items
 }
 
-/// An entry as the columns of its row. JSON is as the text of a value, whose spaces databases may change.
+/// An entry as the columns of its row. JSON is written anew as text, because databases may change its spaces.
 fn columns(entry: &Value) -> Vec<String> {
     let names = [
         "id",
@@ -41,7 +42,7 @@ fn columns(entry: &Value) -> Vec<String> {
     names.map(|name| entry[name].as_str().map_or_else(|| entry[name].to_string(), str::to_owned)).to_vec()
 }
 
-/// The rows of the archive, with JSON written as [`columns`] does.
+/// The rows of the archived audit log, with JSON written as [`columns`] does.
 async fn archived(database: &Database) -> Vec<Vec<String>> {
     let mut rows = database.rows(ALL).await;
     for row in &mut rows {
@@ -56,7 +57,7 @@ async fn pause(stack: &Stack, topic: &str) {
     stack.post_empty(&format!("/v1/topics/{topic}/pause")).await.expect(200);
 }
 
-/// Waits until the archive has exactly what the API shows.
+/// Waits until the archive has exactly the `count` entries that the API shows.
 async fn is_archived(stack: &Stack, database: &Database, count: usize) {
     eventually(READ, &format!("{count} entries"), async || {
         let (shown, kept) = (entries(stack).await, archived(database).await);
@@ -120,7 +121,7 @@ async fn entries_that_came_while_the_database_or_the_archivers_were_away_are_arc
     assert_eq!(new_entries(&stack).await, 1, "what was there is not new");
 }
 
-/// How many entries the running archivers have added.
+/// The number of entries that the running archivers have added.
 async fn new_entries(stack: &Stack) -> u64 {
     let mut sum = 0;
     for archiver in &stack.archivers {

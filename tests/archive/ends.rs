@@ -1,4 +1,5 @@
-//! What the archive has of jobs that end.
+//! The rows that the archive has of jobs that end: their columns, several ends of one job, and what a topic's policy
+//! leaves out.
 
 use super::database::{Database, nothing_waits};
 use crate::prelude::*;

@@ -1,4 +1,5 @@
-//! A database that is away: deliveries go on until the outbox is full, and what happens then is what the settings say.
+//! A database of the archive that is away or hangs: deliveries go on until the outbox is full; then submits and
+//! deliveries are refused, or ends are dropped, as the settings say.
 
 use ringback_testkit::{PostgresServer, Role};
 
@@ -7,7 +8,7 @@ use tokio::time::Instant;
 use super::database::{Database, attached};
 use crate::prelude::*;
 
-/// A stack with one shard, so that its outbox is the whole of it.
+/// A stack that archives to PostgreSQL, with an outbox of 1 MiB in a single shard.
 async fn started(when_full: &str) -> (Database, Stack) {
     let database = Database::Postgres(Box::new(PostgresServer::start().await));
     let stack = Stack::options()

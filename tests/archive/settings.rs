@@ -1,4 +1,5 @@
-//! How archivers start: their settings, and a database that another build has made.
+//! How archivers start and share work: wrong settings, a schema of another version, TLS, several archivers at once,
+//! and partitions by month.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! The bounds. Each says what it is of and what was measured when it was set, with Redis 7.0.15 and the debug
-//! build of Rust 1.95.
+//! The bounds of all costs. Each has a name with its unit and the value measured when it was set, with Redis 7.0.15
+//! and the debug build of Rust 1.95.
 //!
 //! A bound is raised only by a commit that says what the price buys. It is lowered when the measured value has
 //! gone down for good, so that what was won is kept. What is counted exactly has a bound that one more command

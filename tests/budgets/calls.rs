@@ -1,4 +1,5 @@
-//! Calls to Redis in the life of a job, and the commands that scripts run for them.
+//! Counts calls to Redis in the life of a job, and the commands that scripts run for them; also of whole and idle
+//! stacks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -43,7 +44,7 @@ impl<'a> Meter<'a> {
         Self { server, watch, before: server.command_calls().await }
     }
 
-    /// The calls since the start, once MONITOR has shown all calls of scripts.
+    /// The calls and commands since the start, once MONITOR has shown all calls of scripts.
     async fn read(self) -> CallCounts {
         let after = self.server.command_calls().await;
         let since = |name: &String| after[name] - self.before.get(name).copied().unwrap_or(0);
@@ -64,7 +65,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// A command without its subcommand, such as `config|get`.
+/// The name of a command without its subcommand: `config` for `config|get`.
 fn base(name: &str) -> &str {
     name.split('|').next().unwrap_or(name)
 }
@@ -88,7 +89,7 @@ enum Audience {
     Somebody,
 }
 
-/// Per job: calls of clients, and commands inside scripts.
+/// Runs the lives of jobs by hand. Returns the calls of clients and the commands inside scripts, per job.
 async fn life(jobs: usize, batch: usize, settling: Settling, audience: Audience) -> (f64, f64) {
     let server = RedisServer::start().await;
     let mut life = open(&server).await;
@@ -115,7 +116,7 @@ async fn life(jobs: usize, batch: usize, settling: Settling, audience: Audience)
     (asked.clients as f64 / jobs as f64, asked.inside as f64 / jobs as f64)
 }
 
-/// Commands inside scripts per job that is submitted for in an hour.
+/// The commands inside scripts per job, for submits of jobs that are due in an hour.
 async fn far(jobs: usize, batch: usize) -> f64 {
     let server = RedisServer::start().await;
     let life = open(&server).await;
@@ -174,7 +175,8 @@ async fn a_stack_asks_no_more_of_redis_than_it_may() {
     table.judge();
 }
 
-/// A stack with 500 jobs of `topics` topics, due in an hour; the calls of clients after that are counted.
+/// Starts a stack with 500 jobs of `topics` topics, due in an hour. Returns it with a count of the calls that clients
+/// make from then on.
 async fn resting(topics: usize) -> (Stack, CallWatch) {
     let stack = Stack::options().lock_ttl("5s").lease_margin("10s").start().await;
     let job = |n: usize| {

@@ -1,4 +1,5 @@
-//! `ringback compact`: the file becomes smaller and its jobs stay, also when it is killed.
+//! `ringback compact`: the file of a store becomes smaller and keeps its jobs, also when the command is killed. A
+//! store in use or a missing one is refused.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +25,7 @@ fn named(name: &str, n: usize) -> JobKey {
     job(&format!("{name}-{n}")).key
 }
 
-/// Fills a store and drains most of it. Returns the length of its file.
+/// Fills a store and cancels most of its jobs. Returns the length of its file.
 async fn drained(directory: &Path) -> u64 {
     let store = open(directory).await;
     for n in 0..ENDED {
@@ -46,7 +47,7 @@ fn length(directory: &Path) -> u64 {
     fs::metadata(directory.join("ringback.redb")).expect("a file").len()
 }
 
-/// Checks that all jobs are as they were.
+/// Asserts that the jobs of [`drained`] are as they were.
 async fn check(store: &Store) {
     for n in 0..STAY {
         let found = store.get(&named("stays", n)).await.expect("get").map(|job| job.state);

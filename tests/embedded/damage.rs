@@ -1,4 +1,5 @@
-//! The check of the embedded store, on rows that were removed from its file by hand.
+//! The consistency check of the embedded store finds and repairs index entries, turns and counts that were removed or
+//! changed in its file by hand.
 
 mod missing;
 
@@ -60,7 +61,7 @@ async fn ground() -> TempDir {
     directory
 }
 
-/// Takes every row of a table away.
+/// Removes every row of a table from the file of a closed store.
 fn empty<K: Key + 'static, V: Value + 'static>(directory: &Path, table: TableDefinition<'static, K, V>) {
     let database = Database::open(directory.join("ringback.redb")).expect("it opens");
     let write = database.begin_write().expect("a transaction");
@@ -68,7 +69,7 @@ fn empty<K: Key + 'static, V: Value + 'static>(directory: &Path, table: TableDef
     write.commit().expect("a commit");
 }
 
-/// Changes the numbers of a shard's row: the ledger's begin at the sixth.
+/// Changes the numbers in a shard's row. Those of the ledger begin at the sixth.
 fn change_row(directory: &Path, shard: Shard, change: impl FnOnce(&mut Vec<u64>)) {
     let database = Database::open(directory.join("ringback.redb")).expect("it opens");
     let write = database.begin_write().expect("a transaction");
@@ -104,7 +105,7 @@ async fn look(store: &Store, repair: Repair) -> Check {
     store.check(repair).await.expect("check")
 }
 
-/// Checks that it is found and put right, and that the jobs are as they were.
+/// Asserts that the check finds a damage and repairs it, and that the jobs are as they were.
 async fn mended(directory: &Path, damage: &str, kind: DamageKind, count: u64) {
     mended_kinds(directory, damage, &[(kind, count)]).await;
 }
@@ -209,7 +210,7 @@ fn spoil_last_record(directory: &Path) {
     write.commit().expect("a commit");
 }
 
-/// Changes a number of a row that is made of small ones.
+/// Sets one byte of a row, at `place`, in the file of a closed store.
 fn change_small(
     directory: &Path,
     table: TableDefinition<'static, (u16, &str), &[u8]>,

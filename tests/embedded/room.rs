@@ -1,4 +1,4 @@
-//! A disk with too little room: an embedded store takes no new jobs, and delivers those that it has.
+//! An embedded store on a disk with too little room accepts no new jobs, and delivers those that it has.
 
 use crate::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Rows and queries that are wrong: a row is left out, counted and logged with its id, and never the end of the feed.
-//! And a feed whose jobs could be delivered again does not go on by itself.
+//! Wrong rows and queries: a bad row is left out, counted and logged, and its feed goes on. Guard, topic policy,
+//! tenant and quota hold for rows. A feed whose jobs could be delivered again waits for a decision.
 
 use http::Method;
 use ringback_testkit::Role;

@@ -1,4 +1,5 @@
-//! `ringback-feed check`: shows what would be loaded, and submits nothing.
+//! `ringback-feed check`: shows the jobs that a feed would load and the mistakes in its file, and submits and removes
+//! nothing.
 
 use std::process::Output;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Databases of feeds that hang, are replaced, or are on TLS as providers offer it.
+//! Databases of feeds that hang, are replaced or removed, or need TLS as providers offer it.
 
 use std::path::Path;
 

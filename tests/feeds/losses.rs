@@ -1,4 +1,4 @@
-//! The store loses jobs of a feed: they are submitted again.
+//! The store is replaced by an older copy and has lost jobs of a feed: the feed submits them again.
 
 use ringback_testkit::{Persistence, RedisServer};
 

@@ -8,7 +8,7 @@ use crate::sample_jobs::SOON;
 
 const TABLE: &str = include_str!("../../deploy/feed/outbox.sql");
 
-/// The table, and a stack whose feed looks at it by itself once a day.
+/// A business database with an outbox, and a stack whose feed listens to it and reads it unasked only once a day.
 async fn outbox(more: &str) -> (Business, Stack, Sink) {
     let business = Business::in_postgres().await;
     business.database.execute(TABLE).await;

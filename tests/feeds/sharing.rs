@@ -1,5 +1,5 @@
-//! Several processes share the feeds: each feed has one of them at a time. When it is killed or stands still another
-//! goes on.
+//! Several processes share the feeds: one process at a time has a feed. When it is killed, ends or stands still,
+//! another goes on.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::prelude::*;
 
 const LONG: Duration = Duration::from_secs(600);
 
-/// The numbers of the processes that have a feed.
+/// The indexes of the processes that have a feed, by their metrics.
 async fn holders(stack: &Stack, feed: &str) -> Vec<usize> {
     let mut holders = Vec::new();
     for (number, process) in stack.feeds.iter().enumerate() {
@@ -23,7 +23,7 @@ async fn holders(stack: &Stack, feed: &str) -> Vec<usize> {
     holders
 }
 
-/// The number of the process that has a feed, once one has it.
+/// The index of the process that has a feed, once exactly one has it.
 pub(super) async fn holder(stack: &Stack, feed: &str) -> usize {
     eventually(SOON, "one process has the feed", async || match holders(stack, feed).await.as_slice() {
         [one] => Ok(*one),
@@ -79,7 +79,7 @@ async fn a_process_that_ends_gives_its_feeds_to_others() {
     sink.wait_for_job("b", 1, SOON).await;
 }
 
-/// The second process has content that is old by then in its hands when it stops, and submits it when it goes on.
+/// The second process stops with outdated content in its hands, and submits it when it goes on.
 #[tokio::test]
 async fn a_process_that_stood_still_changes_nothing_back() {
     let business = Business::in_postgres().await;

@@ -1,4 +1,5 @@
-//! Rows of a query are delivered at their times; rows that are inserted, changed and deleted meanwhile count.
+//! Rows of a query are delivered at their times, as they are then: rows inserted, changed or deleted meanwhile count,
+//! also while the feed or its database was away.
 
 use ringback_testkit::Role;
 

@@ -1,4 +1,5 @@
-//! The dashboards for Grafana: each shows metrics of the code, by expressions that Prometheus accepts.
+//! The Grafana dashboards: names and panels are complete, each panel uses metrics of the code, and promtool accepts
+//! its expressions.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +9,7 @@ use crate::alarms::{metrics_of, promtool};
 use crate::files::{files_below, read, root};
 use crate::reference;
 
-/// The dashboards, each with the name of its file.
+/// The dashboards, each with its file name without the ending.
 fn dashboards() -> Vec<(String, Value)> {
     let files = files_below(&root().join("deploy/grafana"), ".json");
     let name =

@@ -1,4 +1,5 @@
-//! Which crate may depend on which: data flows from the command line down to the model, never back.
+//! Which crate may depend on which crates of the workspace, by the manifests. Layers go from the command line down to
+//! the model.
 
 use std::collections::BTreeMap;
 

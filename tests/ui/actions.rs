@@ -1,4 +1,5 @@
-//! Actions on one thing through the page, and their effects by the API: topics, destinations, schedules, jobs.
+//! Actions of the dashboard on one thing and their effects by the API: topics, destinations and schedules are paused,
+//! resumed and run; a job is run, cancelled, rescheduled, revived and purged.
 
 use super::dashboard::{Dashboard, id, in_row};
 use crate::prelude::*;

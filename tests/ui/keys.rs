@@ -1,4 +1,5 @@
-//! The dashboard of an API that asks for keys: a wrong key, the root key, and a key that may only read.
+//! The dashboard of an API that requires keys: it asks for one, refuses a wrong key, and offers what the root key or a
+//! key that may only read can do.
 
 use reqwest::Method;
 use ringback_testkit::Browser;

@@ -1,5 +1,5 @@
-//! The clients of a run: they submit, cancel, move and reserve jobs until a time, and write what they ask for and are
-//! answered to the history.
+//! The clients of a run: until the load ends they submit, cancel, move and reserve jobs, and write their calls and the
+//! answers to the history.
 
 mod api;
 mod cancel;
@@ -57,7 +57,7 @@ impl Clients {
         Arc::new(Self { api, history, receiver, until, rate, known: Mutex::default() })
     }
 
-    /// Starts those that submit, cancel and move, which end by themselves.
+    /// Starts the clients that submit, cancel and move. They end when the load does.
     pub(crate) fn start(self: &Arc<Self>, seed: u64) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         for number in 0..SUBMITTERS {
@@ -69,7 +69,7 @@ impl Clients {
         tasks
     }
 
-    /// Starts those that reserve, which go on until they are dropped.
+    /// Starts the consumers, which go on until the returned set is dropped.
     pub(crate) fn start_consumers(self: &Arc<Self>, seed: u64) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         for number in 0..CONSUMERS {
@@ -82,7 +82,7 @@ impl Clients {
         Instant::now() >= self.until
     }
 
-    /// All jobs that were submitted with an id, or whose id was answered.
+    /// All jobs whose id is known, because the client chose it or the API answered it.
     pub(crate) fn known(&self) -> Vec<SubmittedJob> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -91,7 +91,7 @@ impl Clients {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).push(known);
     }
 
-    /// One of the latest jobs.
+    /// One of the 60 latest known jobs, at random; `None` if there are fewer than the draw needs.
     fn recent(&self, rng: &mut StdRng) -> Option<SubmittedJob> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let back = rng.random_range(0..60_usize);
@@ -99,7 +99,7 @@ impl Clients {
     }
 }
 
-/// A generator of its own for each client.
+/// A random generator for one client: different for each kind and number.
 fn rng(seed: u64, kind: u64, number: u64) -> StdRng {
     StdRng::seed_from_u64(seed ^ (kind << 48 | number << 40))
 }

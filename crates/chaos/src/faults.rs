@@ -55,8 +55,8 @@ impl<'a> RunningFault<'a> {
 }
 
 impl Faults {
-    /// Makes faults until the load ends; returns when the last one has ended. Each schedule has kinds of its own, so
-    /// that one thing has one fault at a time.
+    /// Makes faults until the load ends, and returns when the last one has ended. Two schedules run at the same time.
+    /// Their kinds differ, so that a target has only one fault at a time.
     pub(crate) async fn run(self, seed: u64) {
         tokio::join!(self.schedule(0, seed), self.schedule(1, seed));
     }
@@ -96,7 +96,8 @@ impl Faults {
         }
     }
 
-    /// Fills the disk of the embedded store, up to a few pages.
+    /// Fills the disk of the embedded store up to 2 MiB or less for some seconds. Does nothing without a disk of its
+    /// own.
     async fn disk(&self, rng: &mut StdRng) {
         let Some(disk) = &self.installation.disk else { return };
         let begun =
@@ -112,7 +113,7 @@ impl Faults {
         begun.healed();
     }
 
-    /// Steps the clock of Redis, and later back.
+    /// Steps the clock of Redis by up to 8 seconds, and later back. Does nothing if the clock cannot be stepped.
     async fn clock(&self, kind: Kind, rng: &mut StdRng) {
         let Some(seen) = &self.installation.clock else { return };
         let seconds = rng.random_range(1.0..8.0) * if kind == Kind::ClockBack { -1.0 } else { 1.0 };

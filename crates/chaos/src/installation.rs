@@ -126,7 +126,7 @@ impl Installation {
         self.members.iter().filter_map(|member| member.api.clone()).collect()
     }
 
-    /// Holds all processes: while this is kept, no fault is made to one.
+    /// Locks all processes: while the guards are kept, no fault is made to a process.
     pub(crate) async fn hold(&self) -> Vec<MutexGuard<'_, Running>> {
         let mut held = Vec::new();
         for member in &self.members {
@@ -135,7 +135,7 @@ impl Installation {
         held
     }
 
-    /// Writes exits that nobody asked for, and starts those processes again.
+    /// Writes exits of processes that no fault caused, and starts those processes again. Runs until it is aborted.
     pub(crate) async fn watch(self: Arc<Self>) {
         loop {
             sleep(Duration::from_millis(100)).await;
@@ -150,7 +150,7 @@ impl Installation {
         }
     }
 
-    /// Writes what the logs have that was not read yet.
+    /// Writes the lines of logs that were not read yet.
     pub(crate) async fn read_logs(&self) {
         for member in &self.members {
             let running = &mut *member.running.lock().await;
@@ -198,13 +198,13 @@ impl Member {
         Self { role, spec, admin, api, proxy, seen, running: Mutex::new(running) }
     }
 
-    /// Starts a process that has ended, in the same directory.
+    /// Starts a process that has ended again, in the same directory, and writes its start.
     pub(crate) fn restart(&self, running: &mut Running, history: &History) {
         running.process.restart();
         running.begun(self.role, history);
     }
 
-    /// Kills the process and starts another in its place, whose output nobody reads or everybody can.
+    /// Kills the process and starts another in its place. Unless `is_read`, nobody reads the output of the new one.
     pub(crate) fn replace(&self, running: &mut Running, is_read: bool, history: &History) {
         running.kill(history);
         running.log.read(&running.process.log(), history);
@@ -212,7 +212,7 @@ impl Member {
         *running = Running::start(if is_read { spec } else { spec.unread() }, self.role, history);
     }
 
-    /// Waits until it is ready; whether it is.
+    /// Waits until `/readyz` answers 200, for up to `within`. Returns whether it did.
     pub(crate) async fn wait_ready(&self, within: Duration) -> bool {
         let (client, url) = (ringback_testkit::http_client(), format!("http://{}/readyz", self.admin));
         let deadline = Instant::now() + within;
@@ -258,7 +258,7 @@ impl Running {
 pub(crate) struct Disk(pub(crate) PathBuf);
 
 impl Disk {
-    /// `None` where nothing can be mounted.
+    /// Mounts a file system in memory below `data`; `None` if nothing can be mounted.
     fn mount(data: &Path) -> Option<Self> {
         let at = data.join("disk");
         std::fs::create_dir_all(&at).expect("a directory");

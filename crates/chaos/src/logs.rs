@@ -1,4 +1,5 @@
-//! What the logs of processes say: transitions, and lines of level ERROR.
+//! Copies from the logs of processes into the history: transitions, epochs, losses of the store, panics and lines of
+//! level ERROR.
 
 use ringback_testkit::history::{Alarm, Entry, History, JobState, LogLevel, LogLine, Transition};
 use ringback_testkit::recorded::write_epoch;
@@ -25,12 +26,13 @@ pub(crate) struct LogReader {
 }
 
 impl LogReader {
-    /// A process was started that writes it now.
+    /// Sets the process that writes the log from `t` on.
     pub(crate) fn started(&mut self, t: u64, pid: u32) {
         self.starts.push((t, pid));
     }
 
-    /// Writes the lines that are new. `log` is the whole log.
+    /// Writes what is new in `log`, the whole log, and searches it for secrets. An incomplete last line waits for the
+    /// next call.
     pub(crate) fn read(&mut self, log: &str, history: &History) {
         let rest = log.get(self.offset..).unwrap_or_default();
         let complete = rest.rfind('\n').map_or(0, |end| end + 1);
@@ -68,7 +70,7 @@ impl LogReader {
         }
     }
 
-    /// Who wrote the log at a time.
+    /// The process that wrote the log at a time.
     fn pid_at(&self, t: u64) -> u32 {
         let writer = self.starts.iter().rfind(|(start, _)| *start <= t).or(self.starts.first());
         writer.map_or(0, |(_, pid)| *pid)

@@ -1,4 +1,4 @@
-//! The receiver of a run: it answers by the path of a job's URL and by its own faults.
+//! The receiver of a run: it answers by the path of a job's URL, and by faults of the receiver as a whole.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What a run looks at beside what its clients and receivers see: what processes use, the states of jobs, counters, and
-//! whether a secret got out. All of it goes into the history.
+//! What a run observes besides its clients and receivers: resources of processes, states of jobs, counters, stalls of
+//! the machine, and leaked secrets. All of it goes into the history.
 
 mod counters;
 mod samples;
@@ -26,7 +26,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Plants the secrets, and begins to watch. The load begins afterwards.
+    /// Plants the secrets, writes the first samples, and starts the observers. The load must begin afterwards.
     pub(crate) async fn begin(installation: &Arc<Installation>, clients: &Arc<Clients>) -> Self {
         secrets::plant(&clients.api, &installation.history).await;
         samples::write_limits(&installation.history);
@@ -41,7 +41,8 @@ impl Watch {
         Self { installation: Arc::clone(installation), memory, tasks, _stalls: stalls }
     }
 
-    /// Looks a last time, once nothing is due any more.
+    /// Stops the observers, and writes the last samples, the counters and the search for secrets. Nothing may be due
+    /// any more.
     pub(crate) async fn end(mut self, api: &Api) {
         self.tasks.shutdown().await;
         let installation = &self.installation;

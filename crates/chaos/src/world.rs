@@ -1,5 +1,5 @@
-//! What the processes of a run see of the world: names of the store and of receivers, and the clock of Redis. Where no C
-//! compiler is, that of the store is an address, and the clock does not step.
+//! What the processes of a run see of the world: host names of the store and of the receiver, and the clock of Redis.
+//! Without a C compiler the store has an address in place of a name, and the clock cannot be stepped.
 
 use std::net::Ipv4Addr;
 
@@ -26,22 +26,22 @@ impl World {
         Self { preload: Preload::compile(), receivers }
     }
 
-    /// Where names of receivers are looked up.
+    /// The address of the name server that knows the receiver.
     pub(crate) fn name_server(&self) -> String {
         self.receivers.address().to_string()
     }
 
-    /// From now on look-ups of receivers come to this.
+    /// Sets how look-ups of the receiver end from now on.
     pub(crate) fn set_receivers(&self, look_up: LookUp) {
         self.receivers.set(RECEIVER, look_up);
     }
 
-    /// For one more program.
+    /// What one more program sees; `None` without a C compiler.
     pub(crate) fn seen(&self) -> Option<Seen> {
         self.preload.as_ref().map(Preload::seen)
     }
 
-    /// The options of servers that all programs connect to through proxies.
+    /// The options of servers that all programs connect to through proxies, if there is a C compiler.
     pub(crate) fn servers(&self) -> RedisOptions {
         let options = RedisServer::options();
         match &self.preload {
@@ -57,18 +57,18 @@ impl World {
     }
 }
 
-/// The URL of a receiver, given by its address.
+/// The URL of a receiver with its host name in place of 127.0.0.1.
 pub(crate) fn receiver(address: &str) -> String {
     address.replace("127.0.0.1", RECEIVER)
 }
 
-/// Lets a process see a world.
+/// Adds the variables to a process that make it see a world; none if `seen` is `None`.
 pub(crate) fn of_process(spec: ProcessSpec, seen: Option<&Seen>) -> ProcessSpec {
     let env = seen.map(Seen::env).unwrap_or_default();
     env.iter().fold(spec, |spec, (name, value)| spec.env(name, value))
 }
 
-/// Lets a server see a world.
+/// Adds the variables to a server that make it see a world; none if `seen` is `None`.
 pub(crate) fn of_server(options: RedisOptions, seen: Option<&Seen>) -> RedisOptions {
     let env = seen.map(Seen::env).unwrap_or_default();
     env.iter().fold(options, |options, (name, value)| options.env(name, value))

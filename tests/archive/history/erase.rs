@@ -1,4 +1,5 @@
-//! Erasures: what is erased is gone with its bodies, also if it comes later.
+//! Erasures of the history: ended jobs are gone with their bodies, also those that wait for the archive meanwhile. And
+//! the database rights that an API needs.
 
 use ringback_testkit::{PostgresServer, Role};
 
@@ -6,7 +7,7 @@ use super::{ends, found, history, some_ends};
 use crate::archive::database::{Database, attached, nothing_waits, readable};
 use crate::prelude::*;
 
-/// Rows of so many jobs with a tag, as an archiver writes them.
+/// Inserts rows of `count` done jobs with a tag, as an archiver writes them.
 async fn insert_many(database: &Database, count: usize) {
     const COLUMNS: &str = "tenant, topic, id, generation, attempts, state, finished_at, created_at, first_due_at, due_at, failures, \
         attempt_log, attempts_complete, tags";

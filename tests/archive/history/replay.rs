@@ -1,4 +1,5 @@
-//! Replays: what the history has is submitted again, each job once, at a rate.
+//! Replays: ended jobs of the history are submitted again, each once, at a rate and within quotas; jobs that ended
+//! well later are left out.
 
 use http::Method;
 

@@ -1,4 +1,5 @@
-//! Accepted jobs whose rows were removed from the file by hand: a repair counts them as missing, and the count stays.
+//! The embedded store counts accepted jobs whose rows were removed by hand as missing after a repair, and keeps that
+//! count.
 
 use ringback_core::store_types::{DamageKind, Repair, Shard, SubmitResult};
 use ringback_store::Store;
@@ -12,7 +13,7 @@ use crate::contract::workbench::{SOON, at_most};
 const MISSING: usize = 14;
 const SHARDS: [u16; 4] = [0, 1, 2, 3];
 
-/// How many jobs the gauges show as missing.
+/// The number of missing jobs in the gauges of all shards.
 async fn gauge(store: &Store) -> u64 {
     let mut sum = 0;
     for shard in SHARDS.map(Shard) {

@@ -55,7 +55,7 @@ pub(crate) async fn run(setup: &Setup) {
     reopen(setup.size.pick(1_000_000, 20_000)).await;
 }
 
-/// Jobs per second.
+/// Submits jobs one by one from [`CALLERS`] callers, and reports the waits. Returns jobs per second.
 async fn submits(jobs: usize, shards: u16) -> f64 {
     let directory = tempfile::tempdir_in("target").expect("a directory");
     let store = open(directory.path(), shards).await;
@@ -98,7 +98,8 @@ enum Names {
     Indexed,
 }
 
-/// Jobs per second of bare redb: the same bytes under consecutive numbers, one transaction per group of callers.
+/// Writes the same bytes to bare redb under consecutive numbers, a transaction for each [`CALLERS`] jobs. Returns jobs
+/// per second.
 fn bare(jobs: usize, repair: Repair, names: Names) -> f64 {
     const TABLE: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("jobs");
     const INDEX: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("names");

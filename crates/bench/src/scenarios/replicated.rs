@@ -44,7 +44,7 @@ pub(crate) async fn run(setup: &Setup) {
     }
 }
 
-/// Sends submits for a time. `first` counts all jobs, so that every job has a number of its own.
+/// Sends single submits for `time`. `first` is moved past the sent jobs, so that every job has a number of its own.
 async fn load(stack: &Stack, time: Duration, first: &mut usize) -> LoadResult {
     let address = api_address(stack);
     let request = Request::one(address, URL, &json!({ "delay": DELAY_SECONDS }));

@@ -15,7 +15,7 @@ use ringback_testkit::http_client;
 /// Requests in flight at a time: as many as a notifier has for one destination.
 const CONCURRENCY: usize = 64;
 
-/// Jobs per second, by the receiver's count.
+/// Sends the bodies of `jobs` jobs. Returns jobs per second by the receiver's count.
 pub(crate) async fn run(receiver: &Receiver, jobs: usize) -> f64 {
     receiver.expect(0..jobs);
     let (client, url) = (http_client(), receiver.url(Channel::Main));

@@ -1,4 +1,4 @@
-//! Clients that cancel jobs around their due times, and reschedule or run some.
+//! Clients that cancel, reschedule or run jobs around their due times.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub(super) async fn run(clients: Arc<Clients>, mut rng: StdRng) {
     }
 }
 
-/// Waits until 5 ms before the due time to 5 ms after it.
+/// Waits until a moment from 5 ms before the due time to 5 ms after it, but no longer than [`MAX_WAIT`].
 async fn wait_until_due(job: &SubmittedJob, rng: &mut StdRng) {
     let Some(due) = job.due.and_then(|due| i64::try_from(due).ok()) else { return };
     let wait = due - ringback_testkit::now().as_millisecond() + rng.random_range(-5..=5);

@@ -1,4 +1,5 @@
-//! Consumers of pull jobs: most finish what they reserve; some retry, bury, release or renew, settle late, or die.
+//! Consumers of pull jobs: most finish what they reserve; some retry, bury, release or renew, settle late, or never
+//! settle.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +37,7 @@ struct Job<'a> {
     body: &'a RawValue,
 }
 
-/// Goes on until it is dropped, and behaves well after the load has ended.
+/// Reserves pull jobs and works on them until the task is dropped. Every call is written to the history.
 pub(super) async fn run(clients: Arc<Clients>, mut rng: StdRng) {
     loop {
         let (history, n) = (&clients.history, clients.history.next());

@@ -1,4 +1,5 @@
-//! Clients that submit: alone and in batches, with ids and with idempotency keys, again when the outcome is unknown.
+//! Clients that submit jobs: alone and in batches, with ids and with idempotency keys, and again when the outcome is
+//! unknown.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ impl Request {
         }
     }
 
-    /// The exact text to send.
+    /// The exact JSON text of the submit.
     fn json(&self) -> String {
         let mut text = format!(r#"{{"topic":"{}","body":{}"#, self.topic, self.body);
         let _ = write!(text, r#","headers":{{"x-n":"{0}"}},"context":{{"k":"c {0}"}}"#, self.number);
@@ -90,7 +91,7 @@ impl Request {
         text
     }
 
-    /// Writes that it is sent; the number of the call.
+    /// Writes the request of the submit. Returns the number of the call.
     fn write(&self, clients: &Clients) -> u64 {
         let (history, n) = (&clients.history, clients.history.next());
         let context = format!("c {}", self.number);
@@ -140,7 +141,7 @@ pub(super) async fn run(clients: Arc<Clients>, client: u64, mut rng: StdRng) {
     }
 }
 
-/// Submits until the outcome is known, or a few times. Now and then an accepted job is submitted once more.
+/// Submits until the outcome is known, four times at most. One in 40 known outcomes is followed by another submit.
 async fn one(clients: &Clients, request: &Request, rng: &mut StdRng) {
     let mut was_known = false;
     for repetition in 0..REPETITIONS {

@@ -1,5 +1,6 @@
-//! Faults that take away what Redis has: its data are removed, older, or torn. Processes are left alone meanwhile,
-//! because nobody else knows what was accepted. What they notice is accepted, so that submits go on.
+//! Faults that take data away from Redis: its data are removed, older, or torn. Processes have no other fault
+//! meanwhile, because only they know what was accepted. A noticed loss is accepted over the API, so that submits go
+//! on.
 
 use std::time::Duration;
 
@@ -57,7 +58,8 @@ pub(super) async fn make(installation: &Installation, api: &Api, kind: Kind, rng
     begun.healed();
 }
 
-/// What is kept of the data, and when that was.
+/// What will be left of the data, and the time in the history that it is from. Waits, so that more is written after
+/// that time.
 async fn before(t: u64, kind: Kind, server: &mut RedisServer, rng: &mut StdRng) -> (u64, Data) {
     match kind {
         Kind::WipedRedis => (0, Data::Nothing),
@@ -77,7 +79,7 @@ async fn before(t: u64, kind: Kind, server: &mut RedisServer, rng: &mut StdRng) 
     }
 }
 
-/// Cuts the append-only file anywhere after a length.
+/// Cuts the append-only file at a random place after `length`.
 fn cut(server: &RedisServer, length: u64, rng: &mut StdRng) {
     let (path, now) = server.append_only_file();
     // A new file has only what came later.
@@ -86,7 +88,8 @@ fn cut(server: &RedisServer, length: u64, rng: &mut StdRng) {
     file.set_len(rng.random_range(from..=now)).expect("the file can be cut");
 }
 
-/// Waits until a loss is noticed, and accepts it after a while, as often as one shows up.
+/// Waits for a loss to be noticed, ends the fault after `wait`, and accepts the loss, also those that show up later.
+/// Gives up after [`LIMIT`].
 async fn accept(api: &Api, mut lost: Option<RunningFault<'_>>, wait: Duration) {
     let begun = Instant::now();
     let mut quiet_since = begun;

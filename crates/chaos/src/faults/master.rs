@@ -1,5 +1,5 @@
-//! Faults of masters that have replicas: killed, stopped, replaced by hand; and of sentinels. Each ends when every
-//! master has its replicas again.
+//! Faults of masters that have replicas (killed, stopped, replaced by hand) and of sentinels. Each fault ends when
+//! every master has its replicas again, or after 30 seconds.
 
 use std::time::Duration;
 
@@ -58,15 +58,16 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
     begun.healed();
 }
 
-/// Callbacks and consumers go on without replicas: attempts and their outcomes are not on one when a master is replaced.
+/// Writes a loss of attempts only. Callbacks and consumers go on without replicas, so attempts and outcomes can be
+/// missing on a replica that becomes the master.
 pub(super) fn write_loss_of_attempts(history: &History) {
     let t = history.t();
     history.write(&Entry::Loss(Loss { t, since: t, answered: None }));
 }
 
-/// Sentinels that have begun to replace a master go on when it comes back. Two servers take writes then, and one
-/// delivers what was cancelled on the other. So a master that was away for long stays so until the sentinel of this
-/// number names another one.
+/// Waits until a sentinel names another master, if the master was away for longer than [`SHORT`]. Sentinels that have
+/// begun to replace a master go on when it comes back; then two servers would take writes, and one would deliver what
+/// was cancelled on the other.
 pub(super) async fn wait_replaced(group: &Group, master: usize, length: Duration, sentinel: usize) {
     let Group::Sentinel(group) = group else { return };
     if length > SHORT {
@@ -90,7 +91,7 @@ pub(super) async fn kill_sentinel(installation: &Installation, rng: &mut StdRng)
     begun.healed();
 }
 
-/// The places of the servers that take writes.
+/// The indexes of the servers that are masters.
 pub(super) async fn masters(group: &Group) -> Vec<usize> {
     if let Group::Sentinel(sentinel) = group {
         return vec![sentinel.master_of(0).await];
@@ -104,7 +105,7 @@ pub(super) async fn masters(group: &Group) -> Vec<usize> {
     found
 }
 
-/// Replaces a master by its replica, while it works.
+/// Replaces a master by its replica, while it works. With sentinels its writes are paused first.
 async fn fail_over(group: &Group, master: usize) {
     match group {
         Group::Sentinel(sentinel) => {
@@ -132,14 +133,14 @@ async fn fail_over(group: &Group, master: usize) {
     }
 }
 
-/// Asks a server for something that it may refuse: a fail-over while the link to the master is down.
+/// Sends a command and ignores a refusal, such as of a fail-over while the link to the master is down.
 async fn ask(server: &RedisServer, words: &[&str]) {
     let mut command = redis::cmd(words[0]);
     let asked: Result<(), _> = command.arg(&words[1..]).query_async(&mut server.client().await).await;
     drop(asked);
 }
 
-/// Waits until every master has all of its replicas, and they have everything.
+/// Waits up to [`WHOLE`] until every master has all of its replicas, with all data.
 pub(super) async fn wait_whole(group: &Group) {
     let deadline = Instant::now() + WHOLE;
     while Instant::now() < deadline {

@@ -1,5 +1,5 @@
-//! Makes lookups of host names fail, hang or take long: those of receivers for all processes, or that of the store for
-//! one.
+//! Faults of name look-ups: those of the receiver for all processes, or that of the store for one process, fail, hang
+//! or take long.
 
 use std::time::Duration;
 

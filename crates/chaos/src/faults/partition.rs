@@ -80,7 +80,7 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     begun.healed();
 }
 
-/// Parts each server of a cluster from all others.
+/// Cuts each server of a cluster off from all others for up to 9 seconds. Does nothing without proxies between them.
 pub(super) async fn part_all(installation: &Installation, rng: &mut StdRng) {
     let group = &*installation.group.as_ref().expect("a run on several servers").lock().await;
     let length = Duration::from_millis(rng.random_range(500..9_000));
@@ -113,7 +113,8 @@ async fn heal(group: &Group) {
     master::wait_whole(group).await;
 }
 
-/// Neither side knows what callbacks come to on the other.
+/// Awaits `while_parted`, and writes meanwhile that attempts and outcomes may be lost, because neither side knows
+/// those of the other.
 async fn outcomes_may_be_lost(installation: &Installation, while_parted: impl Future<Output = ()>) {
     let forgetting = async {
         loop {
@@ -128,8 +129,8 @@ async fn outcomes_may_be_lost(installation: &Installation, while_parted: impl Fu
     master::write_loss_of_attempts(&installation.history);
 }
 
-/// Who is on the side of the master, if anybody: one of its replicas or a sentinel, or a replica of another master of a
-/// cluster.
+/// The index of a server that is on the side of the master, at random; `None` if the master is alone. It is a replica
+/// or a sentinel, in a cluster a replica of another master.
 async fn beside(group: &Group, master: usize, rng: &mut StdRng) -> Option<usize> {
     let (is_alone, draw) = (rng.random_range(0..2) == 0, rng.random_range(0..usize::MAX));
     if is_alone {

@@ -1,4 +1,4 @@
-//! Times in which the machine did not let this program go on. The checker adds them to the shortest of its limits.
+//! Detects times in which the machine did not run this program. The checker adds them to the shortest of its limits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

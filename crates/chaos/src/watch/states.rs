@@ -1,4 +1,4 @@
-//! Observers that look at jobs during a run, and write the state that each was in.
+//! Observers that read jobs during a run and write the state of each to the history.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const LATEST: usize = 200;
 /// How often a job is looked at in a row.
 const LOOKS: usize = 3;
 
-/// Looks at jobs until it is dropped.
+/// Reads random ones of the [`LATEST`] known jobs until the task is dropped.
 pub(super) async fn observe(clients: Arc<Clients>, number: u64) {
     let mut rng = StdRng::seed_from_u64(number);
     loop {

@@ -1,4 +1,5 @@
-//! Prints the figures of the fault suite that the last run of the tests has reached. Ends with 1 if one is not reached.
+//! The program `figures`: prints the table of the figures that the last run of the fault suite has reached. Exits with
+//! 1 if a figure is not reached.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! What is kept of the lines about jobs: records of a fixed size, which are sorted by job at the end.
+//! The records that are kept of lines about jobs. They have a fixed size and are sorted by job at the end.
 
 use ringback_core::store_types::TransitionName;
 
@@ -39,7 +39,7 @@ impl Span {
         self.outcome == CallOutcome::Ok
     }
 
-    /// Whether it has or may have had an effect.
+    /// Whether the call had an effect or may have had one: it was not refused.
     pub(crate) fn may_count(&self) -> bool {
         self.outcome != CallOutcome::Refused
     }
@@ -96,7 +96,7 @@ pub(crate) struct SubmitRecord {
 }
 
 impl SubmitRecord {
-    /// Whether two submits have the same content, in all fields.
+    /// Whether two submits ask for the same content, due time, delay, retry policy and timeout.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let fields = |submit: &Self| (submit.content, submit.at, submit.delay, submit.policy, submit.timeout);
         fields(self) == fields(other)

@@ -1,4 +1,4 @@
-//! The report on a history: counts, recovery times, lateness, and what became of each invariant.
+//! The report on a history: counts, recovery times, lateness, and the result of each invariant.
 
 mod text;
 

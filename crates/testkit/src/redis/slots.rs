@@ -1,4 +1,4 @@
-//! Moves a slot of a cluster from one master to another, in the steps that `redis-cli --cluster reshard` takes.
+//! Moves a slot of a cluster from one master to another, in the same steps as `redis-cli --cluster reshard`.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub struct SlotMove {
 }
 
 impl RedisCluster {
-    /// The master that has a slot: its index among the nodes.
+    /// The index of the master that has a slot. Waits until one has it.
     pub async fn master_of(&self, slot: u16) -> usize {
         let found = async || self.find_master_of(slot).await.ok_or("no master has it");
         eventually(OWNER_DEADLINE, "a slot has a master", found).await
@@ -48,7 +48,7 @@ impl RedisCluster {
         None
     }
 
-    /// Begins to move a slot: from now on its keys can be moved.
+    /// Begins to move a slot between two masters, given by their indexes: keys can be moved from now on.
     pub async fn begin_move(&self, slot: u16, from: usize, to: usize) -> SlotMove {
         let (from, to) = (&self.nodes()[from], &self.nodes()[to]);
         let begun = SlotMove {
@@ -66,7 +66,7 @@ impl RedisCluster {
 }
 
 impl SlotMove {
-    /// Moves at most `count` keys, and returns how many were left to move.
+    /// Moves at most `count` keys of the slot. Returns how many were moved; 0 means that none is left.
     pub async fn keys(&mut self, count: usize) -> usize {
         let mut cluster = redis::cmd("CLUSTER");
         let cluster = cluster.arg("GETKEYSINSLOT").arg(self.slot).arg(count);
@@ -84,7 +84,7 @@ impl SlotMove {
         keys.len()
     }
 
-    /// Ends the move, after all keys were moved.
+    /// Gives the slot to its new master, after all keys were moved.
     pub async fn end(mut self) {
         for node in [&mut self.to, &mut self.from] {
             set_slot(node, self.slot, &["NODE", &self.to_id]).await;

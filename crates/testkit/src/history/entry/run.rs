@@ -161,7 +161,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Whether what clients were answered may be lost too.
+    /// Whether answers to clients may be lost too, not only attempts and their outcomes.
     pub(crate) const fn has_calls(&self) -> bool {
         self.since < self.t
     }

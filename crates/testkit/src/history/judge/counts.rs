@@ -1,4 +1,5 @@
-//! What a history has of each thing, how late first deliveries were, and how soon there was an effect after a fault.
+//! Counts what a history has of each thing, how late first deliveries were, and how long after a fault the first
+//! effect came.
 
 use std::collections::BTreeMap;
 
@@ -115,18 +116,19 @@ impl Counts {
         }
     }
 
-    /// The 99th percentile of a tenant's lateness in µs.
+    /// The 99th percentile of a tenant's lateness in µs; `None` if none is known.
     pub(super) fn p99_of_topic(&self, topic: &str) -> Option<u64> {
         self.lateness_by_topic.get(topic).filter(|of_topic| of_topic.count() > 0).map(|of| of.quantile(0.99))
     }
 
-    /// For each fault that ended, in their order, how long after it the first effect came, in µs.
+    /// For each fault that ended, in their order: the time in µs to the first effect after it; `None` if there was
+    /// none.
     pub(crate) fn recoveries(&self) -> Vec<Option<u64>> {
         self.effects.after_ends()
     }
 }
 
-/// What the tables alone say.
+/// The totals that need no look at single jobs; the others are 0.
 fn totals(tables: &Tables) -> Totals {
     let mut faults = BTreeMap::new();
     for fault in &tables.run.faults {

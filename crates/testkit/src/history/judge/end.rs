@@ -28,14 +28,16 @@ pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     }
 }
 
-/// Whether a job can only be done: it is neither pending nor dead, and nobody cancelled or removed it.
+/// Whether a job can only be done: by its final line it is done, or it has none, and no cancel or purge may have
+/// removed it.
 fn is_gone(job: &Job<'_>) -> bool {
     let is_removed = |asked| matches!(asked, CallRequest::Cancel | CallRequest::Move(MoveKind::Purge));
     let is_done = |state| state == JobState::Done;
     job.last.is_none_or(|last| is_done(last.state)) && job.possible_calls(is_removed).next().is_none()
 }
 
-/// A job that is gone was delivered with success, or finished.
+/// Checks that a job which is gone was delivered with success or finished. A job that the store may lose is only
+/// counted.
 fn check_gone(run: &Run<'_>, job: &Job<'_>, accepted: &SubmitRecord, found: &mut Judgement) {
     let mut lines = accepted.span.lines();
     lines.extend(job.last.map(|last| last.line));
@@ -71,8 +73,8 @@ fn check_gone(run: &Run<'_>, job: &Job<'_>, accepted: &SubmitRecord, found: &mut
     found.findings.violated(NothingLost, Some(job.name), &lines, what);
 }
 
-/// A job whose delivery succeeded is neither pending nor dead, unless a fault before the next attempt kept the success
-/// from being stored.
+/// Checks that a job whose delivery succeeded is neither pending nor dead at the end, unless a fault before the next
+/// attempt kept the success from being stored. Skips jobs that may have begun anew.
 fn check_success(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     let Some(last) = job.last.filter(|last| last.state == JobState::Dead || last.state.is_pending()) else {
         return;
@@ -128,7 +130,7 @@ fn check_left(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Judg
     }
 }
 
-/// Attempts and failures by the dump are those that were seen.
+/// Checks that the attempts and failures in a final line are those that receivers and consumers saw.
 fn check_numbers(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Judgement) {
     found.findings.checked(CountsAgree);
     let delivered = job.deliveries.iter().map(|delivery| delivery.attempt);

@@ -43,7 +43,7 @@ fn check_claims(lock: &str, claims: &[&LockRecord], findings: &mut Findings) {
     }
 }
 
-/// An effect with an old token was refused, once a later claim was known.
+/// Checks that an effect has no older token than a claim known before it, and that its process owns the token.
 fn check_effect(
     lock: &str,
     claims: &[&LockRecord],

@@ -54,7 +54,8 @@ fn check_numbers(run: &Run<'_>, job: &Job<'_>, one: &Delivery, next: &Delivery, 
     }
 }
 
-/// Checks the waits, and that there are not more failures than the policy has.
+/// Checks that the policy allows the certain failures of a job, and checks the waits after them unless the job was
+/// moved. Adds each wait of a known tier to `spread`.
 fn check_waits(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement, spread: &mut Spread) {
     let policy = job.accepted().or(job.submits.first()).and_then(|submit| policy(run, submit.policy));
     let Some(policy) = policy else { return };
@@ -97,7 +98,7 @@ struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    /// The tier after some failures, in µs; the last one repeats.
+    /// The tier of the policy after this many failures, in µs. The last tier repeats.
     fn tier(&self, failures: u32) -> u64 {
         let delays = &self.policy.delays;
         let place = (failures.max(1) as usize - 1).min(delays.len().saturating_sub(1));
@@ -127,8 +128,7 @@ impl Wait<'_> {
     }
 }
 
-/// How the waits of each policy spread over their jitter: the share of it that was used. Each with its due time and
-/// line.
+/// For each policy, its waits: the share of the jitter that each has used, its due time and its line.
 #[derive(Default)]
 pub(super) struct Spread(BTreeMap<u32, Vec<(f64, u64, u32)>>);
 
@@ -148,7 +148,8 @@ impl Spread {
         }
     }
 
-    /// Waits that are all alike have no jitter.
+    /// Checks, for each policy with enough waits, that at most a fifth have the same due time and that the waits
+    /// spread over at least 20 % of the jitter.
     pub(super) fn check(self, findings: &mut Findings) {
         for (policy, mut waits) in self.0 {
             if waits.len() < MIN_WAITS {

@@ -1,4 +1,4 @@
-//! When a store that lost its data has to be noticed, and when nobody may say so.
+//! When a process must notice that its store lost data, and when an alarm about a loss is wrong.
 
 use super::report;
 use crate::history::{Invariant, InvariantResult};
@@ -12,7 +12,8 @@ const LOSS: &str = r#"{"start":{"t":0,"wall":1795000000000000}}
 {"healed":{"t":9000000,"f":1}}
 "#;
 
-/// What becomes of the invariant if a process says at these times that the store lost data.
+/// The result of the invariant if processes report at these times that the store lost data. Asserts that no other
+/// invariant is violated.
 fn verdict(lines: &str, alarms: &[u64]) -> InvariantResult {
     let alarms: String =
         alarms.iter().map(|t| format!("{{\"alarm\":{{\"t\":{t},\"pid\":101}}}}\n")).collect();

@@ -8,7 +8,7 @@ const START: &str = r#"{"start":{"t":0,"wall":1795000000000000,"policy":1}}
 {"clock":{"t":0,"ahead":0,"error":10}}
 "#;
 
-/// Replaces `DIGEST` by a digest, and says what is wrong with the history.
+/// The violations in a small history, to which the start line is added and in which `DIGEST` becomes a digest.
 fn wrong(lines: &str) -> Vec<String> {
     let digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
     let text = format!("{START}{}", lines.replace("DIGEST", digest));
