@@ -1,5 +1,5 @@
-//! `ringback backup` and `ringback restore`: everything that an installation keeps, to another store and back; files
-//! that are damaged, runs that are killed, and what is there already.
+//! `ringback backup` and `ringback restore`: all that an installation keeps goes to another kind of store with other
+//! shards and back, through files and pipes; a restore leaves unchanged what is there.
 
 mod faults;
 mod files;
@@ -15,7 +15,7 @@ use self::sample::{JOBS, TOPICS, fill, settle_in};
 use super::{fed, ringback};
 use crate::prelude::*;
 
-/// An API without other roles, on a store with this many shards.
+/// The options of an API without other roles, on a store (by default Redis) with this many shards.
 fn api_only(store: Option<&str>, shards: u16) -> StackOptions {
     let options = StackOptions::api_only().env("RINGBACK_SHARDS", &shards.to_string());
     match store {
@@ -24,7 +24,7 @@ fn api_only(store: Option<&str>, shards: u16) -> StackOptions {
     }
 }
 
-/// The dead jobs of all topics as a list shows them, without the time of death, which is that of the restore.
+/// The dead jobs of all topics as a list shows them, by topic and id.
 async fn dead(stack: &Stack) -> BTreeMap<String, Value> {
     let pages = stack.pages("/v1/jobs?state=dead").await;
     let named = |job: Value| (format!("{}/{}", job["topic"], job["id"]), job);

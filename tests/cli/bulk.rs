@@ -1,5 +1,5 @@
-//! Changes of many jobs from the command line: `cancel`, `run`, `revive`, `reschedule` and `purge` with a filter, and
-//! `bulk`.
+//! `ringback cancel`, `run`, `revive`, `reschedule` and `purge` with a filter, and `ringback bulk`: jobs are counted,
+//! changed and followed.
 
 use super::ringback;
 use crate::prelude::*;

@@ -1,4 +1,5 @@
-//! `ringback submit --idempotency-key`: a submit that can be repeated.
+//! `ringback submit --idempotency-key`: a repeated submit with the same key makes no second job; keys that are wrong
+//! or useless are refused.
 
 use super::{fed, prints, ringback};
 use crate::prelude::*;

@@ -1,4 +1,5 @@
-//! `ringback submit --if-exists`: a job takes the place of one that has its topic and id.
+//! `ringback submit --if-exists`: a submit replaces or postpones the job with the same topic and id; wrong
+//! combinations of flags are refused.
 
 use super::{fed, reports, ringback};
 use crate::prelude::*;

@@ -1,4 +1,5 @@
-//! `ringback import` and `export`, against servers that fail.
+//! `ringback import` and `ringback export` against scripted servers that fail: retries, progress, time limits, exit
+//! codes and incomplete files.
 
 use std::io::Read as _;
 use std::process::Stdio;

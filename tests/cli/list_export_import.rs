@@ -1,4 +1,4 @@
-//! `ringback list`, `export` and `import` against a real stack: the documented way to move jobs.
+//! `ringback list`, `export` and `import` on real stacks: jobs move from one installation to another.
 
 use std::collections::BTreeSet;
 use std::fs;

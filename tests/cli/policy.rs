@@ -1,4 +1,4 @@
-//! `ringback policy`: set, get, delete.
+//! `ringback policy set`, `get` and `delete` on a real stack, and values that are refused.
 
 use super::{reports, ringback};
 use crate::prelude::*;

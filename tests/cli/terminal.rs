@@ -1,4 +1,4 @@
-//! Output on a terminal: times in the local zone, and the order of output and notes.
+//! Output on a terminal: times in the local zone, and notes below the output that they are about.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -9,7 +9,7 @@ use nix::pty::openpty;
 use super::{ringback, spec};
 use crate::prelude::*;
 
-/// What a run prints on a terminal, its notes too, in a zone.
+/// Runs a command on a terminal in a time zone. Returns what it prints on both outputs. Asserts that it succeeds.
 async fn on_a_terminal(server: &str, words: &[&str], zone: &str) -> String {
     let mut command = spec(server, words).env("TZ", zone).env("NO_COLOR", "1").command();
     let run = move || {

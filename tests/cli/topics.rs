@@ -1,4 +1,5 @@
-//! `ringback topics`, `topic`, `pause` and `resume` against a real stack.
+//! `ringback topics`, `topic`, `forecast`, `destinations`, `pause` and `resume` on a real stack, and why `get` says
+//! that a job waits.
 
 use super::{reports, ringback};
 use crate::prelude::*;

@@ -1,4 +1,4 @@
-//! Builds for use have no crash points.
+//! Release binaries contain no crash points, debug binaries do. A release build that does not exist is not searched.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Entries that jobs leave behind in Redis, in ready queues and in slots, while nothing is delivered: however often jobs
-//! come and go, no more entries remain than count.
+//! Queues and slots in Redis stay short while nothing is delivered, however often jobs are replaced, postponed,
+//! cancelled or moved.
 
 use redis::aio::MultiplexedConnection;
 use ringback_core::job::{Due, NewJob};
@@ -15,7 +15,7 @@ const JOBS: usize = 1_000;
 /// So far off that a new job is in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 
-/// A paused topic with a long queue.
+/// A bench with a paused topic whose queue has [`JOBS`] jobs.
 async fn paused() -> (Workbench, MultiplexedConnection, Vec<NewJob>) {
     let (bench, redis) = bench().await;
     bench.store().pause(&bench.key(TOPIC, "a").topic, None).await.expect("pause").expect("there is room");
@@ -27,7 +27,7 @@ async fn paused() -> (Workbench, MultiplexedConnection, Vec<NewJob>) {
     (bench, redis, jobs)
 }
 
-/// Resumes the topic and reserves each of `count` jobs once.
+/// Resumes the topic, and asserts that each of `count` jobs is reserved once and that no entry is left.
 async fn all_are_delivered_once(bench: &Workbench, redis: &mut MultiplexedConnection, count: usize) {
     bench.check().await;
     bench.store().resume(&bench.key(TOPIC, "a").topic).await.expect("resume");
@@ -47,7 +47,7 @@ async fn all_are_delivered_once(bench: &Workbench, redis: &mut MultiplexedConnec
     bench.check().await;
 }
 
-/// Submits jobs, of which all must be answered so.
+/// Submits jobs, and asserts that each has this answer.
 async fn submit(bench: &Workbench, jobs: &[NewJob], answer: SubmitResult) {
     let answers = bench.submit(jobs).await;
     assert!(answers.iter().all(|submitted| submitted.answer == answer), "{answers:?}");
@@ -126,7 +126,7 @@ async fn a_lane_whose_last_job_is_cancelled_leaves_no_queue_and_no_turn() {
     bench.check().await;
 }
 
-/// Cancels jobs until their queue has been cleaned in part. Returns the others.
+/// Cancels jobs until their queue has been cleaned in part. Returns the jobs that are left.
 async fn partly_cleaned(
     bench: &Workbench,
     redis: &mut MultiplexedConnection,
@@ -203,7 +203,7 @@ async fn consumers_take_from_a_queue_that_was_cleaned_in_part() {
     bench.check().await;
 }
 
-/// The number of entries of all slots, and of the notes of cancelled ones.
+/// The number of entries in all slots, and of cancelled entries noted beside them.
 async fn in_slots(redis: &mut MultiplexedConnection) -> (usize, usize) {
     let (mut entries, mut notes) = (0, 0);
     for key in keys::all::<Vec<u8>>(redis, "slot:*").await {

@@ -1,4 +1,5 @@
-//! The check in Redis, on damage made by hand: each kind is found and, where possible, repaired, and the jobs go on.
+//! The consistency check in Redis, on damage made by hand: each kind is found and, where possible, repaired, and the
+//! jobs go on.
 
 mod counts;
 mod expired_leases;
@@ -73,7 +74,8 @@ impl Ground {
         self.bench.store().check(repair).await.expect("check")
     }
 
-    /// Checks that something of these kinds is found and can be put right, and that all is well afterwards.
+    /// Asserts that the check finds exactly these kinds, that looking changes nothing, that a repair mends all, and
+    /// that nothing is left.
     async fn mended(&mut self, damage: &str, kinds: &[DamageKind]) {
         let found = self.check(Repair::No).await;
         let found_kinds: Vec<_> = found.found.keys().copied().collect();
@@ -97,7 +99,7 @@ impl Ground {
         redis::cmd("HGET").arg(hash).arg(field).query_async(&mut self.redis).await.expect("HGET")
     }
 
-    /// Checks that something is found and cannot be put right.
+    /// Asserts that the check finds a kind which a repair cannot mend. Returns the check before the repair.
     async fn kept(&mut self, damage: &str, kind: DamageKind) -> Check {
         let found = self.check(Repair::No).await;
         assert!(found.found.contains_key(&kind), "{damage}: {found:#?}");
@@ -118,7 +120,7 @@ fn pull_lane() -> Vec<u8> {
     lane_of(&format!("{TOPIC} "))
 }
 
-/// A lane's row in the hash of its shard.
+/// A lane's row in the hash of its shard, with counts and a name.
 fn row(counts: [u32; 4], words: &str) -> Vec<u8> {
     [&counts.map(u32::to_be_bytes).concat(), &[0; 12][..], words.as_bytes()].concat()
 }

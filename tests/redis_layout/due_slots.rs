@@ -1,6 +1,5 @@
-//! Due times that are far off, which Redis keeps in slots of ten minutes.
-//!
-//! No test waits for time: a slot is moved to the present by hand.
+//! Far due times in Redis, which are kept in slots of ten minutes: jobs in slots are ordered, promoted, cancelled,
+//! moved and replaced. No test waits for a slot's time: a slot is moved to the present by hand.
 
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
@@ -21,7 +20,7 @@ fn present() -> u64 {
     now().as_millis() / WIDTH
 }
 
-/// The only slot there is.
+/// The number of the only slot. Panics if there are more or none.
 async fn slot(redis: &mut MultiplexedConnection) -> u64 {
     let slots = key(redis, "slots").await;
     let slots: Vec<u64> = keys::members(redis, slots).await;
@@ -34,7 +33,7 @@ async fn is_there(redis: &mut MultiplexedConnection, name: &str) -> bool {
     cmd("EXISTS").arg(key).query_async(redis).await.expect("EXISTS")
 }
 
-/// Gives the slot another number.
+/// Gives the only slot another number, and its cancelled entries too.
 async fn move_slot(redis: &mut MultiplexedConnection, to: u64) {
     let from = slot(redis).await;
     let (old, new) = (key(redis, &format!("slot:{from}")).await, key(redis, &format!("slot:{to}")).await);
@@ -66,7 +65,7 @@ async fn into_slot(redis: &mut MultiplexedConnection, jobs: &[Job]) {
     tell_slot(redis, number).await;
 }
 
-/// Jobs that become due in one slot, some moments from now.
+/// Submits jobs that become due in one slot, 300 ms from now.
 async fn soon(bench: &Workbench, count: usize) -> Vec<Job> {
     let wait = ms(300);
     if now().plus(wait + ms(100)).as_millis() / WIDTH != present() {
@@ -271,7 +270,7 @@ async fn a_job_that_is_ready_at_once_is_ready_while_a_slot_is_overdue() {
     bench.check().await;
 }
 
-/// As `Store::reschedule`, and the job as it is then.
+/// Reschedules a job, and returns the job as it is then. Asserts that the reschedule is applied.
 async fn reschedule(bench: &Workbench, job: &Job, due: Due) -> Job {
     let moved = bench.store().reschedule(&job.key, due, bench.token()).await.expect("reschedule");
     assert!(matches!(moved, MoveResult::Applied(_)), "{moved:?}");

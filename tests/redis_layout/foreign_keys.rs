@@ -1,5 +1,5 @@
-//! Content of Redis that no transition writes: another layout, epochs and times of long ago, more topics and lanes than
-//! fit.
+//! Content of Redis that no transition of this version writes (another layout, epochs and times of long ago), and more
+//! topics and lanes than fit.
 
 use std::collections::BTreeMap;
 

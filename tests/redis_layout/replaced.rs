@@ -1,5 +1,5 @@
-//! Jobs that a submit takes the place of, and moved jobs: what is left of their former entries in Redis, and how much
-//! memory they take.
+//! Jobs that were replaced, postponed or moved in Redis: which former entries and records remain, and how much memory
+//! they take.
 
 use ringback_core::job::{Due, Job, NewJob};
 use ringback_core::store_types::{FoundJob, MoveResult, SettleResult, StoreError, SubmitResult};
@@ -18,7 +18,7 @@ const TOMBSTONE: usize = 37;
 /// Beyond every lease number that a clock gives for the next hundred years.
 const FAR: u64 = 5_000_000_000_000_000;
 
-/// Submits a job, which must be answered so.
+/// Submits a job, asserts the answer, and returns the job.
 async fn submit(bench: &Workbench, job: NewJob, answer: SubmitResult) -> Job {
     let submitted = bench.submit(&[job]).await.remove(0);
     assert_eq!(submitted.answer, answer, "{:?}", submitted.job);

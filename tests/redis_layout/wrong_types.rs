@@ -1,6 +1,5 @@
-//! Keys of a shard that hold another type than they should: a call that meets one fails, and whatever it has done before
-//! that, the counts are right afterwards. One of every few pairs of a key and a call is tried, each key and each call
-//! several times; all where `RINGBACK_TEST_WRONG_TYPES` is set.
+//! Keys of a shard in Redis that hold another type than they should: a call that meets one may fail, and the counts
+//! are right afterwards. One of nine pairs of a key and a call is tried; all with `RINGBACK_TEST_WRONG_TYPES`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,7 +91,7 @@ impl Round {
         Self { near, far, ready, dead: accepted[0].key.clone(), leases }
     }
 
-    /// Makes a call that may fail.
+    /// Makes one call on the jobs of the round. The call may fail.
     async fn call(self, bench: &Workbench, transition: &str, n: usize) {
         let (store, shard, epoch, token) = (bench.store(), bench.shard(), bench.epoch(), bench.token());
         let new = |name: &str| format!("{name}-{n}");
@@ -148,7 +147,7 @@ impl Round {
     }
 }
 
-/// The keys of the bench's shard, by what they are without lanes and numbers.
+/// All keys of the bench's shard.
 async fn keys_of(redis: &mut MultiplexedConnection) -> BTreeSet<Vec<u8>> {
     let base = keys::key(redis, "").await;
     let pattern = format!("{base}*");

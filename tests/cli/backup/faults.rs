@@ -1,4 +1,5 @@
-//! Backups that are damaged, streams that break, and runs that are killed.
+//! Damaged backups, streams that break, and killed restores: nothing is written, no file is left, or the next run
+//! completes it.
 
 use std::fs;
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! Schedules in a backup: they are restored as they are written, whatever JSON the bodies of their jobs are.
+//! Schedules in a backup are restored with the exact text of their jobs' bodies, whatever JSON these are.
 
 use http::Method;
 

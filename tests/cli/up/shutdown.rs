@@ -1,4 +1,4 @@
-//! How `ringback up` stops and starts again: by one signal, by two, and after kill -9.
+//! How `ringback up` ends and starts again: after one signal, after two, and after kill -9.
 
 use std::collections::HashMap;
 
@@ -142,7 +142,7 @@ async fn kill_and_start(up: &mut Process) {
     up.ready(SOON).await;
 }
 
-/// Its API is closed, though it goes on.
+/// Waits until nobody listens at the URL any more.
 async fn takes_no_more(url: &str) {
     let client = http_client();
     eventually(SOON, "nobody listens any more", async || match client.get(url).send().await {

@@ -101,7 +101,7 @@ async fn fill(stack: &Stack) {
     }
 }
 
-/// Runs a command to its end, or to a point.
+/// Runs a command to its end, or until it is killed at a crash point. Panics after a minute.
 async fn run(stack: &Stack, words: &[&str], point: Option<&str>) -> Output {
     let dir = tempfile::tempdir().expect("a directory");
     let (plan, log) = (dir.path().join("plan"), dir.path().join("log"));

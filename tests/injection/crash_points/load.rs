@@ -1,4 +1,5 @@
-//! Clients under load, whose history is judged: jobs to deliver, to pull and to cancel, and repeated submits.
+//! Clients that write a history under load: they submit jobs with a URL and pull jobs, repeat and cancel some, and
+//! finish what they reserve.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Starts processes again that were killed, and continues those that were stopped.
+//! Starts processes again that were killed, and continues those that were stopped, until a fault plan is carried out.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::process::ExitStatusExt as _;
@@ -35,7 +35,8 @@ pub(crate) enum Ends {
     Never,
 }
 
-/// Runs until the plan is carried out.
+/// Looks after the processes until the plan is carried out, and panics if that takes longer than `within`. If no new
+/// point is reached for a while and `ends` allows it, ends a process in order.
 pub(crate) async fn supervise(
     stack: &mut Stack,
     counts: &mut Counts,

@@ -1,5 +1,5 @@
-//! The bugs: where each is planted, the run in which it shows, and the invariants of which it violates at least one; the
-//! first is what it is about.
+//! The list of planted bugs: where each is planted, the run in which it shows, and the invariants of which it violates
+//! at least one; the first is the one it is about.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -72,7 +72,7 @@ fn replace(answer: &mut Option<HttpMessage>, statuses: Range<u16>, by: u16) {
     }
 }
 
-/// Answers with 200 where there was no answer.
+/// Puts an answer 200 in the place of a missing answer.
 fn accept(answer: &mut Option<HttpMessage>) {
     answer.get_or_insert_with(|| HttpMessage::answer(200));
 }

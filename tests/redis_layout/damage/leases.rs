@@ -1,4 +1,5 @@
-//! Damage to leases: batches without an index entry, and how a repair links them again.
+//! Damaged leases in Redis: batches without an index entry, which a repair links again, jobs twice in a batch, and
+//! unknown states.
 
 use ringback_core::state::State;
 use ringback_core::store_types::{DamageKind, Lease, Repair};

@@ -1,11 +1,12 @@
-//! Accepted jobs whose records were removed by hand: a repair counts them as missing, and no longer once they are back.
+//! Accepted jobs whose records were removed from Redis by hand: a repair counts them as missing, and no longer once
+//! they are back.
 
 use ringback_core::store_types::{DamageKind, Repair};
 
 use super::Ground;
 
 impl Ground {
-    /// The counts of accepted and missing jobs.
+    /// The counts of accepted and missing jobs. Asserts that the check, the statistics and the gauges agree.
     async fn accepted_and_missing(&self) -> (u64, u64) {
         let (stats, check) = (self.bench.stats().await, self.check(Repair::No).await);
         assert_eq!(check.missing, stats.states.missing, "{check:#?}");

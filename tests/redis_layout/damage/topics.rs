@@ -1,6 +1,5 @@
-//! Damage to topic rows, their counts and the lists that show them.
-//!
-//! Paused topics, policies and bulk revives are not damage.
+//! Damaged topic rows, counts and lists in Redis are found and repaired. Paused topics, policies and bulk revives are
+//! not damage.
 
 use ringback_core::job::{NewJob, TenantLimits, TenantScope, Topic};
 use ringback_core::store_types::{
