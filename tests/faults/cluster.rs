@@ -1,4 +1,5 @@
-//! A whole stack on a cluster of three masters.
+//! A whole stack on a Redis Cluster of three masters: every transition, killed processes, and a node that hangs while
+//! consumers wait.
 
 use ringback_testkit::{RedisServer, Role, Script};
 use tokio::task::JoinSet;
@@ -80,7 +81,7 @@ async fn on_a_cluster_kill_9_of_a_carrier_and_a_notifier_loses_no_job() {
     stack.wait_count("done", 600, RECOVERY).await;
 }
 
-/// A stack on a cluster whose nodes may hang one by one, with pull jobs in all shards.
+/// A stack without notifiers on a cluster whose nodes may hang one by one, with pull jobs in all shards.
 async fn with_jobs_for_pull(count: usize) -> Stack {
     let nodes = RedisServer::options().arg("--cluster-require-full-coverage", "no");
     let options = Stack::options().cluster(nodes).env("RINGBACK_SHARDS", "24");
@@ -91,7 +92,7 @@ async fn with_jobs_for_pull(count: usize) -> Stack {
     stack
 }
 
-/// Asks for jobs of a topic: how many came, or the status of a refusal.
+/// Reserves jobs of a topic. Returns how many came, or the status of a refusal.
 fn reserve(stack: &Stack, topic: &str, ask: &Value) -> impl Future<Output = Result<usize, u16>> + use<> {
     let request = raw_post(stack.url(&format!("/v1/topics/{topic}/reserve")), &[JSON], ask.to_string());
     async {
@@ -100,7 +101,7 @@ fn reserve(stack: &Stack, topic: &str, ask: &Value) -> impl Future<Output = Resu
     }
 }
 
-/// Submits a job until it is accepted by a shard of a node that answers, under other ids.
+/// Submits pull jobs under up to 20 ids until one is accepted, by a shard whose node answers.
 async fn accept(stack: &Stack, topic: &str) {
     for n in 0..20 {
         if stack.submit(&json!({"topic": topic, "id": n.to_string()})).await.0 == 201 {
@@ -126,7 +127,7 @@ async fn a_node_that_hangs_keeps_no_consumer_from_the_jobs_of_the_others() {
     stack.cluster_mut().node_mut(0).cont();
 }
 
-/// The wake-up of a topic that is no longer empty comes over the first node.
+/// The wake-up of a topic with new jobs is published over the first node, which hangs.
 #[tokio::test]
 async fn who_waits_is_given_jobs_of_the_other_nodes_while_the_first_one_hangs() {
     const WAITERS: usize = 8;

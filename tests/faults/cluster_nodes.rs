@@ -1,4 +1,4 @@
-//! Nodes of a cluster that are replaced by new ones under load, and a shard that has no master for a while.
+//! Masters of a Redis Cluster that new nodes replace under load, and a shard that has no master for a while.
 
 use ringback_testkit::{Persistence, RedisOptions, RedisServer, Role};
 use tokio::time::sleep;

@@ -1,4 +1,5 @@
-//! Processes that are killed or frozen at a bad moment.
+//! Processes that are killed or frozen at a bad moment, and function libraries that Redis loses: no job is lost, early
+//! or undone.
 
 use std::collections::HashMap;
 use std::ops::RangeFrom;
@@ -50,8 +51,8 @@ async fn kill_9_again_and_again_loses_no_job_and_makes_none_early() {
     Reached::new(Figure::Kills, "kill 9 again and again", kills).write();
 }
 
-/// Kills one process after the other until so many jobs have arrived. Each kill waits for progress since the previous
-/// one, so that the run neither stalls nor ends early. Returns how many there were.
+/// Kills and restarts one process after the other until `count` jobs have arrived. After each kill it waits for `step`
+/// more arrivals, so that the run neither stalls nor ends early. Returns the number of kills.
 async fn storm(
     stack: &mut Stack,
     sink: &Sink,
@@ -179,7 +180,7 @@ async fn an_api_killed_after_its_answer_has_kept_the_job() {
     }
 }
 
-/// Submits jobs in batches; when each is due.
+/// Submits jobs in batches. Returns the due time of each.
 async fn submit_all(stack: &Stack, jobs: &[Value]) -> HashMap<String, Timestamp> {
     let mut due = HashMap::new();
     for chunk in jobs.chunks(500) {
@@ -210,7 +211,7 @@ fn none_is_early(arrivals: &[Arrival], due: &HashMap<String, Timestamp>) {
     }
 }
 
-/// Has a job in flight whose notifier then freezes; its receiver hangs.
+/// Submits a job whose receiver hangs, and freezes the only busy notifier during the attempt.
 async fn freeze_in_flight(stack: &mut Stack, sink: &Sink, id: &str) {
     sink.answer_job(id, Answer::status(200).held());
     let policy = json!({"delays": ["100ms"], "jitter": 0});
@@ -219,7 +220,7 @@ async fn freeze_in_flight(stack: &mut Stack, sink: &Sink, id: &str) {
     stack.notifiers[0].stop();
 }
 
-/// The frozen notifier goes on, gives up its old call, and works: alone, a later job gets through it.
+/// Continues the frozen notifier, alone, and waits until it has given up its old call and delivered a later job.
 async fn wakes_up(stack: &mut Stack, sink: &Sink) {
     stack.notifiers.truncate(1);
     stack.notifiers[0].cont();

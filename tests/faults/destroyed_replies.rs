@@ -1,5 +1,5 @@
-//! Replies of Redis to submits are destroyed, so that nobody knows what became of them. Repeated, each job exists once,
-//! is delivered once, and is counted once.
+//! Replies of Redis to submits are destroyed by a proxy, so that nobody knows their outcome. After a repetition each
+//! job exists once, is delivered once, and is counted once.
 
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::history::FaultClass;

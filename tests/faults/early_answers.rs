@@ -1,4 +1,5 @@
-//! Receivers that answer before they have read the request, and those that end a connection without a word.
+//! Receivers that answer before they have read the request, and receivers that end a TLS connection without notice:
+//! the answer counts.
 
 use std::net::Ipv4Addr;
 

@@ -1,5 +1,5 @@
-//! A receiver that takes calls and answers none, under many topics or under many names: it holds a bounded part of the
-//! places of a notifier, and others are delivered meanwhile.
+//! A receiver that accepts calls and answers none, under many topics or many host names: it uses a bounded part of a
+//! notifier's places, and other jobs are delivered meanwhile.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -29,7 +29,7 @@ async fn submit(stack: &Stack, jobs: &[Value]) {
     }
 }
 
-/// Jobs that come while the receiver hangs.
+/// Submits jobs of another topic one by one, and waits for each while the receiver hangs.
 async fn others_are_delivered(stack: &Stack, sink: &Sink) {
     for n in 0..30 {
         let id = format!("other-{n}");
@@ -94,7 +94,7 @@ async fn under_many_names_it_gets_few_new_calls_once_it_is_known_and_all_of_them
     stack.wait_get("/v1/stats", Duration::from_secs(60), |stats| stats["states"]["done"] == all).await;
 }
 
-/// The places that the notifier uses.
+/// The places that the notifier uses, by its metric.
 async fn in_flight(stack: &Stack) -> usize {
     stack.notifiers[0].metric("ringback_notifier_in_flight_jobs").await.expect("the gauge") as usize
 }

@@ -1,4 +1,5 @@
-//! A topic beside another whose receiver takes every call and never answers: its jobs are about as punctual as alone.
+//! A topic beside another topic whose receiver never answers: the checker of histories finds its jobs about as
+//! punctual as alone.
 
 use ringback_testkit::history::{Entry, Invariant, InvariantResult, Policy, Report, Tenant};
 use ringback_testkit::recorded::{Bounds, Recorded, RecordedJob};
@@ -25,7 +26,8 @@ async fn a_receiver_that_never_answers_does_not_delay_another_topic() {
     assert_eq!(beside.standing(Invariant::TenantsApart).verdict, InvariantResult::Held, "{beside}");
 }
 
-/// A run of the calm topic: alone, or beside the other, if it is known how late it was alone in ms.
+/// Runs the calm topic and checks the history: alone, or beside the hostile topic if its lateness alone is given in
+/// ms.
 async fn run(alone: Option<f64>) -> Report {
     let stack = Stack::start().await;
     let mut bounds = Bounds { live: Some(DRAIN), ..Bounds::default() };

@@ -1,4 +1,4 @@
-//! Several installations on one Redis, and one that is started with other settings than before.
+//! Installations with different prefixes on one Redis do not see each other; another number of shards is refused.
 
 use ringback_testkit::{RedisServer, Role};
 

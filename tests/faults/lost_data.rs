@@ -1,4 +1,5 @@
-//! The store comes back without jobs that it had accepted: emptied, or with older data.
+//! Redis comes back without jobs that it had accepted, emptied or with older data: the loss is noticed, and submits
+//! wait until it is accepted or the data are back.
 
 use ringback_testkit::{Persistence, Proxy, RedisServer, Reply, Role};
 
@@ -13,7 +14,7 @@ fn stack(persistence: Persistence) -> StackOptions {
     Stack::options().redis(RedisServer::options().persistence(persistence))
 }
 
-/// Jobs that are due in an hour.
+/// Submits `count` jobs that are due in an hour.
 pub(super) async fn accept(stack: &Stack, sink: &Sink, name: &str, count: usize) {
     for n in 0..count {
         stack.accept(&with(job(sink, &format!("{name}-{n}")), "delay", "1h")).await;
@@ -35,7 +36,7 @@ async fn loses(stack: &Stack, sink: &Sink) -> Value {
     .await
 }
 
-/// The detail of the check `store` on `/readyz`, once it is not ready.
+/// The text of `/readyz` of the first API, once it reports a loss.
 async fn unready(stack: &Stack) -> String {
     stack.apis[0].wait_readiness(503, "has lost", RECOVERY).await
 }
@@ -159,7 +160,7 @@ async fn an_emptied_store_that_keeps_less_goes_on_by_itself_and_says_what_is_los
     assert_eq!(status, 404);
 }
 
-/// Waits until submits are accepted again though nobody has accepted a loss.
+/// Waits until submits are accepted again, and asserts that no loss is left though nobody has accepted one.
 async fn is_taken_back(stack: &mut Stack, sink: &Sink, name: &str) {
     accepted_again(stack, &job(sink, name)).await;
     stack.ready(RECOVERY).await;
@@ -240,7 +241,7 @@ async fn a_name_that_leads_to_an_empty_store_for_a_moment_brings_submits_back() 
     is_taken_back(&mut stack, &sink, "late").await;
 }
 
-/// As if a node of a cluster was emptied and the one with the row of the installation was not.
+/// As if a node of a cluster was emptied that does not have the installation's row.
 #[tokio::test]
 async fn shards_that_come_back_bring_submits_back_though_the_row_was_there_all_the_time() {
     let mut stack = stack(Persistence::Always).start().await;

@@ -1,4 +1,5 @@
-//! A master of a cluster that cannot save its data, and so takes no writes (MISCONF).
+//! A master of a Redis Cluster that cannot save its data and so accepts no writes (MISCONF): only its shards are
+//! refused.
 
 use ringback_testkit::{RedisServer, Role};
 
@@ -12,7 +13,7 @@ const RECOVERY: Duration = Duration::from_secs(60);
 /// How many jobs are submitted while the master takes no writes.
 const JOBS: usize = 30;
 
-/// Tries to save a snapshot, and waits until that has ended so.
+/// Starts snapshots of a node until the last one ends with the status `end`.
 async fn save(node: &RedisServer, end: &str) {
     let mut client = node.client().await;
     eventually(RECOVERY, "a snapshot ends", async || {

@@ -1,5 +1,5 @@
-//! Names of receivers: unknown ones, some that no name server answers for, or for one family only, several addresses of
-//! which some are dead, and families that this machine does not have.
+//! Host names of receivers: unknown names, silent or failing name servers, one address family only, dead addresses
+//! among others, and families that this machine does not have.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -19,12 +19,12 @@ fn asking(names: &NameServer) -> StackOptions {
     Stack::options().env("RINGBACK_NAME_SERVERS", &names.address().to_string())
 }
 
-/// A job for a receiver under another name.
+/// A job for the receiver under another host name.
 fn job_for(sink: &Sink, id: &str, name: &str) -> Value {
     with(job(sink, id), "url", sink.url("/hook").replace("127.0.0.1", name))
 }
 
-/// The error of the only attempt of a job.
+/// Submits a job without retries, and returns the error of its only attempt.
 async fn error_of(stack: &Stack, job: Value) -> Value {
     let job = with(job, "retry", json!({"preset": "none"}));
     stack.accept(&job).await;

@@ -1,5 +1,5 @@
-//! Thousands of jobs that are cancelled, rescheduled or run within milliseconds of their due time: each response
-//! holds.
+//! Thousands of jobs that are cancelled, rescheduled or run within milliseconds of their due time, on Redis and on the
+//! embedded store: each response holds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ struct Response {
     answer: Value,
 }
 
-/// When a job's calls are made: from [`CLOSE`] before it is due to as long after, by the millisecond.
+/// When the calls for job `n` are made: at a millisecond from [`CLOSE`] before its due time to [`CLOSE`] after it.
 fn moment(n: usize, due: Timestamp) -> Timestamp {
     let steps = 2 * CLOSE.as_millis() + 1;
     let step = u32::try_from(n as u128 / 10 % steps).expect("few");
@@ -89,7 +89,7 @@ async fn call(stack: &Stack, id: &str, call: Call) -> Response {
     }
 }
 
-/// Submits all of them, and returns when each is due.
+/// Submits all jobs, and returns their due times. Panics if that takes so long that the first is due.
 async fn submit(stack: &Stack, sink: &Sink) -> Vec<Timestamp> {
     let first = now() + AHEAD;
     let due = |n: usize| first + WITHIN * u32::try_from(n).expect("few") / u32::try_from(JOBS).expect("few");
@@ -110,7 +110,7 @@ async fn submit(stack: &Stack, sink: &Sink) -> Vec<Timestamp> {
     dues
 }
 
-/// Makes all calls, in the order in which the jobs are due.
+/// Makes the calls for all jobs, in the order of their due times. Returns the responses by job.
 async fn hit(stack: &Arc<Stack>, due: &[Timestamp]) -> HashMap<usize, Vec<Response>> {
     let (next, mut callers) = (Arc::new(AtomicUsize::new(0)), JoinSet::new());
     let due: Arc<[Timestamp]> = due.into();
@@ -139,7 +139,8 @@ async fn hit(stack: &Arc<Stack>, due: &[Timestamp]) -> HashMap<usize, Vec<Respon
     callers.join_all().await.into_iter().flatten().collect()
 }
 
-/// Whether a job may have arrived as it did. No delivery fails, so each job is delivered once or never.
+/// Asserts that a job has arrived as its responses allow: once, or never if it was cancelled, and not early. Returns
+/// whether it was cancelled. No delivery fails here.
 fn judge(n: usize, due: Timestamp, responses: &[Response], arrivals: &[&Arrival]) -> bool {
     let why = || {
         format!("job {n}, due {due}: {responses:?}, {:?}", arrivals.iter().map(|a| a.at).collect::<Vec<_>>())

@@ -1,4 +1,4 @@
-//! Redis with `appendfsync always` is killed and started again in quick succession: nothing that was accepted is lost.
+//! A single Redis with `appendfsync always` is killed and started again in quick succession: no accepted job is lost.
 
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::history::{FaultClass, Invariant, InvariantResult};

@@ -1,4 +1,5 @@
-//! Receivers that answer too much, nothing, or something else: each attempt ends, costs little, and says why.
+//! Receivers that answer too much, nothing, or something else than HTTP: each attempt ends, costs little, and its
+//! error says why.
 
 use ringback_testkit::free_port;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -9,7 +10,7 @@ use crate::prelude::*;
 const INTERIM: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
-/// The last attempt of a job without retries, in a state.
+/// Submits a job without retries, and returns the job once it is in `state`.
 async fn last(stack: &Stack, job: Value, state: &str) -> Value {
     let fields = json!({"retry": {"preset": "none"}, "timeout": "10s"});
     let job = with_all(job, &fields);

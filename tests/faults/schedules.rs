@@ -1,4 +1,4 @@
-//! Schedules while carriers are killed at their firings: each time fires once.
+//! Schedules on Redis whose carriers are killed at crash points around firings: each time fires once.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -66,7 +66,8 @@ async fn a_carrier_killed_at_its_firings_loses_none_and_makes_none_twice() {
     assert!(made > kills, "{made} firings");
 }
 
-/// Pauses a schedule once nothing of it is left to be made, and checks its jobs. Returns how many there are.
+/// Pauses a schedule between two firings, and asserts that each second has fired once and all jobs have arrived.
+/// Returns the number of firings.
 async fn fires_each_time_once(stack: &Stack, sink: &Sink, id: &str) -> usize {
     let path = format!("/v1/schedules/{id}");
     // Nor comes a time at the moment of the pause.
@@ -93,7 +94,7 @@ async fn fires_each_time_once(stack: &Stack, sink: &Sink, id: &str) -> usize {
     fired
 }
 
-/// The time in the id of a firing.
+/// The time in the id of a firing's job.
 fn time_of(job: &str) -> Timestamp {
     let (_, text) = job.split_once('~').expect("the id of a firing");
     let part = |range: std::ops::Range<usize>| &text[range];

@@ -1,4 +1,4 @@
-//! How processes start and stop: signals, mistakes in settings, shards that change their carrier.
+//! How processes start and end: signals, grace, wrong settings, unfit stores, and shards that change their carrier.
 
 use ringback_testkit::{Process, ProcessSpec, RedisServer, Role, free_port, http_client};
 
@@ -136,7 +136,8 @@ async fn the_shards_of_a_killed_carrier_move_within_its_locks() {
     assert!(lateness < Duration::from_secs(5), "{lateness:?} late");
 }
 
-/// Runs a process to its end, which must be with this status. Returns what it has printed, which has all of these texts.
+/// Runs a process until it ends, and asserts its status and that its output contains all of `texts`. Returns the
+/// output.
 async fn ends(spec: ProcessSpec, status: i32, texts: &[&str]) -> String {
     let mut process = spec.start();
     let ended = process.wait_exit(SOON).await;
@@ -238,7 +239,7 @@ async fn shards_move(lock_ttl: &str, end: impl Fn(&mut Process)) -> Duration {
     sink.arrivals().iter().map(|arrival| between(due, arrival.at)).max().unwrap_or_default()
 }
 
-/// Whether `/readyz` reports it, or the admin port is closed already.
+/// Waits until `/readyz` is not 200, or the admin port is closed.
 async fn is_no_longer_ready(process: &Process) {
     let url = format!("http://{}/readyz", process.admin());
     let client = http_client();

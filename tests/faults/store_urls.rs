@@ -1,5 +1,5 @@
-//! URLs of stores and databases that are wrong, each in its way: what is wrong is said, and no password, wherever it is
-//! in the URL, is printed, logged or shown.
+//! Wrong URLs of stores and databases: the error says what is wrong, and no password in a URL is printed, logged or
+//! shown, also while its server is away.
 
 use std::process::Stdio;
 
@@ -25,7 +25,7 @@ fn spec(binary: &str, dir: &TempDir, setting: (&str, &str)) -> ProcessSpec {
         .env(setting.0, setting.1)
 }
 
-/// What a process that ends by itself prints, and its status.
+/// Runs a process that ends by itself. Returns its status and all of its output.
 async fn output(spec: ProcessSpec) -> (Option<i32>, String) {
     let mut command = tokio::process::Command::from(spec.command());
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output();

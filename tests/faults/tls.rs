@@ -1,4 +1,5 @@
-//! Receivers behind TLS: trusted by the certificate authorities of a file, over HTTP/2 and HTTP/1.1.
+//! Receivers behind TLS: certificate authorities from a file, reloads at SIGHUP, client certificates, large answers,
+//! and the choice between HTTP/2 and HTTP/1.1.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -41,7 +42,7 @@ impl Receiver {
         Self::with(protocols, None).await
     }
 
-    /// One that serves only callers with a certificate of this authority.
+    /// Starts a receiver that serves only callers with a certificate of this authority.
     async fn asking(authority: &str) -> Self {
         Self::with(&["h2"], Some(authority)).await
     }

@@ -1,4 +1,5 @@
-//! A master that is cut off from its replica, which takes over, while an API still reaches the former master.
+//! `RINGBACK_DURABILITY=replicated`: a master is cut off from its replica, which takes over, while an API still
+//! reaches the former master. No acknowledged job is lost.
 
 use ringback_testkit::{Proxy, ProxyMode, RedisServer, Role, Sink, Stack, StackOptions};
 
