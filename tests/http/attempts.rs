@@ -1,11 +1,12 @@
-//! `GET …/attempts`: the recorded attempts of a job, from the receiver's response to the API.
+//! `GET …/attempts`: the recorded attempts of a job, with the receiver's responses, time-outs, settles by consumers
+//! and expired leases, and when none are recorded.
 
 use ringback_testkit::{Answer, Script, Sink, Stack};
 use serde_json::{Value, json};
 
 use crate::sample_jobs::{SOON, TOPIC, job, time, with};
 
-/// Without a wait between two attempts.
+/// A retry policy of `retries` retries, 10 ms apart.
 fn at_once(retries: usize) -> Value {
     json!({"delays": vec!["10ms"; retries], "jitter": 0})
 }
@@ -100,7 +101,7 @@ async fn all_attempts_are_logged_or_none_as_it_is_set() {
     }
 }
 
-/// Reserves the next pull job and settles it.
+/// Reserves the next pull job and settles it by `action`.
 async fn settle(stack: &Stack, action: &str, body: Value) {
     let job = stack.reserve_one(TOPIC, &json!({"ttr": "10s", "wait": "10s"})).await;
     assert_eq!(stack.settle(&job, action, &body).await.status, 200);

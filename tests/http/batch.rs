@@ -1,4 +1,4 @@
-//! Many jobs in one request, as a JSON array and as lines.
+//! Many jobs in one request, as a JSON array and as lines: results of each item, slow uploads, and bounded memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -177,7 +177,7 @@ async fn uploads_that_stall_take_no_more_memory_than_there_is_room_for_and_give_
 /// Says that 16 MiB come.
 const WHOLE: &str = "content-length: 16777216\r\n\r\n[";
 
-/// A connection on which the head of a batch has been sent, with this end.
+/// Opens a connection and sends the head of a batch that ends with `end`.
 async fn begun_upload(stack: &Stack, end: &str) -> TcpStream {
     let url = stack.url("/v1/jobs/batch");
     let address = url.trim_start_matches("http://").split('/').next().expect("an address");
@@ -188,7 +188,7 @@ async fn begun_upload(stack: &Stack, end: &str) -> TcpStream {
     stream
 }
 
-/// The peak memory of a process in bytes, on systems that report it.
+/// The peak memory of a process in bytes; `None` on systems that do not report it.
 pub(crate) fn peak_memory(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

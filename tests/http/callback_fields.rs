@@ -1,5 +1,4 @@
-//! Fields of a job or its policy that few have: the method of the callback, statuses that are final, delays that grow,
-//! and when a job expires.
+//! Less common fields of a job or its policy: the method of the callback, final statuses, growing delays, and expiry.
 
 use ringback_testkit::Script;
 
@@ -95,7 +94,7 @@ async fn delays_that_grow_are_waited_for_one_after_the_other() {
     assert!(wrong.code == Some(64) && wrong.err.contains("backoff 1s 2 1h 15"), "{wrong:?}");
 }
 
-/// Waits until so much time has passed by the clock of the store: a job that is delayed by it is ready.
+/// Waits until `delay` has passed by the clock of the store, with a job that has this delay.
 async fn time_passes(stack: &Stack, delay: &str) {
     stack.accept(&json!({"topic": "clock", "id": delay, "delay": delay})).await;
     stack.wait_state("clock", delay, "ready", SOON).await;

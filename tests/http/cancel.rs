@@ -1,4 +1,4 @@
-//! Cancelling a job in each of its states.
+//! Cancels over HTTP: a job that is delayed, ready, in delivery, between attempts, dead or done.
 
 use ringback_testkit::{Answer, Role, Sink, Stack};
 use serde_json::json;

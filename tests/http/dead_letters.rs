@@ -1,4 +1,4 @@
-//! Dead letters over HTTP: listed by reason and time, purged, and revived by a carrier, also after faults.
+//! Dead jobs over HTTP: listed by reason and time, purged, and revived in bulk by a carrier, also after it was killed.
 
 use std::collections::BTreeSet;
 
@@ -12,23 +12,23 @@ use crate::sample_jobs::time;
 /// Where dead jobs of the usual topic are revived.
 const REVIVE: &str = "/v1/topics/e2e/dead/revive";
 
-/// A dead job as an import takes it.
+/// A line of an import with a dead job.
 fn dead(topic: &str, id: &str, reason: &str) -> Value {
     json!({"topic": topic, "id": id, "url": "http://127.0.0.1:9/", "state": "dead", "reason": reason,
         "attempts": 4, "failures": 3})
 }
 
-/// `count` dead jobs of the topic.
+/// `count` dead jobs of the usual topic.
 fn many(count: usize, reason: &str) -> Vec<Value> {
     (0..count).map(|n| dead(TOPIC, &format!("{reason}-{n}"), reason)).collect()
 }
 
-/// A request below the topic, without a body.
+/// Makes a request below the usual topic, without a body.
 async fn call(stack: &Stack, method: Method, path: &str) -> Reply {
     stack.request(method, &format!("/v1/topics/{TOPIC}{path}"), None).await
 }
 
-/// All dead jobs that a query finds.
+/// All dead jobs that a query finds, over all pages.
 async fn listed(stack: &Stack, query: &str) -> Vec<Value> {
     stack.pages(&format!("/v1/topics/{TOPIC}/dead?{query}")).await.concat()
 }

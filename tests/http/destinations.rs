@@ -1,4 +1,5 @@
-//! Destinations over HTTP: pauses of hosts and ports with real notifiers, the list, and whom a pause belongs to.
+//! Destinations over HTTP with real notifiers: pauses of hosts and ports, the list, what holds a job, pauses of
+//! tenants, and destinations that fail.
 
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_testkit::{Answer, Role, Script, Sink, Stack, StackOptions, eventually};

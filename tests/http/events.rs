@@ -1,4 +1,5 @@
-//! `GET /v1/events`: the stream of job events, from real processes.
+//! `GET /v1/events`: the stream of job events of real processes, with filters, gaps, slow readers, limits and
+//! shutdown.
 
 pub(super) mod listener;
 
@@ -150,7 +151,7 @@ async fn nothing_is_published_while_nobody_listens() {
     .await;
 }
 
-/// A caller that asks for all events and does not read: its kernel takes little.
+/// Opens a stream of all events that the caller never reads; its kernel buffers little.
 async fn deaf(stack: &Stack) -> TcpStream {
     let address = stack.url("").trim_start_matches("http://").parse().expect("an address");
     let socket = TcpSocket::new_v4().expect("a socket");

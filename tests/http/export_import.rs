@@ -1,4 +1,5 @@
-//! Export and import over HTTP: an export is complete or visibly not; an import takes line by line.
+//! Export and import over HTTP: an export is complete or visibly broken off; an import reads line by line; jobs move
+//! unchanged.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use crate::http::peers::client;
 use crate::prelude::*;
 use crate::raw_post::{JSON, raw_post};
 
-/// Another installation on the same Redis: an api alone.
+/// Another installation on the same Redis, with only an API.
 async fn other(stack: &Stack) -> Stack {
     StackOptions::api_only().store(&stack.store_url()).env("RINGBACK_PREFIX", "other").start().await
 }
@@ -21,7 +22,7 @@ fn counts(answer: &Value) -> [u64; 3] {
     ["created", "repeated", "refused"].map(|name| answer[name].as_u64().expect("a count"))
 }
 
-/// The lines of an export, none of them twice.
+/// The lines of an export. Asserts that none is there twice.
 async fn export(stack: &Stack, query: &str) -> BTreeSet<String> {
     let reply = stack.get(&format!("/v1/export{query}")).await;
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/x-ndjson")));
@@ -36,7 +37,7 @@ fn joined(lines: &BTreeSet<String>) -> String {
     lines.iter().map(|line| line.clone() + "\n").collect()
 }
 
-/// Jobs that differ in all that a job can have.
+/// Jobs that differ in all fields that a job can have.
 fn all_kinds() -> Vec<Value> {
     let far = |id: &str| json!({"topic": TOPIC, "id": id, "delay": "1h", "url": "https://h.example/a?b=c"});
     vec![
@@ -94,7 +95,7 @@ async fn what_was_exported_and_imported_is_exported_the_same_again() {
     }
 }
 
-/// Submits a job that is part of a trace.
+/// Submits a job with a `traceparent`.
 async fn traced(stack: &Stack, id: &str) {
     let job = json!({"topic": TOPIC, "id": id, "delay": "1h", "url": "http://h/"});
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -239,7 +240,7 @@ async fn export_of_topics(stack: &Stack) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// Jobs that take about 25 MB in an export: more than connections buffer.
+/// Submits jobs that take about 25 MB in an export, which is more than connections buffer.
 pub(crate) async fn accept_much(stack: &Stack) {
     let body = "x".repeat(100_000);
     for chunk in (0..250).collect::<Vec<_>>().chunks(125) {
@@ -249,7 +250,7 @@ pub(crate) async fn accept_much(stack: &Stack) {
     }
 }
 
-/// An export of which the first lines have been read, and no more are for now.
+/// Starts an export and reads its first lines.
 async fn begun_export(stack: &Stack) -> reqwest::Response {
     begun(&http_client(), stack).await
 }
@@ -261,7 +262,7 @@ async fn begun(client: &reqwest::Client, stack: &Stack) -> reqwest::Response {
     answer
 }
 
-/// Reads to the end, which must be a break.
+/// Reads an export to its end, which must be a broken connection.
 async fn breaks_off(mut export: reqwest::Response) {
     let rest = async {
         loop {

@@ -1,5 +1,5 @@
-//! Gauges of jobs at `/metrics` of the carriers: they agree with the statistics, count each job once however many
-//! carriers there are, and are absent while the store is away.
+//! Gauges of jobs at `/metrics` of the carriers: they agree with the statistics, count each job once with any number
+//! of carriers, and are absent while the store is away.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ async fn gauges(process: &Process) -> BTreeMap<String, f64> {
     .collect()
 }
 
-/// The sum of a gauge over all carriers; `None` while it is absent.
+/// The sum of a gauge over all carriers; `None` if no carrier shows it.
 async fn sum(stack: &Stack, name: &str) -> Option<f64> {
     let mut sum = None;
     for process in carriers(stack) {
@@ -46,7 +46,7 @@ async fn sum(stack: &Stack, name: &str) -> Option<f64> {
     sum
 }
 
-/// Waits until a gauge has a value over all carriers.
+/// Waits until the sum of a gauge over all carriers is as `wanted`, and returns it.
 async fn wait(stack: &Stack, name: &str, wanted: impl Fn(Option<f64>) -> bool) -> Option<f64> {
     eventually(SOON, name, async || {
         let value = sum(stack, name).await;
@@ -80,8 +80,8 @@ async fn one_in_each_state(stack: &Stack, sink: &Sink, topic: &str) {
     }
 }
 
-/// Waits for an answer of the store in which a topic that has chosen it has metrics of its own, then for one in which it
-/// has none any more.
+/// Asserts that the gauges agree with the statistics and that a topic has gauges of its own only while its policy asks
+/// for them.
 async fn agree_with_the_statistics(options: StackOptions) {
     let (stack, sink) = (options.start().await, Sink::start().await);
     stack.set_policy(TOPIC, &json!({"metrics": true})).await;

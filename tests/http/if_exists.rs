@@ -1,4 +1,4 @@
-//! Submits for a topic and id that are taken: refused, replaced or postponed, on both stores.
+//! Submits for a topic and id that are taken, on each store: `if_exists` refuses, replaces or postpones the job.
 
 use ringback_testkit::Reply;
 
@@ -8,24 +8,24 @@ use crate::sample_jobs::{between, sentinel, time, without};
 
 const ID: &str = "page-7";
 
-/// A job that is due in an hour, with a body and what to do if it exists.
+/// A job that is due in an hour, with a body and a value of `if_exists`.
 fn far(sink: &Sink, body: &str, if_exists: &str) -> Value {
     let job = with(job(sink, ID), "body", body);
     with(with(job, "delay", "1h"), "if_exists", if_exists)
 }
 
-/// A submit with an `Idempotency-Key`.
+/// Submits a job with an `Idempotency-Key`. Returns the status and the answer.
 async fn keyed(stack: &Stack, key: &str, job: &Value) -> (u16, Value) {
     raw_post(stack.url("/v1/jobs"), &[JSON, ("Idempotency-Key", key)], job.to_string()).await.parts()
 }
 
-/// The detail of a 409.
+/// The detail of an answer, which must be a 409.
 fn conflict((status, problem): (u16, Value)) -> String {
     assert_eq!(status, 409, "{problem}");
     problem["detail"].as_str().expect("a detail").to_owned()
 }
 
-/// The only wrong field of a 422.
+/// The name of the only wrong field of an answer, which must be a 422.
 fn wrong_field((status, problem): (u16, Value)) -> String {
     assert_eq!((status, problem["errors"].as_array().map(Vec::len)), (422, Some(1)), "{problem}");
     assert_ne!(problem["errors"][0]["allowed"], "", "{problem}");

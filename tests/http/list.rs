@@ -1,4 +1,5 @@
-//! `GET /v1/jobs`: which jobs, how many per page, and what holds while they move.
+//! `GET /v1/jobs`: complete pages of any size, filters, jobs that move meanwhile, wrong queries, old cursors, and a
+//! silent Redis.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +8,12 @@ use tokio::time::Instant;
 
 use crate::prelude::*;
 
-/// A job that is not due while a test runs.
+/// A job that is due in an hour.
 fn far(id: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "delay": "1h", "url": "http://127.0.0.1:9/"})
 }
 
-/// Submits `count` of them, and returns their ids.
+/// Submits `count` jobs that are due in an hour, and returns their ids.
 async fn accept_far(stack: &Stack, count: usize) -> BTreeSet<String> {
     let ids: BTreeSet<_> = (0..count).map(|n| format!("far-{n}")).collect();
     let jobs: Vec<_> = ids.iter().map(|id| far(id)).collect();

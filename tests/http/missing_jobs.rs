@@ -1,4 +1,5 @@
-//! Accepted jobs that are gone from the store: after a repair they stay counted as missing, and every place shows it.
+//! Accepted jobs that are gone from Redis: after a repair they are counted as missing over restarts, and API, command
+//! line and metrics show the count.
 
 use ringback_testkit::{Persistence, RedisServer, Role};
 

@@ -1,4 +1,5 @@
-//! Topic policies on running processes: each field takes effect soon, also for existing jobs.
+//! Topic policies on running processes: each field takes effect within a second or so, also for existing jobs, and
+//! outlives restarts.
 
 mod delete_topic;
 mod patch;
@@ -13,7 +14,7 @@ use crate::sample_jobs::{between, time};
 
 const PATH: &str = "/v1/topics/e2e";
 
-/// A job without a URL.
+/// A job of the usual topic without a URL.
 fn bare(id: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "body": {"id": id}})
 }
@@ -159,7 +160,7 @@ async fn an_attempt_ends_after_the_time_that_its_topic_gives_it() {
     }
 }
 
-/// A lease is as long as the default deadline, 10 s, and the margin: the rest is renewed.
+/// A lease is as long as the default deadline of 10 s and the margin; the notifier renews it for the rest.
 #[tokio::test]
 async fn a_topic_s_deadline_beyond_the_default_outlasts_the_lease_that_the_store_gave() {
     let (stack, sink) = (Stack::options().lease_margin("200ms").start().await, Sink::start().await);

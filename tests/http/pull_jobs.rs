@@ -1,4 +1,5 @@
-//! Pull jobs over HTTP: reserved by consumers and settled by receipt.
+//! Pull jobs over HTTP: reserved by consumers, settled by receipt in each way, expired, cancelled, exported and
+//! imported.
 
 use bytes::Bytes;
 use http::Method;
@@ -12,12 +13,12 @@ use crate::sample_jobs::{between, time};
 /// Where jobs of the usual topic are reserved.
 const RESERVE: &str = "/v1/topics/e2e/reserve";
 
-/// A pull job that is due now.
+/// A pull job of the usual topic that is due now.
 pub(super) fn pull(id: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "body": {"id": id}})
 }
 
-/// A reserve that can be spawned or dropped.
+/// A reserve as a future that can be spawned or dropped.
 pub(super) fn waiting(stack: &Stack, ask: &Value) -> impl Future<Output = Reply> + Send + use<> {
     raw_post(stack.url(RESERVE), &[JSON], ask.to_string())
 }

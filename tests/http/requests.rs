@@ -1,4 +1,4 @@
-//! `include=request`: what was submitted with a job, what applies to it, and how large the pages are.
+//! `include=request`: answers show what was submitted with a job and what applies to it, in pages of bounded size.
 
 use std::collections::BTreeSet;
 

@@ -1,11 +1,12 @@
-//! `PATCH`, `run` and `revive` of one job over HTTP, from each state to the delivery.
+//! `PATCH`, `run` and `revive` of one job over HTTP, from each state to the delivery; conflicts, and a store that is
+//! away.
 
 use ringback_testkit::{Role, now};
 
 use crate::prelude::*;
 use crate::sample_jobs::{between, sentinel, time};
 
-/// The job with other values.
+/// The job with these fields changed; null removes a field.
 fn but(job: &Value, changes: Value) -> Value {
     let (mut job, Value::Object(changes)) = (job.clone(), changes) else { panic!("changes are fields") };
     for (name, value) in changes {
@@ -17,7 +18,7 @@ fn but(job: &Value, changes: Value) -> Value {
     job
 }
 
-/// The detail of a 409.
+/// The detail of an answer, which must be a 409.
 fn refusal((status, problem): (u16, Value)) -> String {
     assert_eq!((status, &problem["status"]), (409, &json!(409)), "{problem}");
     problem["detail"].as_str().expect("a detail").to_owned()

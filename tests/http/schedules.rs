@@ -1,4 +1,5 @@
-//! Schedules by the API: they submit jobs at their times, and can be changed, paused, run and deleted.
+//! Schedules over HTTP: they submit jobs at their times, and can be changed, paused, run, listed, exported and
+//! deleted; overlaps, missed times and damage.
 
 mod put;
 

@@ -1,6 +1,6 @@
-//! The samples in `docs/guides/verify-signatures.md`: each accepts a callback that is signed and recent, and refuses
-//! every other one. The document has a function in each language; the test adds what reads a request and calls it. A
-//! sample runs where its tool is installed.
+//! The samples in `docs/guides/verify-signatures.md`, in Python, Node and Go: each accepts callbacks that are signed
+//! and recent, and refuses all others. The test adds the code that reads a request and calls the documented function.
+//! A sample runs if its tool is installed.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -187,12 +187,12 @@ fn valid(name: &'static str) -> Case {
     }
 }
 
-/// The vector; the case has to change something.
+/// The vector as a case that must be refused; the caller has to change something in it.
 fn invalid(name: &'static str) -> Case {
     Case { is_valid: false, ..valid(name) }
 }
 
-/// Signs a body, under the id and the timestamp of the vector.
+/// Signs a body, with the id and the timestamp of the vector.
 fn sign(secret: &str, body: &[u8]) -> String {
     let key = STANDARD.decode(secret.trim_start_matches("whsec_")).expect("a secret is base64");
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("a key may have any length");
@@ -202,7 +202,7 @@ fn sign(secret: &str, body: &[u8]) -> String {
 }
 
 impl Case {
-    /// Header lines, an empty line, the body.
+    /// The case as input for a sample: header lines, an empty line, and the body.
     fn request(&self) -> Vec<u8> {
         let mut head = format!("Webhook-Id: {}\nwebhook-timestamp: {}\n", self.id, self.timestamp);
         if let Some(signatures) = &self.signatures {
@@ -212,7 +212,7 @@ impl Case {
     }
 }
 
-/// The one block of the document that is in this language.
+/// The only block of the document in a language.
 fn sample(language: &str) -> String {
     let document = fs::read_to_string(DOCUMENT).expect("the document can be read");
     let fence = format!("\n```{language}\n");
@@ -245,7 +245,7 @@ fn compile(directory: &TempDir, tool: &str, arguments: &[&str]) {
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
 }
 
-/// Runs the sample on each case. A refusal is one line on standard error, not a stack trace.
+/// Runs a sample on each case. A refusal must be exit status 1 and one line on standard error.
 fn check(directory: &TempDir, program: &Path, arguments: &[&str]) {
     for case in accepted().into_iter().chain(refused()) {
         let run = run(directory, program, arguments, &case);

@@ -1,4 +1,4 @@
-//! `on_done`: each success is delivered once as a notice, with the answer of the receiver.
+//! Success notices (`on_done`): each success has one notice, with the receiver's answer.
 
 use ringback_testkit::{Arrival, Script};
 
@@ -7,13 +7,13 @@ use crate::prelude::*;
 
 const NOTICES: &str = "ringback.on-done";
 
-/// A job that has the notice of its success sent to `/done`.
+/// A job whose success notice goes to `/done`.
 fn noted(sink: &Sink, id: &str) -> Value {
     let job = with(job(sink, id), "retry", json!({"delays": ["10ms"]}));
     with(with(job, "on_done", sink.url("/done")), "context", json!({"tenant": "a7"}))
 }
 
-/// The notice of a job's success that arrived at a path.
+/// The notice of a job's success that arrived at a path, once it has.
 async fn notice(sink: &Sink, path: &str, id: &str) -> Arrival {
     eventually(SOON, &format!("the notice of {id} at {path}"), async || {
         let mut came = sink.arrivals().into_iter().filter(|arrival| arrival.path == path);

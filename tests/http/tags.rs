@@ -1,5 +1,5 @@
-//! Tags of jobs: in each answer that shows a job, in events and exports, for consumers and from schedules; never for
-//! receivers.
+//! Tags of jobs are in all answers, events, exports and reserved jobs, and in jobs of schedules; receivers never see
+//! them.
 
 use super::events::listener::Listener;
 use crate::cli::ringback;

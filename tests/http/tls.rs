@@ -1,4 +1,5 @@
-//! The API and the admin port on https: certificates that are replaced, and client certificates.
+//! The API and the admin port over HTTPS: versions of TLS, replaced certificates, client certificates, and hanging
+//! handshakes.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -32,7 +33,7 @@ impl Files {
         files
     }
 
-    /// Replaces both by those of another certificate.
+    /// Replaces the certificate and the key by those with another name.
     fn replace(&self, name: &str) {
         for end in ["pem", "key"] {
             let part = self.path("part");
@@ -51,7 +52,7 @@ impl Files {
     }
 }
 
-/// A caller that trusts the authority of the tests, and may have a certificate.
+/// A client that trusts the authority of the tests, with the client certificate `certificate` if it is given.
 fn client(certificate: Option<&str>) -> Client {
     let read = |name: &str| std::fs::read(file(name)).expect("a file");
     let authority = Certificate::from_pem(&read("authority.pem")).expect("a certificate");
@@ -70,7 +71,7 @@ fn https(stack: &Stack, path: &str) -> String {
     stack.url(path).replace("http://", "https://")
 }
 
-/// The certificate that a port shows on a new connection, by a version of TLS.
+/// The certificate that a port shows on a new connection with this version of TLS. Asserts that the port answers HTTP.
 async fn shown(address: &str, version: &'static rustls::SupportedProtocolVersion) -> CertificateDer<'static> {
     let mut roots = RootCertStore::empty();
     roots

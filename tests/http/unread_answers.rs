@@ -1,4 +1,5 @@
-//! Answers that a client asks for and does not take: they are bounded, and others are answered meanwhile.
+//! Large answers that a client requests and does not read: they take bounded memory, and others are answered
+//! meanwhile.
 
 use reqwest::Client;
 use tokio::sync::Mutex;

@@ -1,4 +1,5 @@
-//! Dead-letter notices while carriers are killed, the store is full, or an entry cannot be read.
+//! Dead-letter notices while carriers are killed or without policies, the store is full, topics are at their limit, or
+//! an entry cannot be read.
 
 use super::{NOTICES, assert_reports, body, doomed, notices, outbox_is_empty, wait_pending};
 use crate::prelude::*;

@@ -1,4 +1,5 @@
-//! Every example in the OpenAPI document is valid by the schema beside it.
+//! The examples in the OpenAPI document are valid by their schemas; requests have examples, and their texts have
+//! patterns and limits.
 
 use super::schema::{matches, validate};
 use crate::prelude::*;
@@ -63,7 +64,7 @@ pub(super) async fn document() -> Value {
     stack.get("/openapi.json").await.json()
 }
 
-/// Calls `visit` for each object in a document, with its place, but not for those in examples.
+/// Calls `visit` with each object in a document and its place. Examples are left out.
 fn for_each_object(value: &Value, place: &str, visit: &mut impl FnMut(&str, &Value)) {
     match value {
         Value::Object(fields) => {

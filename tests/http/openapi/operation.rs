@@ -1,4 +1,4 @@
-//! The operations of an OpenAPI document, as far as making requests needs them.
+//! Parses the operations of an OpenAPI document, as far as the tests need them to make requests.
 
 use std::collections::BTreeMap;
 
@@ -80,17 +80,17 @@ impl Operation {
         }
     }
 
-    /// Whether its answers have the requests of jobs on demand.
+    /// Whether the operation has the parameter `include`, which adds the requests of jobs to the answer.
     pub(crate) fn includes_requests(&self) -> bool {
         self.query_parameters.iter().any(|(name, _)| name == "include")
     }
 
-    /// Whether it is about jobs that have ended.
+    /// Whether the operation is about ended jobs.
     pub(crate) fn is_of_history(&self) -> bool {
         self.path.starts_with("/v1/history")
     }
 
-    /// Whether a parameter of its path has this name.
+    /// Whether the path has a parameter of this name.
     pub(crate) fn is_of(&self, parameter: &str) -> bool {
         self.path_parameters.iter().any(|name| name == parameter)
     }
@@ -100,7 +100,7 @@ impl Operation {
     }
 }
 
-/// A schema with what it refers to in its place.
+/// A schema with each `$ref` replaced by its target; null beyond 30 levels.
 fn resolved(document: &Value, schema: &Value, depth: usize) -> Value {
     if depth > 30 {
         return Value::Null;

@@ -1,5 +1,6 @@
-//! schemathesis and redocly, where they are installed: the API does what its document says, and the document is
-//! well made. `make openapi-tools` installs both. What they may find is listed in `exceptions.json`.
+//! schemathesis and redocly, if installed: schemathesis finds no mismatch between the API and its document on each
+//! store, and redocly nothing wrong with the document. `make openapi-tools` installs both; `exceptions.json` lists
+//! what they may find.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -68,7 +69,8 @@ async fn schemathesis(options: StackOptions, phases: &str) {
     run(command).await;
 }
 
-/// The path of a tool: below `target`, or in `PATH`. Without it the test has nothing to do, and says so.
+/// The path of a tool below `target` or in `PATH`. Without it, prints that and returns `None`, and the test has
+/// nothing to do.
 #[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 pub(super) fn installed(name: &str) -> Option<PathBuf> {
     let below = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/openapi-tools");
@@ -82,13 +84,13 @@ pub(super) fn installed(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// Runs a tool to its end, which must be a success.
+/// Runs a tool and prints its output. Panics unless it succeeds.
 #[expect(clippy::print_stdout, reason = "how many cases were tried")]
 async fn run(command: Command) {
     println!("{}", output(command).await);
 }
 
-/// What a tool prints. It has to succeed.
+/// Runs a tool and returns its output. Panics unless it succeeds.
 pub(super) async fn output(mut command: Command) -> String {
     let output = spawn_blocking(move || command.output()).await.expect("it ends").expect("it starts");
     let text =
@@ -118,7 +120,7 @@ fn redocly_config() -> String {
     config
 }
 
-/// The places in the document where a rule does not hold.
+/// The file in which redocly reads the places where a rule need not hold.
 fn ignored(document: &Value) -> String {
     let mut text = "openapi.json:\n".to_owned();
     for exception in exceptions()["linter"].as_array().expect("a list") {

@@ -1,4 +1,5 @@
-//! A rotation under load: whatever a receiver has, the old secret or the new one, each attempt is valid for it.
+//! A rotation of a topic's secret under load: each attempt is valid for a receiver with the old secret or with the new
+//! one.
 
 use ringback_testkit::{Arrival, Script, now};
 use tokio::time::{Instant, sleep};

@@ -1,4 +1,4 @@
-//! Secrets at rest: sealed, of no use without their key, sealed again with a newer one, and in backups.
+//! Signing secrets at rest: sealed, useless without their master key, sealed again with a newer key, and in backups.
 
 use ringback_testkit::{Arrival, Role};
 
@@ -9,7 +9,7 @@ use crate::redis_layout::keys;
 
 pub(super) const KEY_2: &str = "k2:MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=";
 
-/// Secret parts, none of which may be seen.
+/// Whether a text contains a secret, the installation's secret, or the master key.
 fn is_shown(text: &str, secret: &str) -> bool {
     let key = KEY_1.split_once(':').expect("an id").1;
     [secret.trim_start_matches("whsec_"), INSTALLATION.trim_start_matches("whsec_"), key]
@@ -49,7 +49,8 @@ async fn a_secret_is_shown_once_and_never_again() {
     }
 }
 
-/// Starts a notifier without the key, for which a job waits and which logs that, and one with it. Returns the delivery.
+/// Asserts that a job waits at a notifier without the key, which logs `log`. Then starts a notifier with the key, and
+/// returns the delivery.
 pub(super) async fn delivered_only_with_the_key(stack: &mut Stack, sink: &Sink, log: &str) -> Arrival {
     stack.accept(&job(sink, "waits")).await;
     let spec = |stack: &Stack, keys| stack.spec(Role::Notifier).env("RINGBACK_MASTER_KEYS", keys);
@@ -103,7 +104,7 @@ async fn secrets_are_sealed_again_with_the_first_key() {
     }
 }
 
-/// Restarts every process with these master keys.
+/// Restarts APIs, notifiers and `ringback up` with these master keys, and waits until each is ready.
 pub(super) async fn restart_all(stack: &mut Stack, keys: &str) {
     for process in stack.apis.iter_mut().chain(&mut stack.notifiers).chain(&mut stack.ups) {
         process.set_env("RINGBACK_MASTER_KEYS", keys);
@@ -229,7 +230,7 @@ async fn one_process_makes_a_key_of_its_own_beside_its_store() {
     wait_signed_by(&stack, &sink, &[&secret]).await;
 }
 
-/// Runs a command of the command line, and returns what it printed.
+/// Runs the command line, asserts whether it succeeds, and returns what it printed on both outputs.
 pub(super) async fn run(stack: &Stack, words: &[&str], succeeds: bool) -> String {
     let run = ringback(&stack.url(""), words).await;
     assert_eq!(run.code == Some(0), succeeds, "{run:?}");

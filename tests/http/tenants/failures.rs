@@ -1,5 +1,5 @@
-//! A tenant whose receivers fail at once: its attempts are limited while another tenant has callbacks, and its other
-//! receivers and the other tenant get theirs.
+//! A tenant whose receivers fail at once: its attempts are limited while another tenant has callbacks; its other
+//! receivers and the other tenant get theirs in time.
 
 use tokio::time::Instant;
 

@@ -1,5 +1,5 @@
-//! Two tenants that use the same names: every operation of the OpenAPI document, with a key of the one and the names,
-//! receipts and ids of the other, changes nothing of the other and answers as if that did not exist.
+//! Two tenants that use the same names: every operation of the OpenAPI document, called with a key of one and with
+//! names, receipts and ids of the other, changes nothing of the other and answers as if that did not exist.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ struct Named {
     nobodys: String,
 }
 
-/// Everything that a tenant has, as the operator sees it.
+/// Everything that a tenant has, as the root key sees it.
 async fn possessions(stack: &Stack, tenant: &'static str) -> BTreeMap<&'static str, Value> {
     let root = Caller::root(Some(tenant));
     let mut all = BTreeMap::new();
@@ -46,7 +46,8 @@ async fn possessions(stack: &Stack, tenant: &'static str) -> BTreeMap<&'static s
     all
 }
 
-/// Gives a tenant jobs in each state, a policy, a secret, a credential and a bulk operation. Returns what names them.
+/// Gives a tenant jobs in each state, a policy, a secret, a credential, a schedule, a pause and a bulk operation.
+/// Returns their names.
 async fn furnish(stack: &Stack, caller: &Caller, sink: &Sink, only: &str) -> Vec<Named> {
     let accept = async |job: Value| caller.post(stack, "/v1/jobs", &job).await.expect(201);
     let marked = |text: &str| json!(format!("{only}-{text}"));
@@ -121,7 +122,7 @@ fn body_of(operation: &str, topic: &str, id: &str, receipt: &str) -> Option<Valu
     })
 }
 
-/// An answer without what differs from call to call.
+/// The status of an answer and, of a refusal, its text with all names replaced.
 fn comparable(reply: &Reply, names: &[Named]) -> (u16, String) {
     let mut text = String::from_utf8_lossy(&reply.body).into_owned();
     let mut texts: Vec<_> = names.iter().flat_map(|name| [&name.theirs, &name.nobodys]).collect();

@@ -1,4 +1,5 @@
-//! Keys allow what they say, until they are deleted or expire; without a root key only this machine is served.
+//! API keys: their scopes, topics, destinations, networks and lifetimes; and an API without a root key, which serves
+//! only its own machine.
 
 use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};

@@ -1,4 +1,4 @@
-//! Quotas: a tenant submits no more than it may, at all APIs together, and the others notice nothing.
+//! Quotas: all APIs together accept no more from a tenant than its quota allows, and other tenants notice nothing.
 
 use futures_util::future::join_all;
 use http::Method;
@@ -19,7 +19,7 @@ async fn set(stack: &Stack, tenant: &str, quota: &Value, status: u16) -> Value {
     Caller::root(None).send(stack, Method::PUT, &path, Some(quota)).await.expect(status)
 }
 
-/// How many jobs of a batch are accepted. The others are refused by the quota.
+/// The number of jobs of a batch that are accepted. Asserts that the others are refused with 429.
 async fn accepted(caller: &Caller, url: &str, batch: &Value) -> u64 {
     let reply = caller.send_to(&format!("{url}/v1/jobs/batch"), Method::POST, Some(batch)).await;
     if reply.status == 429 {
@@ -37,7 +37,7 @@ async fn delayed(stack: &Stack, tenant: &'static str) -> u64 {
     stats["states"]["delayed"].as_u64().expect("a number")
 }
 
-/// A caller with a new key, which all APIs know, and what was set before it too.
+/// A caller with a new key that all APIs know, and with it what was set before.
 async fn caller(stack: &Stack, tenant: &str) -> Caller {
     let caller = Caller::of(stack, tenant).await;
     for url in stack.api_urls() {

@@ -1,5 +1,5 @@
-//! A key that is deleted or expires also ends what it has begun: a consumer that waits is given no job, a call whose
-//! body is still coming changes nothing, and streams end.
+//! A key that is deleted also ends what it has begun: a waiting consumer gets no job, a call whose body is still
+//! coming changes nothing, and streams and exports end.
 
 use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};
@@ -14,7 +14,7 @@ use crate::prelude::*;
 /// How soon a deleted key ends everything. The rest is for a slow machine.
 const WITHIN: Duration = Duration::from_secs(3);
 
-/// A caller of a tenant, and the path of its key.
+/// A caller with a new key of a tenant, and the path of that key.
 async fn made(stack: &Stack) -> (Caller, String) {
     let (caller, id, _) = Caller::made(stack, &json!({"tenant": "acme", "scopes": ALL})).await;
     (caller, format!("/v1/keys/{id}"))
@@ -89,7 +89,7 @@ impl HalfSentCall {
         Self { stream, rest: rest.to_owned() }
     }
 
-    /// Sends the rest, and returns the head and body of the answer.
+    /// Sends the rest of the body, and returns the head and body of the answer.
     async fn finish(mut self) -> String {
         self.stream.write_all(self.rest.as_bytes()).await.expect("the rest is sent");
         let mut answer = Vec::new();

@@ -1,4 +1,4 @@
-//! The shares of tenants: of what an installation has few of, one tenant leaves half to the others.
+//! Shares of tenants: one tenant leaves half of the bulk operations and of the waiting consumers to the others.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! Keys that are for some topics of their tenant: what they may not put into use, and that messages name no other topic.
+//! Keys for some topics of a tenant: they put no credential into use, and refusals name no other topic.
 
 use http::Method;
 
