@@ -1,4 +1,4 @@
-//! Recorded attempts: which are kept, how much of each, and for how long.
+//! Cases of the recorded attempts of jobs: which are kept, how much of each, for how long, and within which room.
 
 use bytes::Bytes;
 use ringback_core::clock::Timestamp;
@@ -27,7 +27,7 @@ pub(crate) fn failed() -> Attempt {
     }
 }
 
-/// The attempt under a lease with a number, failed with an answer.
+/// The entry of attempt `number` under a lease, which failed with this answer. Sets the number of the lease.
 fn note(lease: &mut Lease, number: u32, answer: &[u8]) -> AttemptLogEntry {
     lease.attempt = number;
     AttemptLogEntry::of(lease, Attempt { answer: Bytes::copy_from_slice(answer), ..failed() })

@@ -1,4 +1,5 @@
-//! The audit log: its last entries, each owner's apart from the others', within bounds that no owner takes alone.
+//! Cases of the stored audit log: entries are read newest first, each owner's apart, within bounds that no owner uses
+//! up alone.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::store_types::{
@@ -29,7 +30,7 @@ async fn append(store: &Store, rows: &[AuditLogRow]) {
     }
 }
 
-/// All entries of an owner, or of all, the newest first, read in pages of `limit`.
+/// All entries of an owner, or of all owners, newest first, read in pages of `limit`.
 async fn read(store: &Store, of: Option<&str>, limit: usize) -> Vec<AuditLogRow> {
     let (of, mut rows) = (of.map(owner), Vec::<AuditLogRow>::new());
     loop {

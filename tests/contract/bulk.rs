@@ -1,4 +1,5 @@
-//! Bulk operations on a filter: many jobs cancelled, run, revived, rescheduled or purged by one call.
+//! Cases of bulk operations on a filter: jobs are cancelled, run, revived, rescheduled or purged as single calls
+//! would, once each, until the operation is stopped.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +46,8 @@ fn tagged(tag: &str) -> Filter {
     Filter { tag: Some(tag.to_owned()), ..Filter::default() }
 }
 
-/// Jobs in each state for each of these tags, by names that are the same for each; some with a large body.
+/// Makes two jobs in each state for each of these tags, one of them with a large body. Returns their keys by name,
+/// which are the same for each tag.
 async fn in_each_state<const N: usize>(
     bench: &Workbench,
     round: usize,
@@ -65,7 +67,7 @@ async fn in_each_state<const N: usize>(
     keys
 }
 
-/// What can be compared of two jobs that were treated alike.
+/// The parts of a job that must agree if two jobs were changed in the same way; `None` if the job is gone.
 async fn seen(bench: &Workbench, key: &JobKey) -> Option<(State, u32, u32, bool, bool)> {
     let job = bench.store().get(key).await.expect("get")?;
     let in_ms = now().as_millis();
@@ -185,7 +187,7 @@ pub(crate) async fn a_stopped_operation_changes_nothing_more(bench: &Workbench) 
     }
 }
 
-/// Jobs of several topics, hosts, tags and times in every state that is listed, each with its origin.
+/// Makes jobs of several topics, hosts, tags and times in every state that a list shows. Returns each with its origin.
 async fn different(bench: &Workbench) -> Vec<(Job, String)> {
     let origins = [ORIGIN, "http://other.example:8080", "https://other.example", "http://[::1]:8080"];
     let tags = ["", "customer:42", "customer:4 eu", "eu customer:42 x"];

@@ -1,4 +1,5 @@
-//! Bulk revives: many dead jobs made ready by one call, and which worker continues a bulk revive.
+//! Cases of bulk revives: one call makes many dead jobs ready, each once; one worker at a time continues a bulk
+//! revive, until it is done or stopped.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{Job, JobKey};
@@ -33,7 +34,7 @@ async fn take(bench: &Workbench, holder: WorkerId, ttl: Duration) -> TakenBulk {
     bench.store().take_bulk(holder, ttl).await.expect("take")
 }
 
-/// The next wake-up, except those of a new bulk revive, which a cluster may deliver late.
+/// The next wake-up except those about bulk operations, which a cluster may deliver late.
 async fn other_than_bulk(wakes: &mut Wakes) -> Wake {
     loop {
         match next(wakes).await {

@@ -1,4 +1,5 @@
-//! Cancels at the moment at which jobs become due, while another caller promotes, reserves and completes them.
+//! Cancels at the moment at which jobs become due, while another caller promotes, reserves and completes them: a job
+//! is either cancelled or reserved.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -110,7 +111,8 @@ async fn race(bench: &Workbench, count: u64, apart: Duration) -> Raced {
     raced
 }
 
-/// Promotes, reserves and completes until nothing is left after the end. Returns the jobs that were reserved.
+/// Promotes, reserves and completes jobs until `is_over`, `end` has passed, and nothing is left. Returns the reserved
+/// jobs. Panics if one is reserved twice.
 async fn complete(bench: &Workbench, is_over: &Cell<bool>, end: Timestamp) -> HashSet<JobKey> {
     let mut reserved = HashSet::new();
     loop {

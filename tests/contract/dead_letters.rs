@@ -1,4 +1,4 @@
-//! Dead letters: pages of a topic in order of death, and purging many.
+//! Cases of dead jobs: pages of a topic in order of death, while jobs die, are revived and purged; and purges of many.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::workbench::{Workbench, now, until};
 /// More than all pages of a case are; so that reading ends in any case.
 const MAX_PAGES: usize = 500;
 
-/// The dead jobs that a bulk revive wants.
+/// The filter of dead jobs of a bulk revive. Panics for other bulk operations.
 pub(crate) fn wanted(bulk: &Bulk) -> DeadFilter {
     match bulk.wanted() {
         BulkTarget::Dead(filter) => filter,
@@ -35,12 +35,12 @@ async fn pages(bench: &Workbench, filter: &DeadFilter, limit: usize) -> Vec<Dead
     pages
 }
 
-/// All dead jobs of a topic, in order of death.
+/// All dead jobs of a filter, in order of death.
 pub(crate) async fn all(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadJob> {
     pages(bench, filter, 7).await.into_iter().flat_map(|page| page.items).collect()
 }
 
-/// The cursors of all dead jobs of the bench's shard.
+/// The cursors of all dead jobs of a filter in the bench's shard.
 pub(crate) async fn cursors(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadCursor> {
     let (mut cursors, mut from) = (Vec::new(), None);
     for _ in 0..MAX_PAGES {
@@ -54,8 +54,8 @@ pub(crate) async fn cursors(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadC
     panic!("the pages do not end");
 }
 
-/// Jobs that died one after the other, each in a millisecond of its own, with the times between
-/// which each did.
+/// Submits and buries jobs one after the other, each in a millisecond of its own. Returns each with the times before
+/// and after its death.
 async fn one_by_one(bench: &Workbench, jobs: Vec<NewJob>) -> Vec<(Job, Timestamp, Timestamp)> {
     let mut dead = Vec::new();
     for job in jobs {
@@ -68,7 +68,7 @@ async fn one_by_one(bench: &Workbench, jobs: Vec<NewJob>) -> Vec<(Job, Timestamp
     dead
 }
 
-/// Imports dead jobs, many at once.
+/// Imports dead jobs in calls of 500.
 pub(crate) async fn bring(bench: &Workbench, jobs: &[NewJob], reason: &str) {
     let history =
         History { dead: Some(reason.to_owned()), attempts: 2, last: Some(seen()), ..History::default() };
@@ -79,7 +79,7 @@ pub(crate) async fn bring(bench: &Workbench, jobs: &[NewJob], reason: &str) {
     }
 }
 
-/// `count` jobs of the bench's shard.
+/// `count` jobs of the bench's shard, with names that begin with `name`.
 pub(crate) fn jobs(bench: &Workbench, topic: &str, name: &str, count: usize) -> Vec<NewJob> {
     let names = (0..).map(|n| JobKey {
         topic: topic.parse().expect("a topic"),

@@ -1,4 +1,5 @@
-//! Destinations: their pauses beside those of topics, and how many jobs each origin has.
+//! Cases of destinations: their pauses, for all or for one tenant and beside those of topics, limits on pauses, and
+//! pages with the counts of each origin.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +34,7 @@ async fn resume(bench: &Workbench, scope: &TenantScope, text: &str) -> bool {
     bench.store().resume_destination(&pause_of(scope, text)).await.expect("resume")
 }
 
-/// The names of the jobs that a reserve of all lanes gives, in order.
+/// The names of the jobs that a reserve from all lanes returns, sorted.
 pub(crate) async fn given(bench: &Workbench) -> Vec<String> {
     let mut names: Vec<_> = bench.take(100).await.iter().map(|lease| lease.key.to_string()).collect();
     names.sort_unstable();
@@ -329,7 +330,7 @@ pub(crate) async fn destinations_beyond_the_limits_are_not_paused(bench: &Workbe
     assert_eq!(store.pause_destination(&beyond).await.expect("pause"), Ok(()));
 }
 
-/// The origins and pauses of a page, each with its counts.
+/// The origins and pauses of all pages, each with its counts of delayed, ready, reserved and dead jobs.
 async fn page(
     bench: &Workbench,
     spans: &[LaneSpan],

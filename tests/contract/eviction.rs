@@ -1,4 +1,5 @@
-//! Eviction of dead jobs after their retention, and how long ended jobs are remembered.
+//! Cases of eviction: dead jobs go after their retention, a pass keeps to its limit, and ended jobs are remembered for
+//! their time.
 
 use ringback_core::store_types::{Cancelled, Pass, SubmitResult};
 

@@ -1,4 +1,5 @@
-//! exchange: settle and reserve in one call, with the results of both.
+//! Cases of `exchange`, which settles and reserves in one call: results of both, limits, repetitions and stale
+//! settles.
 
 use ringback_core::store_types::{Lateness, Lease, Reserve, SettleResult};
 
@@ -10,7 +11,7 @@ fn names(leases: &[Lease]) -> Vec<String> {
     leases.iter().map(|lease| lease.key.id.to_string()).collect()
 }
 
-/// The same jobs in two hands.
+/// Submits jobs and reserves each twice, by expired leases: two leases for each job.
 async fn reserved_twice(bench: &Workbench, jobs: &[&str]) -> [Vec<Lease>; 2] {
     for name in jobs {
         bench.accept(bench.job(name)).await;

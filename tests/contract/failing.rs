@@ -1,4 +1,5 @@
-//! Failing destinations: what processes report of them is one list, and pages of destinations show it.
+//! Cases of failing destinations: reports of all processes are added up in one list, a success ends a failure, and
+//! pages show it.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::TenantScope;

@@ -1,4 +1,4 @@
-//! Feeds: one process at a time works on a feed, and its position moves by what the process knows.
+//! Cases of feeds: one process at a time holds a feed, and its position changes only by what the process knows.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::store_types::{

@@ -1,4 +1,5 @@
-//! Forecasts: exact where everything is read, and within the stated error where samples are taken.
+//! Cases of forecasts of due jobs and firings: exact if everything is read, and within the stated error if samples
+//! are.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::TenantScope;
@@ -36,7 +37,7 @@ fn sum(forecast: &Forecast) -> SlotJobs {
     sum
 }
 
-/// Half past a minute that is so many minutes ahead.
+/// The middle of the minute that begins `minutes` minutes after the present one.
 fn ahead(minutes: u64) -> Timestamp {
     Timestamp::from_millis((now().as_millis() / MINUTE + minutes) * MINUTE + MINUTE / 2)
 }
@@ -111,7 +112,7 @@ pub(crate) async fn a_sampled_forecast_lies_within_its_error(bench: &Workbench) 
     assert!((1600.0..2400.0).contains(&sum), "{sum} of 2000");
 }
 
-/// Compares the jobs of a forecast with the due times of all jobs that it is about.
+/// Asserts that the jobs of a forecast agree with the due times of all its jobs, within the stated error.
 fn lies_within_its_error(forecast: &Forecast, due: &[Timestamp], slots: &ForecastSlots) {
     let mut truth = vec![0.0; slots.count];
     for at in due {

@@ -1,4 +1,5 @@
-//! Gauges: jobs by state of a shard and of some topics in it, and the age of the oldest ready job.
+//! Cases of gauges: jobs by state of a shard and of chosen topics in it, the age of the oldest ready job, and none for
+//! a carrier without the shard.
 
 use ringback_core::job::{NewJob, Topic};
 use ringback_core::store_types::{JobGauge, MAX_LANES_SEARCHED, ShardGauges, StateCounts};
@@ -9,7 +10,7 @@ use super::topics::topic;
 use super::workbench::{Workbench, now, until};
 use crate::prelude::*;
 
-/// The gauges of the bench's shard, with those of these topics.
+/// The gauges of the bench's shard and of these topics in it.
 async fn gauges(bench: &Workbench, topics: &[&str]) -> ShardGauges {
     let topics: Vec<Topic> = topics.iter().map(|name| topic(name)).collect();
     let held = vec![(bench.shard(), bench.epoch().clone())];

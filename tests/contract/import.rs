@@ -1,4 +1,5 @@
-//! import: nothing → delayed, ready or dead, with the history of the job.
+//! Cases of `import`: a job comes in as delayed, ready or dead with its history, repetitions are recognised, and an
+//! export is imported unchanged.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{Due, History, IfExists, ImportJob, Job, NewJob};
@@ -14,7 +15,7 @@ fn long_ago() -> Timestamp {
     Timestamp::from_millis(now().as_millis() - 3_600_000)
 }
 
-/// Two failures and a lost lease.
+/// The history of a job with two failures and a lost lease.
 fn tried() -> History {
     History { dead: None, created: Some(long_ago()), attempts: 3, failures: 2, last: Some(seen()) }
 }
@@ -259,7 +260,7 @@ pub(crate) async fn an_import_wakes_as_a_submit_does(bench: &Workbench) {
     assert!(matches!(wake, Wake::Due(shard, _) if shard == bench.shard()), "{wake:?}");
 }
 
-/// As an import gives what an export has written.
+/// The import of a stored job, as from an export.
 fn exported(kept: StoredJob) -> ImportJob {
     let StoredJob { job, delivery, content } = kept;
     let history = History {

@@ -1,4 +1,4 @@
-//! Pages of jobs by a filter that only dead jobs fit: they look at dead jobs alone.
+//! Cases of lists by a filter that only dead jobs match: pages read only dead jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,8 +21,8 @@ fn with_reason(reason: &str) -> Filter {
     Filter { reason: Some(reason.to_owned()), ..Filter::default() }
 }
 
-/// 60 jobs that died for one reason, many in the same millisecond, 12 of another topic for another, and 200 delayed
-/// ones.
+/// Makes 60 dead jobs of one reason, many of the same millisecond, 12 dead jobs of another topic and reason, and 200
+/// delayed jobs.
 async fn some_of_many(bench: &Workbench) {
     bring(bench, &jobs(bench, TOPIC, "dead", 60), "exhausted").await;
     bring(bench, &jobs(bench, "other", "refused", 12), "rejected").await;
@@ -30,7 +30,7 @@ async fn some_of_many(bench: &Workbench) {
     bench.submit(&delayed).await;
 }
 
-/// The jobs of all pages, in their order, and how many were looked at for them. `between` runs between two pages.
+/// The jobs of all pages, in their order, and how many jobs were examined. Calls `between` after each page.
 pub(super) async fn read(
     bench: &Workbench,
     filter: &Filter,
@@ -51,7 +51,7 @@ pub(super) async fn read(
     panic!("the pages do not end");
 }
 
-/// The start of the shard with the jobs.
+/// A cursor at the start of the bench's shard.
 fn start(bench: &Workbench) -> Cursor {
     Cursor { shard: bench.shard().0, ..Cursor::START }
 }

@@ -1,4 +1,4 @@
-//! Pages of jobs by a tag: they look at the jobs with the tag alone, as jobs come, change and end.
+//! Cases of lists by a tag: pages read only jobs with the tag, as jobs come, change and end, and each tenant's apart.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,14 @@ pub(crate) fn tagged(tag: &str) -> Filter {
     Filter { scope: TenantScope::One(None), tag: Some(tag.to_owned()), ..Filter::default() }
 }
 
-/// The ids of the jobs of all pages, and how many jobs were looked at for them.
+/// The ids of the jobs of all pages, and how many jobs were examined.
 async fn read(bench: &Workbench, filter: &Filter, look: usize) -> (BTreeSet<String>, usize) {
     let (found, examined) = list_dead::read(bench, filter, look, async |_| ()).await;
     (found.iter().map(|job| job.key.id.to_string()).collect(), examined)
 }
 
-/// Checks that a filter finds these jobs, looking at nothing else.
+/// Asserts that a filter finds exactly these jobs and examines no other, from each place where pages can begin, and
+/// counts them.
 async fn finds(bench: &Workbench, filter: &Filter, jobs: &[&NewJob]) {
     let ids: BTreeSet<_> = jobs.iter().map(|job| job.key.id.to_string()).collect();
     assert_eq!(read(bench, filter, 2).await, (ids, jobs.len()), "{filter:?}");

@@ -1,4 +1,5 @@
-//! Topic policies: put, read, deleted, listed, and kept up to date in a shared configuration.
+//! Cases of topic policies: put, changed, read, deleted and limited, and known to processes within a second by the
+//! shared configuration.
 
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -25,7 +26,7 @@ pub(crate) fn policy(json: &str) -> Policy {
     parse_policy(json.as_bytes()).expect("a policy")
 }
 
-/// What became of it; `None`: there are too many. Else whether it is new.
+/// Puts a policy. Returns whether it is new; `None` if there are too many policies.
 pub(crate) async fn put(store: &Store, name: &str, json: &str) -> Option<bool> {
     is_new(store.put_policy(&topic(name), &policy(json)).await)
 }
@@ -44,7 +45,7 @@ async fn written(store: &Store, name: &str) -> Option<String> {
     found.map(|policy| policy.written().to_owned())
 }
 
-/// A shared that is kept while `work` goes on.
+/// Keeps a shared configuration up to date while `work` runs.
 pub(crate) async fn keeping(shared: SharedConfig, store: Store, work: impl Future<Output = ()>) {
     let keep = shared.keep(store, StdRng::seed_from_u64(1), || {});
     tokio::select! {
@@ -53,7 +54,7 @@ pub(crate) async fn keeping(shared: SharedConfig, store: Store, work: impl Futur
     }
 }
 
-/// The timeout that the shared configuration has for a topic, in seconds.
+/// The timeout in seconds that the shared configuration has for a topic.
 pub(crate) fn timeout(shared: &SharedConfig, name: &str) -> Result<Option<u64>, ConfigUnknown> {
     Ok(shared.get(&topic(name))?.and_then(|policy| policy.timeout).map(|timeout| timeout.as_secs()))
 }
@@ -133,7 +134,7 @@ pub(crate) async fn policies_of_the_largest_size_are_read_as_a_whole(bench: &Wor
     assert!(policies.values().all(|policy| policy.expect_body.as_deref() == Some(&expected)));
 }
 
-/// Each change sees what the others have made, also those that find no policy.
+/// Each change sees what the others have made, also changes that find no policy.
 pub(crate) async fn changes_at_the_same_time_are_all_kept(bench: &Workbench) {
     const CHANGES: usize = 8;
     for name in ["new", "known"] {
@@ -300,7 +301,7 @@ pub(crate) async fn a_shared_configuration_knows_nothing_before_the_store_was_fo
     .await;
 }
 
-/// The policy with another second of timeout.
+/// The stored policy with one more second of timeout; an error without a policy.
 fn one_more(stored: Option<&Policy>) -> Result<Policy, &'static str> {
     let seconds = stored.ok_or("no policy")?.timeout.expect("a timeout").as_secs() + 1;
     Ok(policy(&format!(r#"{{"timeout":{seconds}}}"#)))

@@ -1,4 +1,5 @@
-//! promote: delayed and due → ready.
+//! Cases of `promote`, which makes due jobs ready: never early, in order, fair between topics, within limits, and not
+//! with an old epoch.
 
 use ringback_core::job::NewJob;
 use ringback_core::store_types::{Cancelled, Pass};

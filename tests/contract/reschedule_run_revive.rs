@@ -1,4 +1,5 @@
-//! reschedule, run, revive and purge of one job by its name.
+//! Cases of `reschedule`, `run`, `revive` and `purge` of one job by its name: in each state, repeated, listed, woken,
+//! and with late successes.
 
 use ringback_core::job::{Due, Job, JobKey};
 use ringback_core::store_types::{Cancelled, Filter, MoveResult, SettleResult, SubmitResult, Token, Wake};
@@ -18,7 +19,7 @@ fn applied(moved: MoveResult) -> Job {
     }
 }
 
-/// Moves a job and checks that the response agrees with the stored job.
+/// Reschedules a job, and asserts that the returned job is the stored one.
 async fn reschedule(bench: &Workbench, key: &JobKey, due: Due) -> Job {
     let moved = bench.store().reschedule(key, due, bench.token()).await.expect("reschedule");
     as_stored(bench, applied(moved)).await
@@ -240,7 +241,8 @@ pub(crate) async fn a_state_that_forbids_a_move_is_returned_and_stays(bench: &Wo
     assert!(answers.into_iter().all(|answer| answer.expect("an answer") == MoveResult::Unknown));
 }
 
-/// Does something with a token, twice after each of the steps that follow.
+/// Makes a call with a token, and twice more with the same token after each of several steps. Asserts that the job
+/// stays as it is.
 async fn repeated(bench: &Workbench, key: &JobKey, call: impl AsyncFn(Token) -> MoveResult) {
     let token = bench.token();
     let first = applied(call(token).await);

@@ -1,4 +1,4 @@
-//! settle: each outcome of a reserved job, and its repetition.
+//! Cases of `settle` by notifiers: each outcome of a reserved job, repetitions, many at once, and lateness.
 
 use ringback_core::outcome::{LastAttempt, Reason};
 use ringback_core::store_types::{Lateness, SettleResult};

@@ -1,4 +1,5 @@
-//! submit: nothing → delayed, or ready when already due.
+//! Cases of `submit`: a job becomes delayed, or ready if it is due; due times, repetitions, conflicts, batches and
+//! sizes.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{MAX_AHEAD, MAX_BODY, NewJob};

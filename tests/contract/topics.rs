@@ -1,4 +1,4 @@
-//! Topics: how many jobs are in each state, which topics are known, and how late their jobs are.
+//! Cases of topics: counts of jobs by state, which topics are known, lateness, pauses, and limits on topics and lanes.
 
 use ringback_core::job::{History, IfExists, ImportJob, JobKey, NewJob, TenantLimits, TenantScope, Topic};
 use ringback_core::store_types::{
@@ -19,7 +19,7 @@ pub(crate) async fn counts(bench: &Workbench, name: &str) -> Option<TopicCounts>
     bench.store().topic(&topic(name)).await.expect("topic")
 }
 
-/// Delayed, ready, reserved and dead.
+/// The counts of delayed, ready, reserved and dead jobs of a topic.
 async fn states(bench: &Workbench, name: &str) -> [u64; 4] {
     let counts = counts(bench, name).await.expect("it is known");
     [counts.delayed, counts.ready, counts.reserved, counts.dead]

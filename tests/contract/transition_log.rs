@@ -1,4 +1,4 @@
-//! The log of transitions: each transition of a job is one line with the states before and after, and a call that
+//! Cases of the log of transitions: each transition of a job is one line with the states before and after; a call that
 //! changes nothing has none.
 
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ impl Write for Log {
     }
 }
 
-/// Turns the log of transitions on in this process. Returns a topic whose jobs no other case logs.
+/// Turns the log of transitions on in this process, once. Returns a topic that no other case uses.
 fn on() -> String {
     static ON: Once = Once::new();
     static TOPICS: AtomicU64 = AtomicU64::new(0);
@@ -44,7 +44,7 @@ fn on() -> String {
     format!("transitions-{}", TOPICS.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The transitions of a job that a log in JSON has: name, states and reason.
+/// The transitions of a job in a JSON log, each with its name, states and reason.
 pub(crate) fn transitions_in(log: &str, topic: &str, id: &str) -> Vec<String> {
     // Most lines are of other jobs, and reading them takes long. The last line may not be whole yet.
     let of_topic = log.lines().filter(|line| line.contains("job changed") && line.contains(topic));

@@ -1,4 +1,5 @@
-//! Events of calls that change many jobs: imports, bulk revives, purges, large batches, exchanges.
+//! Cases of events of calls that change many jobs: imports, replacing submits, promotions, bulk revives, purges, large
+//! batches and exchanges.
 
 use ringback_core::job::{Due, History, IfExists, ImportJob, NewJob};
 use ringback_core::outcome::LastAttempt;

@@ -1,4 +1,4 @@
-//! When a postponed job is due, whom a change wakes, what is published of it, and that a paused topic stays so.
+//! Cases of `if_exists` and times: how far a job is postponed, who is woken, and that jobs of paused topics wait on.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{Due, IfExists, Job, NewJob};

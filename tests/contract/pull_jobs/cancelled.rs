@@ -1,4 +1,4 @@
-//! Pull jobs that are cancelled: while ready, and while a consumer has them.
+//! Cases of pull jobs that are cancelled while they are ready or reserved, and of lanes that only have such jobs.
 
 use ringback_core::store_types::{Cancelled, PulledJob, SettleResult};
 

@@ -1,4 +1,5 @@
-//! Pull jobs: leases that expire before the job is settled.
+//! Cases of pull jobs whose leases expire: they are returned until they are settled, postponed, or renewed or finished
+//! late.
 
 use std::collections::HashSet;
 

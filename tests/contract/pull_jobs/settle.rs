@@ -1,4 +1,4 @@
-//! Pull jobs: settling by receipt, its repetition, renewals, and receipts that are no longer current.
+//! Cases of pull jobs that are settled by receipt: each outcome, repetitions, renewals, and stale receipts.
 
 use ringback_core::limits::MAX_RENEWED;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};

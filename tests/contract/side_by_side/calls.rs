@@ -1,4 +1,4 @@
-//! Calls on jobs and topics by name, side by side: both stores must give the same answer.
+//! Calls on jobs and topics by name, on both stores side by side: both must give the same answer.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn destination_of(topic: &Topic, n: usize, is_own: bool) -> DestinationPause {
 }
 
 impl Pair {
-    /// What the next reserve asks for.
+    /// Makes a call about a topic on both stores, and compares the answers.
     pub(crate) async fn on_topic(&self, topic: &Topic, what: OnTopic) {
         let [redis, memory] = &self.stores;
         match what {
@@ -106,7 +106,7 @@ impl Pair {
         }
     }
 
-    /// Lists, then purges or revives, all dead jobs of a filter.
+    /// Lists all dead jobs of a filter on both stores, then purges or revives them, and compares the results.
     pub(crate) async fn dead(&mut self, filter: &DeadFilter, purge: bool) {
         self.sequence += 1;
         let (token, mut reported) = (Token(self.sequence.to_le_bytes()), Vec::new());

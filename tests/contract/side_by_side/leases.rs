@@ -1,4 +1,4 @@
-//! Deliveries, side by side: reserves, exchanges, outcomes and renewals.
+//! Deliveries on both stores, side by side: reserves, exchanges, settles and renewals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ const PARTS: usize = 1000;
 type Items = BTreeMap<Shard, [Vec<(Lease, Outcome)>; 2]>;
 
 impl Pair {
-    /// What the next reserve asks for. Unless its leases are brief, they outlast the run.
+    /// The next reserve, with closed lanes, origins and tenants. Unless its leases are brief, they outlast the run.
     fn ask(&mut self, lanes: Open, brief: bool) -> Reserve<'static> {
         self.sequence += 1;
         let names = TOPICS.iter().flat_map(|topic| ORIGINS.map(|origin| format!("{topic} {origin}")));
@@ -52,8 +52,8 @@ impl Pair {
         }
     }
 
-    /// Reserves a few jobs at a time until all are taken. Which ones come first depends on the store, but together
-    /// they are the same.
+    /// Reserves a few jobs at a time until all are reserved, and compares them all. Which jobs come first depends on
+    /// the store.
     pub(crate) async fn reserve_in_parts(
         &mut self,
         shard: usize,
@@ -98,7 +98,7 @@ impl Pair {
         self.pair_up(redis.leases, memory.leases);
     }
 
-    /// Outcomes of one shard and a reserve of it together; repeated, the reserve alone.
+    /// Makes an exchange: outcomes of one shard with a reserve of it. A repetition has only the reserve.
     pub(crate) async fn exchange(
         &mut self,
         outcomes: &[(usize, RandomOutcome)],
@@ -145,13 +145,13 @@ impl Pair {
         }
     }
 
-    /// Settles some of the leases ever given, stale ones and second copies among them.
+    /// Settles some of the leases so far, also stale ones and second copies.
     pub(crate) async fn settle(&mut self, outcomes: &[(usize, RandomOutcome)], late: u8) {
         let items = self.items(outcomes);
         self.settle_items(items, &lateness(late)).await;
     }
 
-    /// Outcomes for some of the leases ever given.
+    /// Removes some of the leases so far and pairs them with outcomes, by shard.
     fn items(&mut self, outcomes: &[(usize, RandomOutcome)]) -> Items {
         let mut items = Items::new();
         for (hand, random) in outcomes {
