@@ -11,7 +11,7 @@ fn names(leases: &[Lease]) -> Vec<String> {
     leases.iter().map(|lease| lease.key.id.to_string()).collect()
 }
 
-/// Submits jobs and reserves each twice, by expired leases: two leases for each job.
+/// Submits jobs, reserves all of them, and repeats that call: two copies of each lease.
 async fn reserved_twice(bench: &Workbench, jobs: &[&str]) -> [Vec<Lease>; 2] {
     for name in jobs {
         bench.accept(bench.job(name)).await;

@@ -97,7 +97,7 @@ impl Workbench {
         Self { server, options, store, shard, epoch, sequence: AtomicU64::new(1) }
     }
 
-    /// A bench in another installation on the same server, with changed options. The audit at the end checks it too.
+    /// A bench in another installation on the same server, with changed options. Only the case itself can audit it.
     pub(crate) async fn with(&self, change: impl FnOnce(&mut Options)) -> Self {
         let mut options = self.options.clone();
         options.prefix.push_str("-2");
