@@ -1,5 +1,4 @@
-//! Cases of `exchange`, which settles and reserves in one call: results of both, limits, repetitions and stale
-//! settles.
+//! Cases of `exchange`, which settles and reserves in one call: results of both, limits, repetitions and stale settles.
 
 use ringback_core::store_types::{Lateness, Lease, Reserve, SettleResult};
 

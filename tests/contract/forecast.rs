@@ -1,5 +1,4 @@
-//! Cases of forecasts of due jobs and firings: exact if everything is read, and within the stated error if samples
-//! are.
+//! Cases of forecasts of due jobs and firings: exact if everything is read, and within the stated error if samples are.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::TenantScope;

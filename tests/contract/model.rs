@@ -144,8 +144,7 @@ impl Model {
         self.jobs.get_mut(key.id.as_str()).expect("the job is known")
     }
 
-    /// Applies a cancel, and returns the possible answers: whether a brief lease has expired yet depends on the
-    /// moment.
+    /// Applies a cancel, and returns the possible answers: whether a brief lease has expired yet depends on the moment.
     pub(crate) fn cancel(&mut self, key: &JobKey) -> Vec<Cancelled> {
         let Some(job) = self.jobs.get_mut(key.id.as_str()) else { return vec![Cancelled::Unknown] };
         let requested = |in_flight_unknown| Cancelled::Requested { in_flight_unknown };

@@ -1,5 +1,4 @@
-//! Cases of `reserve` by notifiers: what a lease has, limits, lengths of leases, and repetitions after a lost
-//! response.
+//! Cases of `reserve` by notifiers: what a lease has, limits, lengths of leases, and repetitions after a lost response.
 
 use std::collections::HashSet;
 

@@ -258,8 +258,7 @@ async fn a_checkpoint_is_made_soon_after_the_store_falls_silent() {
     assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Repeated);
 }
 
-/// Waits until the tables have `frames` frames, for less time than a busy store needs to make a checkpoint for its
-/// age.
+/// Waits until the tables have `frames` frames, for less time than a busy store needs to make a checkpoint for its age.
 async fn in_the_tables(directory: &Path, frames: u64) {
     eventually(Duration::from_secs(5), "the jobs are in the tables", async || {
         let copy = tempdir().expect("a directory");

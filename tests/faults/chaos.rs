@@ -1,6 +1,5 @@
-//! A short run of the program `chaos` on Redis, a cluster and the embedded store, with a fresh seed, and runs with
-//! seeds that failed once. The program checks the history and prints the report; the tests require that it finds
-//! nothing.
+//! A short run of the program `chaos` on Redis, a cluster and the embedded store, with a fresh seed, and runs with seeds
+//! that failed once. The program checks the history and prints the report; the tests require that it finds nothing.
 //!
 //! `RINGBACK_TEST_CHAOS_SECONDS` is how long load and faults last, `RINGBACK_TEST_CHAOS_SEED` repeats a run.
 

@@ -26,8 +26,7 @@ async fn a_receiver_that_never_answers_does_not_delay_another_topic() {
     assert_eq!(beside.standing(Invariant::TenantsApart).verdict, InvariantResult::Held, "{beside}");
 }
 
-/// Runs the calm topic and checks the history: alone, or beside the hostile topic if its lateness alone is given in
-/// ms.
+/// Runs the calm topic and checks the history: alone, or beside the hostile topic if its lateness alone is given in ms.
 async fn run(alone: Option<f64>) -> Report {
     let stack = Stack::start().await;
     let mut bounds = Bounds { live: Some(DRAIN), ..Bounds::default() };

@@ -1,5 +1,4 @@
-//! The logs of processes when nobody reads them, when their reader is gone, or when the same line comes again and
-//! again.
+//! The logs of processes when nobody reads them, when their reader is gone, or when the same line comes again and again.
 
 use ringback_testkit::{Process, RedisServer, free_port, http_client};
 use tokio::time::interval;

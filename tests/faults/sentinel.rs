@@ -22,8 +22,7 @@ async fn start() -> (Stack, Sink) {
     (options.count(Role::Carrier, 2).count(Role::Notifier, 2).start().await, Sink::start().await)
 }
 
-/// Waits until all roles work again: jobs are accepted, become due and are delivered. Asserts that no process has
-/// ended.
+/// Waits until all roles work again: jobs are accepted, become due and are delivered. Asserts that no process has ended.
 async fn works_again(stack: &mut Stack, sink: &Sink, name: &str) {
     let ids: Vec<_> = (0..20).map(|n| format!("{name}-{n}")).collect();
     for id in &ids {

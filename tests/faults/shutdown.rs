@@ -136,8 +136,7 @@ async fn the_shards_of_a_killed_carrier_move_within_its_locks() {
     assert!(lateness < Duration::from_secs(5), "{lateness:?} late");
 }
 
-/// Runs a process until it ends, and asserts its status and that its output contains all of `texts`. Returns the
-/// output.
+/// Runs a process until it ends, and asserts its status and that its output contains all of `texts`. Returns the output.
 async fn ends(spec: ProcessSpec, status: i32, texts: &[&str]) -> String {
     let mut process = spec.start();
     let ended = process.wait_exit(SOON).await;

@@ -1,5 +1,4 @@
-//! Helpers for feed tests: a business database with a table of orders, files of feeds that read it, and counts of
-//! rows.
+//! Helpers for feed tests: a business database with a table of orders, files of feeds that read it, and counts of rows.
 
 use std::fs;
 

@@ -1,5 +1,4 @@
-//! `GET /v1/events`: the stream of job events of real processes, with filters, gaps, slow readers, limits and
-//! shutdown.
+//! `GET /v1/events`: the stream of job events of real processes, with filters, gaps, slow readers, limits and shutdown.
 
 pub(super) mod listener;
 

@@ -1,5 +1,4 @@
-//! Large answers that a client requests and does not read: they take bounded memory, and others are answered
-//! meanwhile.
+//! Large answers that a client requests and does not read: they take bounded memory, and others are answered meanwhile.
 
 use reqwest::Client;
 use tokio::sync::Mutex;

@@ -1,5 +1,4 @@
-//! Helpers for tests on Redis: the names and packing of keys and entries of the layout, to read and change them by
-//! hand.
+//! Helpers for tests on Redis: the names and packing of keys and entries of the layout, to read and change them by hand.
 
 use std::sync::Arc;
 

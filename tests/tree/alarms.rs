@@ -1,5 +1,4 @@
-//! The Prometheus alarms: each uses metrics of the code, has a runbook entry and tests, and promtool accepts the
-//! rules.
+//! The Prometheus alarms: each uses metrics of the code, has a runbook entry and tests, and promtool accepts the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

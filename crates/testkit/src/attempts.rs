@@ -1,6 +1,5 @@
-//! What a test has found, kept for its later attempts in one run of cargo-nextest. nextest runs a failed test again,
-//! so a test that only a busy machine upset can pass. A test that found a fault of the product fails in all later
-//! attempts.
+//! What a test has found, kept for its later attempts in one run of cargo-nextest. nextest runs a failed test again, so
+//! a test that only a busy machine upset can pass. A test that found a fault of the product fails in all later attempts.
 
 use std::fs;
 use std::path::PathBuf;

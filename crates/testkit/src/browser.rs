@@ -219,8 +219,7 @@ impl Browser {
     }
 }
 
-/// Sends a WebDriver command, without a body if `body` is null. Returns the `value` of the answer, or the error as
-/// text.
+/// Sends a WebDriver command, without a body if `body` is null. Returns the `value` of the answer, or the error as text.
 async fn call(http: &Client, method: Method, url: &str, body: &Value) -> Result<Value, String> {
     let mut request = http.request(method, url);
     if !body.is_null() {

@@ -1,5 +1,4 @@
-//! Cases of `if_exists` that begin a new generation of a job, which keeps only the number of attempts of the former
-//! one.
+//! Cases of `if_exists` that begin a new generation of a job, which keeps only the number of attempts of the former one.
 
 use bytes::Bytes;
 use ringback_core::job::{Callback, History, ImportJob, Job, NewJob};

@@ -1,6 +1,5 @@
 //! A short run under faults, for planted bugs that show only then: answers of the store are lost, a carrier is killed
-//! and one stopped beyond its lock, the store's memory is full, its functions are gone, and at the end all of its
-//! data.
+//! and one stopped beyond its lock, the store's memory is full, its functions are gone, and at the end all of its data.
 
 use std::collections::HashMap;
 use std::fs;

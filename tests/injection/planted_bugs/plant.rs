@@ -49,8 +49,7 @@ pub(crate) async fn plant(bug: Option<&Bug>, stack: &Stack, sink: &Sink) -> Ways
 }
 
 /// Replaces texts of the library and loads it again. Processes load a library only if the server has none, so they use
-/// this one. Asserts that the texts of all bugs are in the library once, so that each run finds a text that has
-/// changed.
+/// this one. Asserts that the texts of all bugs are in the library once, so that each run finds a text that has changed.
 async fn replace(redis: &mut MultiplexedConnection, replaced: &[(&str, &str)]) {
     let mut list = cmd("FUNCTION");
     list.arg("LIST").arg("LIBRARYNAME").arg("ringback_*").arg("WITHCODE");

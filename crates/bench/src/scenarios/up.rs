@@ -52,8 +52,7 @@ async fn submit(stack: &Stack, jobs: usize, first: usize) -> f64 {
     generate(Load { address, request, connections: CONNECTIONS, pace, first }).await.rate()
 }
 
-/// Submits due jobs in batches, which are delivered while more come in. Returns jobs per second until the last
-/// delivery.
+/// Submits due jobs in batches, which are delivered while more come in. Returns jobs per second until the last delivery.
 async fn deliver(stack: &Stack, receiver: &Receiver, numbers: Range<usize>) -> f64 {
     let (address, jobs) = (api_address(stack), numbers.len());
     receiver.expect(numbers.clone());

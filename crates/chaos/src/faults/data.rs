@@ -1,6 +1,5 @@
-//! Faults that take data away from Redis: its data are removed, older, or torn. Processes have no other fault
-//! meanwhile, because only they know what was accepted. A noticed loss is accepted over the API, so that submits go
-//! on.
+//! Faults that take data away from Redis: its data are removed, older, or torn. Processes have no other fault meanwhile,
+//! because only they know what was accepted. A noticed loss is accepted over the API, so that submits go on.
 
 use std::time::Duration;
 

@@ -119,8 +119,7 @@ fn job(scene: &mut Scene, base: u64, number: u64, has_faults: bool) {
     kind(scene, base, number);
 }
 
-/// Adds the last lines: jobs that are left, check, ledger, scan for secrets, exit and end. Without faults, metrics
-/// too.
+/// Adds the last lines: jobs that are left, check, ledger, scan for secrets, exit and end. Without faults, metrics too.
 fn end(scene: &mut Scene, t: u64, has_faults: bool) {
     scene.push_finals(t);
     let checked = scene.ledger.delayed + scene.ledger.dead;

@@ -16,8 +16,7 @@ use crate::history::{
 const CALL: Duration = Duration::from_secs(10);
 
 impl Recorded {
-    /// Submits a job at the API with this base URL. Returns the status and the answer; `None` without a complete
-    /// answer.
+    /// Submits a job at the API with this base URL. Returns the status and the answer; `None` without a complete answer.
     pub async fn submit(&self, api: &str, job: &RecordedJob) -> Option<(u16, Value)> {
         let n = self.submitted(job);
         let mut request = self.http.post(format!("{api}/v1/jobs")).header("content-type", "application/json");

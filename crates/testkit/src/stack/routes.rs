@@ -107,8 +107,7 @@ impl Stack {
         jobs.remove(0)
     }
 
-    /// Posts `body` to the route `action` of a reserved job's receipt: `finish`, `retry`, `bury`, `release` or
-    /// `renew`.
+    /// Posts `body` to the route `action` of a reserved job's receipt: `finish`, `retry`, `bury`, `release` or `renew`.
     pub async fn settle(&self, reserved: &Value, action: &str, body: &Value) -> Reply {
         let receipt = reserved["receipt"].as_str().unwrap_or_else(|| panic!("no receipt in {reserved}"));
         self.post(&format!("/v1/receipts/{receipt}/{action}"), body).await

@@ -1,5 +1,4 @@
-//! The lines of a stretch about no job (clock readings, locks, samples and faults), and the jobs that these faults
-//! hit.
+//! The lines of a stretch about no job (clock readings, locks, samples and faults), and the jobs that these faults hit.
 
 use super::scene::{AHEAD, Attempt, Scene, first};
 use crate::history::entry::{

@@ -121,8 +121,7 @@ impl Counts {
         self.lateness_by_topic.get(topic).filter(|of_topic| of_topic.count() > 0).map(|of| of.quantile(0.99))
     }
 
-    /// For each fault that ended, in their order: the time in µs to the first effect after it; `None` if there was
-    /// none.
+    /// For each fault that ended, in their order: the time in µs to the first effect after it; `None` if there was none.
     pub(crate) fn recoveries(&self) -> Vec<Option<u64>> {
         self.effects.after_ends()
     }
