@@ -1,5 +1,4 @@
-//! The audit log in the archive: each entry is there once, whatever is restarted and however late the entry comes, and
-//! is removed after its retention.
+//! The audit log in the archive: each entry is there once, after restarts and when late, and goes after its retention.
 
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::store_types::{AuditLogId, AuditLogOwner, AuditLogRow, Options};

@@ -1,5 +1,4 @@
-//! Helpers for archive tests: a PostgreSQL or SQLite database, stacks that archive to it, its rows, and waits for the
-//! archive.
+//! Helpers for archive tests: PostgreSQL and SQLite databases, stacks that archive to them, rows, and waits for them.
 
 use ringback_testkit::{PostgresServer, Role};
 use rusqlite::types::ValueRef;

@@ -1,5 +1,4 @@
-//! The rows that the archive has of jobs that end: their columns, several ends of one job, and what a topic's policy
-//! leaves out.
+//! Rows of ended jobs in the archive: their columns, several ends of one job, and what a topic's policy leaves out.
 
 use super::database::{Database, nothing_waits};
 use crate::prelude::*;

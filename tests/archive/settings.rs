@@ -1,5 +1,4 @@
-//! How archivers start and share work: wrong settings, a schema of another version, TLS, several archivers at once,
-//! and partitions by month.
+//! How archivers start and share work: wrong settings, another schema version, TLS, several archivers, partitions.
 
 use std::path::Path;
 

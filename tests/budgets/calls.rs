@@ -1,5 +1,4 @@
-//! Counts calls to Redis in the life of a job, and the commands that scripts run for them; also of whole and idle
-//! stacks.
+//! Counts calls to Redis in the life of a job, the commands that their scripts run, and calls of whole and idle stacks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -175,8 +174,7 @@ async fn a_stack_asks_no_more_of_redis_than_it_may() {
     table.judge();
 }
 
-/// Starts a stack with 500 jobs of `topics` topics, due in an hour. Returns it with a count of the calls that clients
-/// make from then on.
+/// Starts a stack with 500 jobs of `topics` topics, due in an hour. Returns it, and a count of clients' later calls.
 async fn resting(topics: usize) -> (Stack, CallWatch) {
     let stack = Stack::options().lock_ttl("5s").lease_margin("10s").start().await;
     let job = |n: usize| {

@@ -1,5 +1,4 @@
-//! A program that runs one operation (parse, delay or life) a given number of times, so that valgrind can count its
-//! instructions.
+//! A program that runs an operation (parse, delay, life) a given number of times, for valgrind to count instructions.
 
 mod life;
 mod sample;

@@ -128,8 +128,7 @@ async fn each(listener: &TcpListener, serve: impl AsyncFn(TcpStream)) {
     }
 }
 
-/// Uses all cores and attacks nothing. The scenario shows with it how much is due to a machine that attacker and
-/// attacked share.
+/// Uses all cores and attacks nothing: measures how much is due to a machine that attacker and attacked share.
 async fn busy_cores() {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     for _ in 0..cores {

@@ -38,8 +38,7 @@ pub async fn store_child(args: &[String]) {
     std::future::pending::<()>().await;
 }
 
-/// Submits jobs, `size` per call from `callers` callers. Calls `accepted` with the first number of each call that the
-/// store has accepted.
+/// Submits jobs, `size` per call from `callers` callers. Calls `accepted` with the first number of each accepted call.
 async fn submit(
     store: &Store,
     jobs: usize,

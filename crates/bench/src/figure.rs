@@ -1,5 +1,4 @@
-//! One measured figure (the median and the range of its rounds), written as a readable line to the terminal and as a
-//! JSON line to the report.
+//! One measured figure (median and range of its rounds), written as a line to the terminal and as JSON to the report.
 
 use std::fs::{OpenOptions, create_dir_all};
 use std::io::Write as _;

@@ -103,8 +103,7 @@ async fn drive(load: Load) -> LoadResult {
 }
 
 impl Shared {
-    /// Sends requests on a connection, one after the other, until the load ends. Returns the number of jobs and the
-    /// latencies.
+    /// Sends requests on a connection one after the other until the load ends. Returns the number of jobs and latencies.
     async fn converse(self: Arc<Self>, mut connection: Connection) -> (usize, Latencies) {
         let mut request = self.load.request.clone();
         let (mut jobs, mut latencies) = (0, Latencies::new());

@@ -1,5 +1,4 @@
-//! The clients of a run: until the load ends they submit, cancel, move and reserve jobs, and write their calls and the
-//! answers to the history.
+//! The clients of a run: they submit, cancel, move and reserve jobs until the load ends, and record calls and answers.
 
 mod api;
 mod cancel;

@@ -96,8 +96,7 @@ impl Faults {
         }
     }
 
-    /// Fills the disk of the embedded store up to 2 MiB or less for some seconds. Does nothing without a disk of its
-    /// own.
+    /// Fills the embedded store's disk, except 0 to 2 MiB, for some seconds. Does nothing without a disk of its own.
     async fn disk(&self, rng: &mut StdRng) {
         let Some(disk) = &self.installation.disk else { return };
         let begun =

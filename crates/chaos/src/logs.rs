@@ -1,5 +1,4 @@
-//! Copies from the logs of processes into the history: transitions, epochs, losses of the store, panics and lines of
-//! level ERROR.
+//! Copies transitions, epochs, losses of the store, panics and ERROR lines from logs of processes into the history.
 
 use ringback_testkit::history::{Alarm, Entry, History, JobState, LogLevel, LogLine, Transition};
 use ringback_testkit::recorded::write_epoch;

@@ -14,8 +14,7 @@ use crate::store_kind::StoreKind;
 /// The most lines of a history that are printed.
 const MAX_LINES: usize = 60;
 
-/// Checks the history, prints the report and how to repeat the run, and keeps or removes the file. Returns the exit
-/// status.
+/// Checks the history, prints the report and how to repeat the run, keeps or removes the file. Returns the exit status.
 #[expect(clippy::print_stdout, reason = "the report is this program's output")]
 pub(crate) fn judge(store: StoreKind, options: &Options, path: &Path) -> u8 {
     let read = || BufReader::new(File::open(path).expect("the history was written"));

@@ -41,8 +41,7 @@ impl Watch {
         Self { installation: Arc::clone(installation), memory, tasks, _stalls: stalls }
     }
 
-    /// Stops the observers, and writes the last samples, the counters and the search for secrets. Nothing may be due
-    /// any more.
+    /// Stops the observers, and writes the last samples, counters and search for secrets. No job may be due any more.
     pub(crate) async fn end(mut self, api: &Api) {
         self.tasks.shutdown().await;
         let installation = &self.installation;

@@ -41,8 +41,7 @@ pub use self::writer::History;
 /// Checks a history. It is read once, as a stream; about a hundred bytes of each event stay in memory.
 ///
 /// # Errors
-/// Describes the first line that cannot be read or that contradicts the lines before it. An empty history is an error
-/// too.
+/// Describes the first line that cannot be read or contradicts earlier lines. An empty history is an error too.
 pub fn check<R: BufRead>(history: R) -> Result<Report, Unreadable> {
     let mut ingest = ingest::Ingest::default();
     let lines = reader::read_lines(history, |line, text, entry| ingest.take(line, text, entry))?;

@@ -1,5 +1,4 @@
-//! Starts the binaries of the workspace as child processes, signals and restarts them. They are found beside the
-//! running test.
+//! Starts the workspace's binaries, which are found beside the running test, and signals and restarts them.
 
 mod state;
 

@@ -52,8 +52,7 @@ impl RedisErrors {
         self.port
     }
 
-    /// Makes the next call of this name fail. The name is that of a script's function, or of a command such as `GET`
-    /// or `FUNCTION LOAD`.
+    /// Makes the next call of a name fail: a script's function, or a command such as `GET` or `FUNCTION LOAD`.
     pub fn arm(&self, call: &str, fault: RedisFault) {
         lock(&self.armed).insert(call.to_owned(), fault);
     }
@@ -89,8 +88,7 @@ async fn accept(listener: TcpListener, target: u16, armed: Armed) {
     }
 }
 
-/// Passes on the calls of a client one after the other, each with its answer or its fault. After SUBSCRIBE it passes
-/// all bytes.
+/// Passes on a client's calls one after the other, each with its answer or fault. After SUBSCRIBE it passes all bytes.
 async fn converse(mut client: TcpStream, target: u16, armed: &Armed) -> io::Result<()> {
     let mut server = TcpStream::connect(("127.0.0.1", target)).await?;
     client.set_nodelay(true)?;

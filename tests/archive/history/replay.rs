@@ -1,5 +1,4 @@
-//! Replays: ended jobs of the history are submitted again, each once, at a rate and within quotas; jobs that ended
-//! well later are left out.
+//! Replays: ended jobs of the history are submitted again, once each, at a rate and within quotas, unless they did well.
 
 use http::Method;
 

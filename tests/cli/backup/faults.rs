@@ -1,5 +1,4 @@
-//! Damaged backups, streams that break, and killed restores: nothing is written, no file is left, or the next run
-//! completes it.
+//! Damaged backups, broken streams and killed restores write nothing, leave no file, or are completed by the next run.
 
 use std::fs;
 use std::process::Stdio;

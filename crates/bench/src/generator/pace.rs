@@ -38,8 +38,7 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Starts to allow requests. An even pace has a thread of its own, because the runtime's timer has whole
-    /// milliseconds.
+    /// Starts to allow requests. An even pace has its own thread, because the runtime's timer has whole milliseconds.
     pub(crate) fn start(pace: Pace, started: Instant, connections: usize) -> Self {
         let go = Arc::new(Semaphore::new(0));
         let thread = match pace {

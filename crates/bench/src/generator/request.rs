@@ -1,5 +1,4 @@
-//! The bytes of a request with one job or a batch. They are written once; each further request only replaces the
-//! numbers.
+//! The bytes of a request with one job or a batch: written once; each further request only replaces the numbers.
 
 use std::net::SocketAddr;
 

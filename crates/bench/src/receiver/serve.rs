@@ -67,8 +67,7 @@ async fn converse(mut stream: TcpStream, board: &Mutex<Board>) -> io::Result<()>
     }
 }
 
-/// Parses a request. Returns its arrival and the length of the request with its body; `None` while the head is
-/// incomplete.
+/// Parses a request. Returns its arrival and its length with the body; `None` while the head is incomplete.
 fn parse(input: &[u8]) -> io::Result<Option<(Arrival, usize)>> {
     let mut slots = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut slots);

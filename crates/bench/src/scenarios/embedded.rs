@@ -98,8 +98,7 @@ enum Names {
     Indexed,
 }
 
-/// Writes the same bytes to bare redb under consecutive numbers, a transaction for each [`CALLERS`] jobs. Returns jobs
-/// per second.
+/// Writes the same bytes to bare redb, a transaction for each [`CALLERS`] jobs. Returns jobs per second.
 fn bare(jobs: usize, repair: Repair, names: Names) -> f64 {
     const TABLE: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("jobs");
     const INDEX: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("names");

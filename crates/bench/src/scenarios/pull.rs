@@ -51,8 +51,7 @@ async fn wait(client: &Client, url: &str, ask: &Value) -> Vec<Value> {
     answer["jobs"].as_array().expect("jobs").clone()
 }
 
-/// Measures how late after its deadline an expired lease reaches a second consumer that waits, while the first never
-/// answers.
+/// Measures how late after its deadline an expired lease of a silent consumer reaches a second one that waits.
 async fn expired_leases(setup: &Setup, stack: &Stack) {
     let (mut latencies, rounds) = (Latencies::new(), setup.size.pick(100, 5));
     for round in 0..rounds {

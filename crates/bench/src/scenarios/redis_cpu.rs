@@ -63,8 +63,7 @@ async fn under_load(setup: &Setup, profile: Profile) {
     report(NAME, "under-load", micros, "us", &with);
 }
 
-/// Measures the CPU time of Redis in microseconds per job from submit to done, with `batch` jobs per call, one call at
-/// a time.
+/// Measures the CPU time of Redis in µs per job from submit to done, with `batch` jobs per call, one call at a time.
 async fn lives(setup: &Setup, profile: Profile, jobs: usize, batch: usize) -> f64 {
     let server = profile.redis().start().await;
     let store = setup.open(&server).await;

@@ -1,5 +1,4 @@
-//! Consumers of pull jobs: most finish what they reserve; some retry, bury, release or renew, settle late, or never
-//! settle.
+//! Consumers of pull jobs: most finish what they reserve; others retry, bury, release, renew, settle late or never.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! Clients that submit jobs: alone and in batches, with ids and with idempotency keys, and again when the outcome is
-//! unknown.
+//! Clients that submit jobs: alone and in batches, with ids and idempotency keys, repeated if the outcome is unknown.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! Faults of name look-ups: those of the receiver for all processes, or that of the store for one process, fail, hang
-//! or take long.
+//! Faults of name look-ups, of receivers for all processes or of the store for one: they fail, hang or take long.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! Faults of the connections from one process, one role or all processes to the store: to one server or sentinel, or
-//! to all.
+//! Faults of connections from one process, a role or all processes to one server or sentinel of the store, or to all.
 
 use std::net::IpAddr;
 use std::time::Duration;

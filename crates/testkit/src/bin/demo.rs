@@ -1,5 +1,4 @@
-//! The program `demo [URL]`: runs the demo against the API at `URL`, else at `RINGBACK_URL`, else at the default local
-//! URL.
+//! The program `demo [URL]`: runs the demo against the API at `URL`, else `RINGBACK_URL`, else the default local URL.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,4 @@
-//! The program `figures`: prints the table of the figures that the last run of the fault suite has reached. Exits with
-//! 1 if a figure is not reached.
+//! The program `figures`: prints the figures of the last run of the fault suite. Exits with 1 if one is not reached.
 
 use std::process::ExitCode;
 

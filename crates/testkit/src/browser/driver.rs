@@ -54,8 +54,7 @@ impl Driver {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// The capabilities that a new session requests: this driver's Chromium, headless, with a profile of its own, full
-    /// logs, and dialogs that stay open.
+    /// The capabilities of a new session: this Chromium, headless, its own profile, full logs, dialogs that stay open.
     pub(super) fn capabilities(&self) -> Value {
         let profile = format!("--user-data-dir={}", self.dir.path().join("profile").display());
         // `/dev/shm` is small in containers.
@@ -74,8 +73,7 @@ impl Driver {
     }
 }
 
-/// The path of a program: the value of the environment variable, else the file in PATH. Returns `None` if running it
-/// with `--version` fails.
+/// The path of a program: the value of `variable`, else the file in PATH; `None` if it fails with `--version`.
 fn program(variable: &str, name: &str) -> Option<OsString> {
     let found = std::env::var_os(variable).unwrap_or_else(|| {
         let paths = std::env::var_os("PATH").unwrap_or_default();

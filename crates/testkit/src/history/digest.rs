@@ -15,8 +15,7 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The digest of headers, independent of their order: of sorted lines of the name in lower case, a colon and the
-    /// value.
+    /// The digest of headers in any order: of the sorted lines `name:value`, with names in lower case.
     pub fn of_headers<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let line = |(name, value): (&str, &str)| format!("{}:{value}\n", name.to_ascii_lowercase());
         let mut lines: Vec<_> = headers.into_iter().map(line).collect();

@@ -42,8 +42,7 @@ impl HttpMessage {
         self.headers.retain(|(known, _)| known != name);
     }
 
-    /// Parses a head. Returns the message without its body, and the length of the body, which is 0 without
-    /// `content-length`.
+    /// Parses a head. Returns the message without its body, and the value of `content-length`, 0 without one.
     fn parse(head: &[u8]) -> (Self, usize) {
         let head = String::from_utf8_lossy(head);
         let mut lines = head.split("\r\n");

@@ -31,8 +31,7 @@ impl RedisCluster {
         Self::start_nodes(options, SLOTS.len()).await
     }
 
-    /// A cluster of servers with these options in which each master has a replica: the fourth node follows the first,
-    /// and so on.
+    /// A cluster of servers with these options: each master has a replica; the fourth node follows the first, and so on.
     pub async fn start_with_replicas(options: RedisOptions) -> Self {
         let options = options.arg("--repl-diskless-sync-delay", "0");
         let cluster = Self::start_nodes(options, 2 * SLOTS.len()).await;
@@ -80,8 +79,7 @@ impl RedisCluster {
         ask(&self.nodes[0], &["KEYSLOT", key]).await
     }
 
-    /// Adds a node with these options as a replica of the node `master`, and waits until it has the data. Returns its
-    /// index.
+    /// Adds a node as a replica of the node `master`, and waits until it has the data. Returns its index.
     pub async fn add_replica(&mut self, options: RedisOptions, master: usize) -> usize {
         let bus = free_port();
         let node = node(options.arg("--repl-diskless-sync-delay", "0"), bus).start().await;

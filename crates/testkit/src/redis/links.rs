@@ -1,5 +1,4 @@
-//! Connections of other servers and preloaded programs to a server. They go through proxies, so that a test can hold
-//! those from chosen addresses.
+//! Connections of servers and preloaded programs to a server, through proxies that can hold those of chosen addresses.
 
 use std::net::IpAddr;
 

@@ -81,8 +81,7 @@ impl RedisOptions {
         self
     }
 
-    /// Loads the library into the server. Connections to the server from all programs with this library, other servers
-    /// too, then go through proxies.
+    /// Loads the library into the server. Programs and servers that have it then connect to this server through proxies.
     pub fn behind_proxies(mut self, preload: Preload) -> Self {
         self.preload = Some(preload);
         self

@@ -24,8 +24,7 @@ pub struct RedisSentinel {
 }
 
 impl RedisSentinel {
-    /// Starts a master with two replicas, all with these options, and three sentinels, and waits until all know each
-    /// other.
+    /// Starts a master and two replicas with these options, and three sentinels; waits until all know each other.
     pub async fn start(options: RedisOptions) -> Self {
         let options = options.arg("--repl-diskless-sync-delay", "0");
         let mut servers = Vec::new();

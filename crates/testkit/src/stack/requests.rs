@@ -52,8 +52,7 @@ impl Stack {
         self.request(method, path, Some((JSON, body.to_string().into()))).await
     }
 
-    /// Sends a request with any method, without a body or with one and its content type. Panics without a complete
-    /// response.
+    /// Sends a request with any method and optionally a body of a content type. Panics without a complete response.
     pub async fn request(&self, method: Method, path: &str, body: Option<(&str, Bytes)>) -> Reply {
         let mut request = self.http.request(method, self.url(path));
         if let Some((content_type, body)) = body {
@@ -103,8 +102,7 @@ impl Reply {
         self.json()
     }
 
-    /// The problem that a refusal has as its body. Panics if the response has another status, or if `detail` does not
-    /// contain `part`.
+    /// The problem in the body of a refusal. Panics if its status is another, or if `detail` does not contain `part`.
     #[track_caller]
     pub fn refused(&self, status: u16, part: &str) -> Value {
         let problem = self.expect(status);

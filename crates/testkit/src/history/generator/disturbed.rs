@@ -79,8 +79,7 @@ fn before_kill(scene: &mut Scene, kind: &str, base: u64, number: u64) -> (super:
     (draft, due)
 }
 
-/// A job whose notifier is killed after the receiver's answer and before the outcome is stored, so the job is
-/// delivered again.
+/// A job delivered twice: its notifier is killed after the receiver's answer and before the outcome is stored.
 pub(super) fn killed(scene: &mut Scene, base: u64, number: u64) {
     let (draft, due) = before_kill(scene, "killed", base, number);
     let begun = scene.arrive(&draft, &first(due));

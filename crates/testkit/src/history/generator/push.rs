@@ -124,8 +124,7 @@ pub(super) fn keyed(scene: &mut Scene, base: u64, number: u64) {
     scene.succeed(&named, &first(due));
 }
 
-/// A job with an idempotency key and no id. It is accepted, the answer with its id is lost, and the client repeats the
-/// submit.
+/// A job with an idempotency key and no id. The answer that accepts it is lost, and the client repeats the submit.
 pub(super) fn keyed_repeated(scene: &mut Scene, base: u64, number: u64) {
     let (mut draft, t) = (scene.draft("keylost", number), scene.moment(base));
     let named = draft.clone();

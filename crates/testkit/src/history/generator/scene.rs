@@ -1,5 +1,4 @@
-//! The state of a generated history: its clocks, numbers and random choices, and the lines of calls, deliveries and
-//! final states.
+//! The state of a generated history: clocks, numbers, random choices, and lines of calls, deliveries and final states.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,4 @@
-//! Reads the lines of a history about the run as a whole: settings, clocks, faults, processes, logs, samples and final
-//! counts.
+//! Reads a history's lines about the run: settings, clocks, faults, processes, logs, samples and final counts.
 
 use super::{Ingest, IngestResult};
 use crate::history::entry::{Entry, Fault, LockUse, Sample};

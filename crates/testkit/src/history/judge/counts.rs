@@ -1,5 +1,4 @@
-//! Counts what a history has of each thing, how late first deliveries were, and how long after a fault the first
-//! effect came.
+//! Counts the contents of a history, and measures how late first deliveries and first effects after faults were.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! Iterates over the jobs of a history. Each comes with its records in the order of time, and with what follows from
-//! them.
+//! Iterates over the jobs of a history, each with its records in the order of time and what follows from them.
 
 use crate::history::entry::Loss;
 use crate::history::records::{
