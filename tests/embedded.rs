@@ -1,5 +1,4 @@
-//! Tests of the embedded store alone: its files and their lock, restarts, kill -9, group commits, and a clock that is
-//! set.
+//! Tests of the embedded store alone: its files and lock, restarts, kill -9, group commits, and clocks that are set.
 
 mod clock;
 mod compact;

@@ -1,5 +1,4 @@
-//! `ringback cancel`, `run`, `revive`, `reschedule` and `purge` with a filter, and `ringback bulk`: jobs are counted,
-//! changed and followed.
+//! `ringback cancel`, `run`, `revive`, `reschedule`, `purge` with a filter, and `ringback bulk`: counts and progress.
 
 use super::ringback;
 use crate::prelude::*;

@@ -1,5 +1,4 @@
-//! `ringback submit --idempotency-key`: a repeated submit with the same key makes no second job; keys that are wrong
-//! or useless are refused.
+//! `ringback submit --idempotency-key`: repeating a key makes no second job; wrong or useless keys are refused.
 
 use super::{fed, prints, ringback};
 use crate::prelude::*;

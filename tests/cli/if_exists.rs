@@ -1,5 +1,4 @@
-//! `ringback submit --if-exists`: a submit replaces or postpones the job with the same topic and id; wrong
-//! combinations of flags are refused.
+//! `ringback submit --if-exists` replaces or postpones a job with the same id; wrong combinations of flags fail.
 
 use super::{fed, reports, ringback};
 use crate::prelude::*;

@@ -1,5 +1,4 @@
-//! `ringback import` and `ringback export` against scripted servers that fail: retries, progress, time limits, exit
-//! codes and incomplete files.
+//! `ringback import` and `export` against scripted servers that fail: retries, progress, limits, exit codes and files.
 
 use std::io::Read as _;
 use std::process::Stdio;

@@ -1,5 +1,4 @@
-//! `ringback listen`: what it prints of requests and how it answers them, hostile and incomplete requests included,
-//! and how it starts and ends.
+//! `ringback listen`: what it prints of requests, also hostile ones, how it answers them, and how it starts and ends.
 
 use std::io::Write as _;
 use std::net::{Shutdown, TcpListener, TcpStream};

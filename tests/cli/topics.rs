@@ -1,5 +1,4 @@
-//! `ringback topics`, `topic`, `forecast`, `destinations`, `pause` and `resume` on a real stack, and why `get` says
-//! that a job waits.
+//! `ringback topics`, `topic`, `forecast`, `destinations`, `pause`, `resume` and `get`, which says why a job waits.
 
 use super::{reports, ringback};
 use crate::prelude::*;

@@ -1,5 +1,4 @@
-//! `ringback watch` on a real stack: one job until it ends, a topic over a restart of the API, exit codes, and a
-//! reader that goes away.
+//! `ringback watch`: one job until it ends, a topic over a restart of the API, exit codes, and a reader that goes away.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;

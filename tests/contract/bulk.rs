@@ -46,8 +46,7 @@ fn tagged(tag: &str) -> Filter {
     Filter { tag: Some(tag.to_owned()), ..Filter::default() }
 }
 
-/// Makes two jobs in each state for each of these tags, one of them with a large body. Returns their keys by name,
-/// which are the same for each tag.
+/// Makes two jobs in each state for each tag, one with a large body. Returns their keys by name, the same for each tag.
 async fn in_each_state<const N: usize>(
     bench: &Workbench,
     round: usize,

@@ -1,5 +1,4 @@
-//! Cases of `cancel`: a delayed, ready or dead job is cancelled at once; a reserved job is marked; a done or unknown
-//! job stays.
+//! Cases of `cancel`: delayed, ready and dead jobs are cancelled at once, reserved ones marked; done ones stay done.
 
 use ringback_core::job::JobKey;
 use ringback_core::store_types::{Cancelled, SettleResult};

@@ -1,5 +1,4 @@
-//! Cancels at the moment at which jobs become due, while another caller promotes, reserves and completes them: a job
-//! is either cancelled or reserved.
+//! Cancels while another caller promotes, reserves and completes due jobs: a job is either cancelled or reserved.
 
 use std::cell::Cell;
 use std::collections::HashSet;

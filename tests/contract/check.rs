@@ -17,8 +17,7 @@ pub(crate) async fn tables(store: &Store) {
     assert!(check.findings.is_empty() && check.stale == 0, "{check:#?}");
 }
 
-/// Asserts that the store's own check finds nothing, has checked every job, and counts the missing jobs as the
-/// statistics do.
+/// Asserts that the store's own check has checked each job, finds nothing, and counts missing jobs as statistics do.
 pub(crate) async fn own(store: &Store) {
     let check = store.check(Repair::No).await.expect("check");
     assert!(check.is_clean() && check.findings.is_empty(), "{check:#?}");

@@ -54,8 +54,7 @@ pub(crate) async fn cursors(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadC
     panic!("the pages do not end");
 }
 
-/// Submits and buries jobs one after the other, each in a millisecond of its own. Returns each with the times before
-/// and after its death.
+/// Submits and buries jobs, each in a millisecond of its own. Returns each with the times before and after its death.
 async fn one_by_one(bench: &Workbench, jobs: Vec<NewJob>) -> Vec<(Job, Timestamp, Timestamp)> {
     let mut dead = Vec::new();
     for job in jobs {

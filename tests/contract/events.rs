@@ -1,5 +1,4 @@
-//! Cases of events: which events each transition of one job publishes, in order, and that none are published while
-//! nobody watches.
+//! Cases of events: which ones each transition of one job publishes, in order, and that none are without watchers.
 
 mod many_jobs;
 

@@ -1,5 +1,4 @@
-//! Cases of eviction: dead jobs go after their retention, a pass keeps to its limit, and ended jobs are remembered for
-//! their time.
+//! Cases of eviction: dead jobs go after their retention, passes have limits, ended jobs are remembered for their time.
 
 use ringback_core::store_types::{Cancelled, Pass, SubmitResult};
 

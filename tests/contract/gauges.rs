@@ -1,5 +1,4 @@
-//! Cases of gauges: jobs by state of a shard and of chosen topics in it, the age of the oldest ready job, and none for
-//! a carrier without the shard.
+//! Cases of gauges: a shard's jobs by state, also of chosen topics, its oldest ready job, and none without the shard.
 
 use ringback_core::job::{NewJob, Topic};
 use ringback_core::store_types::{JobGauge, MAX_LANES_SEARCHED, ShardGauges, StateCounts};

@@ -1,5 +1,5 @@
-//! Cases of `import`: a job comes in as delayed, ready or dead with its history, repetitions are recognised, and an
-//! export is imported unchanged.
+//! Cases of `import`: jobs come in delayed, ready or dead with their history; repetitions are recognised; and an export
+//! of one installation is imported by another unchanged.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{Due, History, IfExists, ImportJob, Job, NewJob};

@@ -1,5 +1,4 @@
-//! Cases of lanes: which lane is reserved first, limits of lanes, origins and tenants, and that many closed lanes hide
-//! no open one.
+//! Cases of lanes: their order in reserves, limits of lanes, origins and tenants; closed lanes that hide no open one.
 
 use std::collections::HashMap;
 

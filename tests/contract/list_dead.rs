@@ -21,8 +21,7 @@ fn with_reason(reason: &str) -> Filter {
     Filter { reason: Some(reason.to_owned()), ..Filter::default() }
 }
 
-/// Makes 60 dead jobs of one reason, many of the same millisecond, 12 dead jobs of another topic and reason, and 200
-/// delayed jobs.
+/// Makes 60 dead jobs of one reason, many of one millisecond, 12 of another topic and reason, and 200 delayed jobs.
 async fn some_of_many(bench: &Workbench) {
     bring(bench, &jobs(bench, TOPIC, "dead", 60), "exhausted").await;
     bring(bench, &jobs(bench, "other", "refused", 12), "rejected").await;

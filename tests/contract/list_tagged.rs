@@ -20,8 +20,7 @@ async fn read(bench: &Workbench, filter: &Filter, look: usize) -> (BTreeSet<Stri
     (found.iter().map(|job| job.key.id.to_string()).collect(), examined)
 }
 
-/// Asserts that a filter finds exactly these jobs and examines no other, from each place where pages can begin, and
-/// counts them.
+/// Asserts that a filter finds and counts exactly these jobs, from each place where pages can begin, and reads no other.
 async fn finds(bench: &Workbench, filter: &Filter, jobs: &[&NewJob]) {
     let ids: BTreeSet<_> = jobs.iter().map(|job| job.key.id.to_string()).collect();
     assert_eq!(read(bench, filter, 2).await, (ids, jobs.len()), "{filter:?}");

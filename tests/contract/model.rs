@@ -72,8 +72,7 @@ pub(crate) fn lane(topic: &str, origin: &str) -> String {
 }
 
 impl Model {
-    /// Applies a submit, after `leases` leases in all, and returns the expected answer. The wait for a held lease is
-    /// given as zero.
+    /// Applies a submit after `leases` leases in all. Returns the expected answer, with a wait of zero for a held lease.
     pub(crate) fn submit(&mut self, key: &JobKey, offered: Offered, leases: LeaseNumber) -> SubmitResult {
         let Offered { content, state, origin, soon, if_exists } = offered;
         let mut job = ExpectedJob {

@@ -1,5 +1,4 @@
-//! Cases of topic policies: put, changed, read, deleted and limited, and known to processes within a second by the
-//! shared configuration.
+//! Cases of topic policies: put, changed, read, deleted, limited, and known to shared configurations within a second.
 
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;

@@ -1,5 +1,4 @@
-//! Cases of `promote`, which makes due jobs ready: never early, in order, fair between topics, within limits, and not
-//! with an old epoch.
+//! Cases of `promote`, which makes due jobs ready: never early, in order, fair, within limits, not with an old epoch.
 
 use ringback_core::job::NewJob;
 use ringback_core::store_types::{Cancelled, Pass};

@@ -1,5 +1,4 @@
-//! Cases of pull jobs: reserved by topic, with limits, lengths of leases and repetitions; wake-ups, lists of topics,
-//! and export.
+//! Cases of pull jobs: reserves by topic, limits, lengths of leases, repetitions, wake-ups, lists of topics, and export.
 
 mod cancelled;
 mod expired_leases;

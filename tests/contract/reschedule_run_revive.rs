@@ -1,5 +1,4 @@
-//! Cases of `reschedule`, `run`, `revive` and `purge` of one job by its name: in each state, repeated, listed, woken,
-//! and with late successes.
+//! Cases of `reschedule`, `run`, `revive` and `purge` of one job: each state, repetitions, wake-ups, late successes.
 
 use ringback_core::job::{Due, Job, JobKey};
 use ringback_core::store_types::{Cancelled, Filter, MoveResult, SettleResult, SubmitResult, Token, Wake};
@@ -241,8 +240,7 @@ pub(crate) async fn a_state_that_forbids_a_move_is_returned_and_stays(bench: &Wo
     assert!(answers.into_iter().all(|answer| answer.expect("an answer") == MoveResult::Unknown));
 }
 
-/// Makes a call with a token, and twice more with the same token after each of several steps. Asserts that the job
-/// stays as it is.
+/// Makes a call, and twice more with the same token after each of several steps. Asserts that these change nothing.
 async fn repeated(bench: &Workbench, key: &JobKey, call: impl AsyncFn(Token) -> MoveResult) {
     let token = bench.token();
     let first = applied(call(token).await);

@@ -56,8 +56,7 @@ async fn on(server: Server, is_wanted: impl Fn(&str) -> bool) {
     assert!(failed.is_empty(), "these cases fail: {}", failed.join(", "));
 }
 
-/// Runs cases at the same time, and checks the stores of those that are checked last. Returns the names of those that
-/// failed.
+/// Runs cases at once, then checks the stores of those that are checked last. Returns the names of those that failed.
 async fn side_by_side(server: &Arc<Server>, cases: &[(&'static str, Case)]) -> Vec<&'static str> {
     let (here, mut running) = (LocalSet::new(), JoinSet::new());
     let mut names = std::collections::HashMap::new();

@@ -1,5 +1,4 @@
-//! Cases of stored schedules: found, listed, limited, changed by version, and fired together with their jobs in one
-//! step.
+//! Cases of stored schedules: read, listed, limited, changed by version, and fired together with their jobs.
 
 use std::slice;
 

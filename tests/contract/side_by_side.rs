@@ -340,8 +340,7 @@ fn history(past: Past) -> Option<History> {
     }
 }
 
-/// The counts without times: the stores' clocks differ, and one store keeps entries first in its queues that no longer
-/// count.
+/// The counts without times, which depend on the stores' clocks and on entries that no longer count in one's queues.
 fn counted(counts: &TopicCounts) -> TopicCounts {
     TopicCounts { oldest_due: None, late: Duration::ZERO, ..counts.clone() }
 }

@@ -1,5 +1,4 @@
-//! Cases of settles with a lease that is no longer current: a failure changes nothing, a success completes the job
-//! where it can.
+//! Cases of settles with a lease that is not current: a failure changes nothing, a success completes the job if it can.
 
 use ringback_core::job::JobKey;
 use ringback_core::store_types::{Cancelled, Lease, SettleResult, SubmitResult};

@@ -1,5 +1,4 @@
-//! Cases of `submit`: a job becomes delayed, or ready if it is due; due times, repetitions, conflicts, batches and
-//! sizes.
+//! Cases of `submit`: jobs become delayed or, if due, ready; due times, repetitions, conflicts, batches and sizes.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{MAX_AHEAD, MAX_BODY, NewJob};

@@ -1,5 +1,4 @@
-//! Cases of the log of transitions: each transition of a job is one line with the states before and after; a call that
-//! changes nothing has none.
+//! Cases of the log of transitions: one line with the states before and after for each; none for calls without effect.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -349,8 +349,7 @@ impl Workbench {
         wakes
     }
 
-    /// Whether the store's own check waits until all cases have ended: on a cluster or with sentinels it is slow and
-    /// would disturb some cases.
+    /// Whether the store's own check waits until all cases have ended: on a cluster or sentinels it would disturb some.
     pub(crate) fn is_checked_last(&self) -> bool {
         matches!(&*self.server, Server::Cluster(_) | Server::Sentinel(_))
     }

@@ -1,5 +1,4 @@
-//! The embedded store after its clock was far ahead and is right again, also over a restart: due times, leases and
-//! waits.
+//! The embedded store after its clock was far ahead and is right again, or after a restart: due times, leases, waits.
 
 use ringback_core::clock::{ManualClock, Timestamp};
 use ringback_core::job::{JobKey, NewJob};

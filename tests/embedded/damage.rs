@@ -1,5 +1,4 @@
-//! The consistency check of the embedded store finds and repairs index entries, turns and counts that were removed or
-//! changed in its file by hand.
+//! The embedded store's consistency check finds and repairs index entries, turns and counts that were changed by hand.
 
 mod missing;
 

@@ -1,5 +1,4 @@
-//! Files of an embedded store that are removed or moved while a process has them open: the process accepts nothing
-//! until they are back.
+//! Files of an embedded store that are removed or moved while it is open: it accepts nothing until they are back.
 
 use ringback_testkit::Reply;
 use tokio::time::Instant;

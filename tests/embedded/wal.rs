@@ -30,8 +30,7 @@ struct Killed {
 }
 
 impl Killed {
-    /// Kills stores, up to ten, until one has more than two frames in its log: a checkpoint may come just before the
-    /// end.
+    /// Kills stores, up to ten, until one has more than two frames in its log: a checkpoint may precede the kill.
     fn new() -> Self {
         let mut fresh = std::iter::repeat_with(Self::once).take(10);
         fresh.find(|killed| killed.frames().len() > 2).expect("frames in the log")
@@ -315,8 +314,7 @@ async fn a_log_that_is_older_than_its_database_is_refused() {
     assert_eq!(accepted(newest.path()).await, 3);
 }
 
-/// A copy of the files of a store that goes on. The log is copied first, so that a checkpoint between the two copies
-/// does no harm.
+/// A copy of the files of a running store. The log is copied first, so that a checkpoint in between does no harm.
 fn as_after_kill_9(directory: &Path) -> TempDir {
     let copy = tempdir().expect("a directory");
     for file in [log, database] {

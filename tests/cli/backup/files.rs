@@ -46,8 +46,7 @@ impl Backup {
         self.lines("topic").map(|line| (line["topic"].to_string(), line.clone())).collect()
     }
 
-    /// The jobs by topic and id. Panics if one is there twice. As after a restore, a reserved job is ready, and a
-    /// ready job has no due time.
+    /// The jobs by topic and id: reserved ones as ready, ready ones without due time. Panics if one is there twice.
     pub(super) fn jobs(&self) -> BTreeMap<String, Value> {
         let mut jobs = BTreeMap::new();
         for line in self.lines("job") {
@@ -62,8 +61,7 @@ impl Backup {
     }
 }
 
-/// Makes a backup in a directory. Returns its content and its path. Asserts its messages and that only the owner may
-/// read the file.
+/// Makes a backup in a directory and asserts its messages and that only the owner can read it. Returns content and path.
 pub(super) async fn backup(stack: &Stack, dir: &Path, name: &str) -> (Backup, String) {
     let path = dir.join(name).to_str().expect("UTF-8").to_owned();
     let run = ringback(&stack.url(""), &["backup", &path]).await;
@@ -79,8 +77,7 @@ pub(super) async fn restore(stack: &Stack, path: &str, flags: &[&str]) -> Run {
     ringback(&stack.url(""), &[&["restore", path], flags].concat()).await
 }
 
-/// Restores a backup, and returns the counts that it prints. Asserts that it succeeds with no message but that it
-/// tries a busy server again.
+/// Restores a backup. Asserts that it succeeds, with no message but retries of a busy server. Returns printed counts.
 pub(super) async fn restored(stack: &Stack, path: &str) -> Value {
     let run = restore(stack, path, &["--json"]).await;
     let has_failed = run.err.lines().any(|line| !line.contains("trying again for up to"));

@@ -85,8 +85,7 @@ async fn cancels(stack: &Stack) {
     }
 }
 
-/// Replaces the steady jobs, which stay pending, for ever. The new bodies are so large that a store keeps them beside
-/// the records.
+/// Replaces the steady jobs, which stay pending, for ever, with bodies that a store keeps beside the records.
 async fn replacements(stack: &Stack) {
     for round in 0_u64.. {
         let jobs: Vec<_> = (0..200)

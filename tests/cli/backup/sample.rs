@@ -1,5 +1,4 @@
-//! A small installation with policies, paused topics and jobs of every kind, and the check that its jobs go on after a
-//! restore.
+//! A small installation with policies, paused topics and all kinds of jobs, and the check that they go on when restored.
 
 use std::collections::BTreeSet;
 

@@ -43,8 +43,7 @@ async fn done(stack: &Stack, words: &[&str]) -> Run {
     run
 }
 
-/// Fills an installation: each owner gets a policy with a header, a signing secret, paused topics and hosts, and three
-/// jobs.
+/// Gives each owner a policy with a header, a signing secret, paused topics and hosts, and three jobs.
 async fn fill(stack: &Stack) {
     for owner in OWNERS {
         let header = format!("authorization:of {}", name(owner));

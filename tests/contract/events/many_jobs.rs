@@ -1,5 +1,4 @@
-//! Cases of events of calls that change many jobs: imports, replacing submits, promotions, bulk revives, purges, large
-//! batches and exchanges.
+//! Cases of events of calls on many jobs: imports, replacements, promotions, revives, purges, batches and exchanges.
 
 use ringback_core::job::{Due, History, IfExists, ImportJob, NewJob};
 use ringback_core::outcome::LastAttempt;

@@ -1,5 +1,4 @@
-//! Cases of outbox entries of jobs that are done: with the receiver's answer, without bodies, once, and beside that of
-//! a death.
+//! Cases of outbox entries of done jobs: with the receiver's answer, without bodies, once, and beside that of a death.
 
 use ringback_core::job::{Callback, NewJob};
 use ringback_core::store_types::{Lease, SettleResult, Success};

@@ -1,5 +1,4 @@
-//! Cases of pull jobs whose leases expire: they are returned until they are settled, postponed, or renewed or finished
-//! late.
+//! Cases of expired leases of pull jobs: they are returned until settled, postponed, renewed, or finished late.
 
 use std::collections::HashSet;
 

@@ -52,8 +52,7 @@ impl Pair {
         }
     }
 
-    /// Reserves a few jobs at a time until all are reserved, and compares them all. Which jobs come first depends on
-    /// the store.
+    /// Reserves a few jobs at a time until all are reserved, and compares them. Their order depends on the store.
     pub(crate) async fn reserve_in_parts(
         &mut self,
         shard: usize,

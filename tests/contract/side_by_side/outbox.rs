@@ -25,8 +25,7 @@ pub(crate) fn with_on_dead(mut job: NewJob) -> NewJob {
 }
 
 impl Pair {
-    /// Compares the entries of both stores, acknowledges most, and postpones every third briefly and every ninth for
-    /// long.
+    /// Compares the entries of both stores, acknowledges most, postpones every third briefly and every ninth for long.
     pub(crate) async fn acknowledge(&mut self) {
         // Entries that were postponed briefly are due by now.
         until(self.soon).await;

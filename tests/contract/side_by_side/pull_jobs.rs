@@ -1,5 +1,4 @@
-//! Pull jobs on both stores, side by side: reserves by topic, settles and renewals by receipt, repeated and stale ones
-//! too, and expired leases.
+//! Pull jobs on two stores, side by side: reserves, settles and renewals, also repeated and stale, and expired leases.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -31,8 +30,7 @@ pub(crate) const fn is_pull(number: usize) -> bool {
     number.is_multiple_of(3)
 }
 
-/// The job as a push or a pull job, by its name. All push jobs have brief timeouts; their reserve decides which leases
-/// outlast the run.
+/// A pull job if the id ends with `p`, else a push job. All push jobs and, if `brief`, pull jobs get brief timeouts.
 pub(crate) fn push_or_pull(mut job: NewJob, brief: bool) -> NewJob {
     let is_pull = job.key.id.as_str().ends_with('p');
     if is_pull {

@@ -1,5 +1,5 @@
-//! The embedded store counts accepted jobs whose rows were removed by hand as missing after a repair, and keeps that
-//! count.
+//! Accepted jobs whose rows were removed by hand from the embedded store: a repair counts them as missing, also after a
+//! restart, and no longer once they are back.
 
 use ringback_core::store_types::{DamageKind, Repair, Shard, SubmitResult};
 use ringback_store::Store;
