@@ -113,8 +113,7 @@ async fn run(page: &str) {
 struct Shell(Child);
 
 impl Shell {
-    /// Starts a script in `bash -eux`, which prints its commands and ends at the first one that fails. Its output goes
-    /// to a file.
+    /// Starts a script in `bash -eux`, which prints its commands and ends at the first failure; output goes to a file.
     fn start(script: &str, ports: &[(u16, u16)], folder: &Path, output: &Path) -> Self {
         let file = File::create(output).expect("a file");
         // The environment without variables of Ringback, and the place of the binaries.

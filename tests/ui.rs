@@ -1,5 +1,4 @@
-//! Tests of the dashboard in a real Chromium: its pages and actions, and what it must never do. They are left out
-//! where Chromium is not installed.
+//! Tests of the dashboard in a real Chromium: pages, actions, and what it must never do. Left out without Chromium.
 
 mod actions;
 mod browser;

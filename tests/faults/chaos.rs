@@ -83,8 +83,7 @@ fn fresh(args: &[&str], seconds: u64) {
     println!("{first}: clean; {repeat}");
 }
 
-/// Makes a run and asserts that nothing is violated. Returns its report. Later attempts fail if this one finds
-/// something.
+/// Makes a run and asserts that nothing is violated. Returns its report. If it finds something, later attempts fail too.
 fn clean(args: &[String], why: &str) -> String {
     let test = format!("chaos {}", args.join(" "));
     attempts::fail_if_found(&test);

@@ -25,8 +25,7 @@ fn jobs(sink: &Sink, name: &str, count: usize) -> (Vec<String>, Vec<Value>) {
     (ids, jobs)
 }
 
-/// Waits until all roles work again: jobs in all shards are accepted, become due and are delivered. Asserts that no
-/// process has ended.
+/// Waits until jobs in all shards are accepted, become due and are delivered. Asserts that no process has ended.
 async fn works_again(stack: &mut Stack, sink: &Sink, name: &str) {
     let (ids, jobs) = jobs(sink, name, 40);
     for job in jobs {

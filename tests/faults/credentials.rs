@@ -1,5 +1,4 @@
-//! Redis refuses the processes for a while, as when a password or rights are changed in steps: running processes wait,
-//! starting ones end.
+//! Redis refuses processes for a while, as when passwords or rights change: running ones wait, and starting ones end.
 
 use redis::aio::MultiplexedConnection;
 use ringback_testkit::{Process, RedisServer, Role, http_client};

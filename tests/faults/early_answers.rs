@@ -1,5 +1,4 @@
-//! Receivers that answer before they have read the request, and receivers that end a TLS connection without notice:
-//! the answer counts.
+//! Receivers that answer before they have read the request, or end TLS connections without notice: the answer counts.
 
 use std::net::Ipv4Addr;
 

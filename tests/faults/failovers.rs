@@ -98,8 +98,7 @@ impl Fences {
     }
 }
 
-/// Waits until the `safe` jobs are delivered and nothing is left to deliver. Returns how many jobs of `around` never
-/// arrived.
+/// Waits until the `safe` jobs are delivered and none is left to deliver. Returns how many of `around` never arrived.
 async fn lost(stack: &mut Stack, sink: &Sink, safe: &[String], around: &[String]) -> usize {
     sink.wait_for_jobs(safe, 1, RECOVERY).await;
     nothing_waits(stack).await;
@@ -107,8 +106,7 @@ async fn lost(stack: &mut Stack, sink: &Sink, safe: &[String], around: &[String]
     around.iter().filter(|id| !counts.contains_key(*id)).count()
 }
 
-/// Kills one master after the other under load. Returns how many jobs were accepted around kills, and how many of them
-/// are lost.
+/// Kills one master after the other under load. Returns how many jobs were accepted around kills, and how many are lost.
 async fn kill_masters(kills: usize, durability: &str) -> (usize, usize) {
     let (mut stack, sink) = start(durability).await;
     let mut fences = Fences::new(&stack.store_url()).await;

@@ -1,5 +1,4 @@
-//! Receivers that speak HTTP/2: streams that they refuse or reset, limits on streams, and answers before the body was
-//! read.
+//! Receivers that speak HTTP/2: refused and reset streams, limits on streams, and answers before the body was read.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;

@@ -1,5 +1,4 @@
-//! Kept connections that a receiver ends just as the next callback comes: the callback is sent once more at once, and
-//! that is not a failure.
+//! Kept connections that receivers end as the next callback comes: it is sent again at once, which is no failure.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};

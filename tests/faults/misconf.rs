@@ -1,5 +1,4 @@
-//! A master of a Redis Cluster that cannot save its data and so accepts no writes (MISCONF): only its shards are
-//! refused.
+//! A master of a Redis Cluster that accepts no writes because it cannot save (MISCONF): only its shards are refused.
 
 use ringback_testkit::{RedisServer, Role};
 

@@ -66,8 +66,7 @@ async fn killed_processes_and_lost_leases_recover_without_losing_a_job() {
     assert_eq!((totals.kills, wrong), (kills, 0));
 }
 
-/// Kills a process and starts it again, and writes both to the history. Returns when the process was dead and when it
-/// was started.
+/// Kills and starts a process, and writes both to the history. Returns when it was dead and when it was started.
 fn kill(process: &mut Process, role: &str, recorded: &Recorded) -> (Instant, Instant) {
     let (fault, pid) =
         (recorded.fault_of(&format!("kill-{role}"), FaultClass::Process, process.pid()), process.pid());

@@ -1,5 +1,4 @@
-//! Submits that must be refused for a certain reason. On a busy machine one may be refused because it took too long;
-//! then it is repeated.
+//! Submits that must be refused for a certain reason. One that is refused because it took too long is repeated.
 
 use crate::prelude::*;
 

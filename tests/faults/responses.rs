@@ -1,5 +1,4 @@
-//! Receivers that answer too much, nothing, or something else than HTTP: each attempt ends, costs little, and its
-//! error says why.
+//! Receivers that answer too much, nothing or no HTTP: each attempt ends, costs little, and its error says why.
 
 use ringback_testkit::free_port;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

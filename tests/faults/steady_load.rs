@@ -1,5 +1,4 @@
-//! A steady load of submits while something goes wrong. A submit that is refused or not answered is repeated until it
-//! is accepted.
+//! A steady load of submits while something goes wrong. One that is refused or not answered is repeated until accepted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

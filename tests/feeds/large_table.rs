@@ -16,8 +16,7 @@ fn orders() -> usize {
     ringback_testkit::variable("RINGBACK_TEST_ORDERS").unwrap_or(20_000)
 }
 
-/// The seconds over which the due times are spread; `RINGBACK_TEST_ORDERS_WITHIN`, by default 10 and more for many
-/// orders.
+/// The seconds over which due times are spread: `RINGBACK_TEST_ORDERS_WITHIN`, by default 10, and more for many orders.
 fn spread() -> usize {
     ringback_testkit::variable("RINGBACK_TEST_ORDERS_WITHIN").unwrap_or(10 + orders() / 10_000)
 }

@@ -1,5 +1,4 @@
-//! Several processes share the feeds: one process at a time has a feed. When it is killed, ends or stands still,
-//! another goes on.
+//! Processes share the feeds: one at a time has a feed. When it is killed, ends or stands still, another goes on.
 
 use std::fs;
 

@@ -14,8 +14,7 @@ fn job(field: &str, value: impl Into<Value>) -> Value {
     job
 }
 
-/// The text of a good job in which one field is replaced by raw JSON text, also by one that `serde_json` cannot
-/// represent.
+/// The text of a good job with one field replaced by raw JSON text, also by one that `serde_json` cannot represent.
 fn raw(field: &str, value: &str) -> String {
     job(field, "\u{1}replaced").to_string().replace("\"\\u0001replaced\"", value)
 }

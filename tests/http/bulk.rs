@@ -172,8 +172,7 @@ async fn a_carrier_killed_in_the_middle_is_followed_by_another_and_each_job_is_r
     survives_kills(&mut stack, &sink, &location, 1500).await;
 }
 
-/// Restarts the two carriers in turn, so that one is there at any time, and asserts that an operation delivers each
-/// job once.
+/// Restarts the two carriers in turn, so that one always runs. Asserts that an operation delivers each job once.
 pub(super) async fn survives_kills(stack: &mut Stack, sink: &Sink, location: &str, jobs: usize) {
     begun(stack, location, jobs as u64).await;
     for victim in [0, 1, 0, 1, 0, 1] {

@@ -132,8 +132,7 @@ async fn a_byte_order_mark_is_ignored_at_the_start_of_a_body_and_named_elsewhere
     }
 }
 
-/// Starts an nginx with its defaults before the API. Returns its process and port; without nginx, prints that and
-/// returns `None`.
+/// Starts an nginx with its defaults before the API. Returns process and port; `None`, after a message, without nginx.
 #[expect(clippy::print_stdout, reason = "what is left out is said")]
 fn nginx(api: SocketAddr, directory: &std::path::Path) -> Option<(Child, u16)> {
     let program = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"]

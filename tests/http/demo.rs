@@ -1,5 +1,4 @@
-//! The demo of `make demo` runs against a stack: it finds all well, reports what did not happen, and says when nothing
-//! is up.
+//! The demo of `make demo` runs on a stack: it succeeds, reports what did not happen, and says when nothing is up.
 
 use std::process::ExitStatus;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! Export and import over HTTP: an export is complete or visibly broken off; an import reads line by line; jobs move
-//! unchanged.
+//! Export and import over HTTP: exports are complete or visibly broken off, imports read by line, jobs move unchanged.
 
 use std::collections::BTreeSet;
 

@@ -80,8 +80,7 @@ async fn one_in_each_state(stack: &Stack, sink: &Sink, topic: &str) {
     }
 }
 
-/// Asserts that the gauges agree with the statistics and that a topic has gauges of its own only while its policy asks
-/// for them.
+/// Asserts that gauges agree with the statistics and that topics have their own only while their policies ask for them.
 async fn agree_with_the_statistics(options: StackOptions) {
     let (stack, sink) = (options.start().await, Sink::start().await);
     stack.set_policy(TOPIC, &json!({"metrics": true})).await;

@@ -1,5 +1,4 @@
-//! `GET /v1/jobs`: complete pages of any size, filters, jobs that move meanwhile, wrong queries, old cursors, and a
-//! silent Redis.
+//! `GET /v1/jobs`: pages of any size, filters, jobs that move meanwhile, wrong queries, old cursors and a silent Redis.
 
 use std::collections::{BTreeMap, BTreeSet};
 

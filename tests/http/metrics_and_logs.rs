@@ -107,8 +107,7 @@ fn line(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// A stack that has delivered, retried, buried and refused jobs and fired a schedule while a listener was connected,
-/// and its receiver.
+/// A stack that has delivered, retried, buried and refused jobs, fired a schedule and served a listener; its receiver.
 async fn after_some_traffic(options: StackOptions) -> (Stack, Sink) {
     let (stack, sink) = (options.start().await, Sink::start().await);
     sink.answer_job("retried", Script::first(1, Answer::status(500)));

@@ -1,5 +1,4 @@
-//! Pull jobs over HTTP: reserved by consumers, settled by receipt in each way, expired, cancelled, exported and
-//! imported.
+//! Pull jobs over HTTP: reserved, settled by receipt in each way, expired, cancelled, exported and imported.
 
 use bytes::Bytes;
 use http::Method;

@@ -1,5 +1,4 @@
-//! `PATCH`, `run` and `revive` of one job over HTTP, from each state to the delivery; conflicts, and a store that is
-//! away.
+//! `PATCH`, `run` and `revive` of a job over HTTP: from each state to the delivery, conflicts, and a store that is away.
 
 use ringback_testkit::{Role, now};
 

@@ -1,5 +1,4 @@
-//! Tags of jobs are in all answers, events, exports and reserved jobs, and in jobs of schedules; receivers never see
-//! them.
+//! Tags of jobs are in all answers, events, exports and reserves, also of schedules' jobs; receivers never see them.
 
 use super::events::listener::Listener;
 use crate::cli::ringback;

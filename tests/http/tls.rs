@@ -1,5 +1,4 @@
-//! The API and the admin port over HTTPS: versions of TLS, replaced certificates, client certificates, and hanging
-//! handshakes.
+//! API and admin port over HTTPS: TLS versions, replaced certificates, client certificates and hanging handshakes.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -1,5 +1,4 @@
-//! Trace context: it goes from the caller's request to each callback, and spans are exported to an OTLP collector,
-//! which may be away.
+//! Trace context goes from a caller's request to each callback; spans go to an OTLP collector, which may be away.
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;

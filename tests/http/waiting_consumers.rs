@@ -1,5 +1,4 @@
-//! Consumers that wait for pull jobs: one submit wakes one of them, also when some hang up, the API ends, or the store
-//! is away.
+//! Consumers that wait for pull jobs: a submit wakes one, also when some hang up, the API ends or the store is away.
 
 use ringback_testkit::{CallWatch, now};
 use tokio::task::JoinSet;

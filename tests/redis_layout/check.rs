@@ -313,8 +313,7 @@ async fn is_set_aside(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]
     false
 }
 
-/// Checks that only the last three segments of attempts are kept, that each expires, and that the size of the current
-/// one is right.
+/// Checks segments of attempts: only the last three are left, each expires, none is too large, and the size is right.
 async fn attempts(redis: &mut MultiplexedConnection, base: &str) {
     let number = |name: &str| cmd("HGET").arg(format!("{base}:shard")).arg(name).to_owned();
     let current: Option<u64> = ask(redis, &number("attempts_segment")).await;

@@ -1,5 +1,4 @@
-//! Queues and slots in Redis stay short while nothing is delivered, however often jobs are replaced, postponed,
-//! cancelled or moved.
+//! Queues and slots in Redis stay short without deliveries, though jobs are replaced, postponed, cancelled or moved.
 
 use redis::aio::MultiplexedConnection;
 use ringback_core::job::{Due, NewJob};

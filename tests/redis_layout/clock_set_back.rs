@@ -67,8 +67,7 @@ async fn a_carrier_whose_lock_is_not_known_counts_as_alive_for_the_longest_lock(
     assert_eq!(live.next_change, Some(MAX_LOCK_TTL));
 }
 
-/// Moves the only batch of leases and its job an hour ahead, as if the lease had been granted before the clock was set
-/// back.
+/// Moves the only batch of leases and its job an hour ahead, as if granted before the clock was set back.
 async fn move_lease_ahead(redis: &mut MultiplexedConnection, job: &Job) {
     let (leases, batches, runs) =
         (key(redis, "leases").await, key(redis, "batches").await, key(redis, "states").await);

@@ -1,5 +1,4 @@
-//! The consistency check in Redis, on damage made by hand: each kind is found and, where possible, repaired, and the
-//! jobs go on.
+//! The consistency check in Redis finds each kind of damage made by hand and repairs it if possible, and jobs go on.
 
 mod counts;
 mod expired_leases;
@@ -74,8 +73,7 @@ impl Ground {
         self.bench.store().check(repair).await.expect("check")
     }
 
-    /// Asserts that the check finds exactly these kinds, that looking changes nothing, that a repair mends all, and
-    /// that nothing is left.
+    /// Asserts that the check finds exactly these kinds and changes nothing, and a repair mends all. Audits the store.
     async fn mended(&mut self, damage: &str, kinds: &[DamageKind]) {
         let found = self.check(Repair::No).await;
         let found_kinds: Vec<_> = found.found.keys().copied().collect();

@@ -102,8 +102,7 @@ async fn every_job_before_a_torn_end_is_found_after_a_repair() {
     assert!(!replays || damaged > 0, "seed {seed}: no cut has done any damage");
 }
 
-/// Repairs the store, asserts that each job submitted before the cut is there, and lets every job end. Returns whether
-/// anything was damaged.
+/// Repairs the store, asserts that each job from before the cut is there, and ends all. Returns whether it was damaged.
 async fn check(bench: &Workbench, recorded: &Recorded, cut: &Cut, at: &str) -> bool {
     let store = bench.store();
     let found = store.check(Repair::No).await.expect("check");
@@ -187,8 +186,7 @@ async fn pull_all(bench: &Workbench, topic: &str) {
     bench.store().settle_receipts(bench.shard(), &done).await.expect("settle");
 }
 
-/// Replaces jobs with large bodies, in one call. Returns their keys, the files, and the places at which that call can
-/// be cut.
+/// Replaces jobs with large bodies in one call. Returns their keys, the files, and the places to cut in that call.
 async fn replaced_large(server: &Arc<Server>, bench: &Workbench) -> (Vec<JobKey>, Files, Vec<Cut>) {
     let Server::Redis(redis) = &**server else { panic!("a single server") };
     let job = |name: &str, letter, length| bench.job(name).timeout(BRIEF).body(vec![letter; length]);

@@ -11,8 +11,7 @@ const LIST: &str = "tests/tree/build_size/crates.txt";
 /// The most bytes of the binary.
 const MAX_BINARY: u64 = 40_000_000;
 
-/// The name of each crate that the package `ringback` is built from, macros and build scripts included, once for each
-/// version.
+/// The crates that the package `ringback` is built from, with macros and build scripts, once for each version.
 fn crates_of_up() -> Vec<String> {
     let tree = Command::new(env!("CARGO"))
         .current_dir(root())

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::files::{crates, root};
 use crate::imports::{Graph, graph};
 
-/// Leaves out imports from a child: a type's `impl` blocks are in child files, which use the type, and the module
-/// calls them.
+/// Imports from modules below a file do not count: `impl` blocks of its types are there, and it calls them.
 #[test]
 fn no_file_imports_from_a_file_that_imports_from_it() {
     let mut graph = graph(crates().iter().map(|(name, source)| (name.clone(), source.as_path())));

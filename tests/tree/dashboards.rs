@@ -1,5 +1,4 @@
-//! The Grafana dashboards: names and panels are complete, each panel uses metrics of the code, and promtool accepts
-//! its expressions.
+//! The Grafana dashboards: complete names and panels, metrics that the code has, and expressions that promtool accepts.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,4 @@
-//! Documents agree with the tree: links lead somewhere, decisions are numbered once, make targets exist. And every
-//! metric in the code is declared.
+//! Documents agree with the tree: links, numbers of decisions, make targets; and every metric in the code is declared.
 
 use std::collections::BTreeSet;
 use std::path::Path;

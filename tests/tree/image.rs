@@ -68,8 +68,7 @@ impl Image {
         }
     }
 
-    /// Why the image's user cannot write below a folder, or why it would be lost with the container; `None` if all is
-    /// well.
+    /// Why the image's user cannot write below a folder, or why that is lost with the container; `None` if all is well.
     fn refuses(&self, folder: &Path) -> Option<String> {
         let Some(volume) = self.volumes.iter().position(|volume| folder.starts_with(volume)) else {
             return Some(format!("{} is in no volume of {:?}", folder.display(), self.volumes));

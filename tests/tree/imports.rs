@@ -1,5 +1,4 @@
-//! The graph of imports: which file takes which names from which other file. A re-exported name counts for the file
-//! that defines it.
+//! The graph of imports: which file uses which names of which file. A re-exported name is of the file that defines it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! Which crate may depend on which crates of the workspace, by the manifests. Layers go from the command line down to
-//! the model.
+//! Which crates a crate may depend on, by the manifests. Layers go from the command line down to the model.
 
 use std::collections::BTreeMap;
 

@@ -36,8 +36,7 @@ impl Modules {
         self.add_file(root, root.with_file_name(""), None)
     }
 
-    /// Reads a module from its file, and returns its number. `below` is the folder of the modules that the file
-    /// declares.
+    /// Reads a module from its file. Returns its number. `below` is the folder of the modules that the file declares.
     fn add_file(&mut self, file: &Path, below: PathBuf, parent: Option<usize>) -> usize {
         let id = self.add(file, parent);
         Scan { modules: self, id, below, is_test: false }.items(&parse(file).items);

@@ -1,5 +1,4 @@
-//! Tests of the driven browser itself: it clicks and types, reports logs, requests and dialogs, and leaves no process
-//! or file behind.
+//! Tests of the driven browser: it clicks, types, reports logs, requests and dialogs, and leaves no process or file.
 
 use std::path::Path;
 

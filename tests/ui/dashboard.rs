@@ -1,5 +1,4 @@
-//! A helper of these tests: opens the dashboard of a stack in a browser, confirms its dialogs, and checks for errors
-//! and foreign requests.
+//! Opens the dashboard of a stack in a browser, confirms its dialogs, and checks for errors and foreign requests.
 
 use ringback_testkit::{Browser, Stack};
 use serde_json::Value;

@@ -1,5 +1,4 @@
-//! Times in the dashboard: pages show them in the browser's time zone, and those of a schedule in the schedule's own
-//! zone.
+//! Times in the dashboard are shown in the browser's time zone, and those of a schedule in its own.
 
 use super::dashboard::{Dashboard, id, in_row};
 use crate::prelude::*;

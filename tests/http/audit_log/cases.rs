@@ -1,5 +1,4 @@
-//! A list of all API calls that leave entries in the audit log, in the order to make them, and what their entries
-//! contain.
+//! All API calls that leave entries in the audit log, in the order to make them, and the contents of their entries.
 
 use http::Method;
 

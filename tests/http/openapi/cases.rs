@@ -247,8 +247,7 @@ fn wrongs() -> Vec<Value> {
     ]
 }
 
-/// A valid value of a schema: its example, or one made from its type. The field `wait` is left out, so that no request
-/// waits.
+/// A valid value of a schema: its example, or one made by its type, without `wait`, so that no request waits.
 pub(super) fn good(schema: &Value) -> Value {
     let schema = not_null(schema);
     let mut value = match (&schema["example"], schema["examples"].get(0)) {

@@ -1,5 +1,4 @@
-//! The pattern of durations in the OpenAPI document matches exactly the texts that the parser accepts, apart from
-//! negative ones.
+//! The pattern of durations in the OpenAPI document matches exactly what the parser accepts, but negative ones.
 
 use proptest::prelude::*;
 use ringback_core::duration::parse_duration;

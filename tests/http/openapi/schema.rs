@@ -1,5 +1,4 @@
-//! A validator of JSON Schema for the keywords that the OpenAPI document uses. It fails on unknown keywords, so that
-//! none is overlooked.
+//! A validator for the keywords of JSON Schema that the OpenAPI document uses. It fails on any other keyword.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

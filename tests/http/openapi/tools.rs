@@ -69,8 +69,7 @@ async fn schemathesis(options: StackOptions, phases: &str) {
     run(command).await;
 }
 
-/// The path of a tool below `target` or in `PATH`. Without it, prints that and returns `None`, and the test has
-/// nothing to do.
+/// The path of a tool in `target` or `PATH`; `None`, after a message, without it, and then the test does nothing.
 #[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 pub(super) fn installed(name: &str) -> Option<PathBuf> {
     let below = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/openapi-tools");

@@ -1,5 +1,4 @@
-//! A rotation of a topic's secret under load: each attempt is valid for a receiver with the old secret or with the new
-//! one.
+//! A rotation of a topic's secret under load: receivers find each attempt valid by the old secret or by the new one.
 
 use ringback_testkit::{Arrival, Script, now};
 use tokio::time::{Instant, sleep};

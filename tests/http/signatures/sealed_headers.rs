@@ -1,5 +1,4 @@
-//! Secret header values of policies at rest: sealed, useless without their master key, sealed again with a newer key,
-//! and in backups.
+//! Secret header values of policies: sealed at rest, useless without their master key, sealed anew, and in backups.
 
 use ringback_testkit::Role;
 

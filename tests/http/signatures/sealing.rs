@@ -49,8 +49,7 @@ async fn a_secret_is_shown_once_and_never_again() {
     }
 }
 
-/// Asserts that a job waits at a notifier without the key, which logs `log`. Then starts a notifier with the key, and
-/// returns the delivery.
+/// Asserts that a job waits at a notifier without the key, which logs `log`. Returns the delivery by one with the key.
 pub(super) async fn delivered_only_with_the_key(stack: &mut Stack, sink: &Sink, log: &str) -> Arrival {
     stack.accept(&job(sink, "waits")).await;
     let spec = |stack: &Stack, keys| stack.spec(Role::Notifier).env("RINGBACK_MASTER_KEYS", keys);

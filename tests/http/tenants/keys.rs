@@ -1,5 +1,4 @@
-//! API keys: their scopes, topics, destinations, networks and lifetimes; and an API without a root key, which serves
-//! only its own machine.
+//! API keys: scopes, topics, destinations, networks, lifetimes; an API without a root key serves only its own machine.
 
 use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};

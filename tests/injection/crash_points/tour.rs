@@ -102,8 +102,7 @@ impl Tour {
         }
     }
 
-    /// Begins bulk operations of each kind, which have jobs to change, and reads them. In every third round it also
-    /// stops them.
+    /// Begins bulk operations of each kind, which have jobs to change, and reads them. Stops them in every third round.
     async fn many_jobs(&self, n: usize) {
         let tag = format!("round-{n}");
         let job = |id: &str| json!({"topic": "aside", "id": format!("many-{id}-{n}"), "url": format!("{}/ok", self.url), "tags": [tag]});
@@ -158,8 +157,7 @@ impl Tour {
         self.call(n, Method::DELETE, "topics/short", None).await;
     }
 
-    /// Sets, pauses, resumes, runs and reads a schedule that ends within seconds, so that everything can drain;
-    /// deletes an earlier one.
+    /// Sets, pauses, resumes, runs and reads a schedule that ends after 3 seconds; deletes that of three rounds before.
     async fn schedules(&self, n: usize) {
         let until = ringback_testkit::now() + Duration::from_secs(3);
         let job = json!({"topic": "aside", "url": format!("{}/ok", self.url)});

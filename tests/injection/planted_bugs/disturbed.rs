@@ -180,8 +180,7 @@ impl Run {
         self.ask::<(), _>("CONFIG", ("SET", "maxmemory", 0)).await;
     }
 
-    /// Removes the functions from the server and returns them. If `is_loaded_again` is false, processes may not load
-    /// them.
+    /// Removes the functions from the server and returns them. If not `is_loaded_again`, processes may not load them.
     async fn flush_functions(&self, is_loaded_again: bool) -> Vec<u8> {
         let functions = self.ask("FUNCTION", "DUMP").await;
         if !is_loaded_again {

@@ -1,5 +1,4 @@
-//! Plants a bug in a running stack: in the function library on Redis, in a proxy, or in its options. The processes are
-//! the real ones.
+//! Plants a bug in a stack of the real processes: in the function library on Redis, in a proxy, or in its options.
 
 use redis::aio::MultiplexedConnection;
 use redis::{Value, cmd};

@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 use super::calls::{Client, SOON};
 
 impl Client<'_> {
-    /// Leaves jobs without an index entry, entries of jobs that are gone, a time without a schedule, and so wrong
-    /// counts.
+    /// Leaves jobs without index entries, entries without jobs, a time without a schedule, and so wrong counts.
     pub(crate) async fn damage(&self, id: &str) {
         self.far_job(&format!("{id}-kept"), "3h").await;
         let base = self.base().await;

@@ -1,5 +1,4 @@
-//! Damaged leases in Redis: batches without an index entry, which a repair links again, jobs twice in a batch, and
-//! unknown states.
+//! Damaged leases in Redis: batches without index entry, which a repair links, jobs twice in a batch, unknown states.
 
 use ringback_core::state::State;
 use ringback_core::store_types::{DamageKind, Lease, Repair};

@@ -1,5 +1,4 @@
-//! Accepted jobs whose records were removed from Redis by hand: a repair counts them as missing, and no longer once
-//! they are back.
+//! Accepted jobs whose records are gone from Redis: a repair counts them as missing, and no longer once they are back.
 
 use ringback_core::store_types::{DamageKind, Repair};
 

@@ -1,5 +1,4 @@
-//! Damaged topic rows, counts and lists in Redis are found and repaired. Paused topics, policies and bulk revives are
-//! not damage.
+//! Damaged rows, counts and lists of topics in Redis are found and repaired; pauses, policies and revives are no damage.
 
 use ringback_core::job::{NewJob, TenantLimits, TenantScope, Topic};
 use ringback_core::store_types::{

@@ -1,5 +1,4 @@
-//! Consistency checks on Redis and the embedded store while jobs move: they find no damage that is not there, and find
-//! jobs that are lost.
+//! Consistency checks on both stores while jobs move: they find no damage that is not there, and find lost jobs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -28,8 +27,7 @@ async fn work(store: &Store, is_over: &AtomicBool) -> usize {
     submitted
 }
 
-/// Submits some jobs, delayed and pull jobs among them, and makes each transition of the shard once. Returns how many
-/// were submitted.
+/// Submits some jobs, delayed and pull jobs too, and makes each transition of the shard once. Returns their number.
 async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
     let new = |n: usize| {
         let id = format!("{round}-{n}").parse().expect("an id");

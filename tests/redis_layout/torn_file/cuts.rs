@@ -1,5 +1,4 @@
-//! Reads and writes the append-only files of a server, and finds the places inside transactions at which the last file
-//! can be cut.
+//! Reads and writes a server's append-only files, and finds the places in transactions where the last can be cut.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! The objects and values of the OpenAPI document as page sections: requests with the meaning of each field, answers
-//! with their fields.
+//! Objects and values of the OpenAPI document as page sections: requests with each field's meaning, answers with fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

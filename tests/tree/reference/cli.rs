@@ -70,8 +70,7 @@ fn is_setting(arg: &Arg) -> bool {
     ALL_NAMES.contains(&arg.get_id().as_str())
 }
 
-/// Adds a line for each chosen argument. An argument that an earlier section has in the same form is named with a link
-/// to that section.
+/// Adds a line for each chosen argument. One that an earlier section has in the same form gets a link to that section.
 fn flags(
     page: &mut String,
     (command, section): (&Command, &str),
