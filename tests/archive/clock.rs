@@ -7,7 +7,7 @@ use crate::sample_jobs::{SOON, TOPIC, job};
 
 const SIXTY_DAYS: i64 = 60 * 86_400 * 1_000_000;
 
-/// The retention is a day. Of one archiver after the other, first its own clock and then that of Redis is 60 days ahead.
+/// The retention is a day. First the clock of an archiver is 60 days ahead, and then that of Redis, with a new archiver.
 #[tokio::test]
 async fn an_archiver_removes_nothing_by_a_clock_that_differs_from_that_of_the_store() {
     let preload = Preload::compile().expect("there is a C compiler, which links these tests too");

@@ -15,8 +15,8 @@ pub(crate) enum Database {
 }
 
 impl Database {
-    /// Starts a stack for each kind of database, with its archive there: processes over Redis with an archiver for
-    /// PostgreSQL, one process on an embedded store for SQLite. `change` sets further options.
+    /// Starts two stacks and waits until their archives can be used: processes over Redis with an archiver to
+    /// PostgreSQL, and one process on an embedded store with SQLite. `change` sets further options.
     pub(super) async fn each(change: impl Fn(StackOptions) -> StackOptions) -> [(Self, Stack); 2] {
         let [(postgres, over_redis), (sqlite, embedded)] = Self::options(change).await;
         let stacks = [over_redis.start().await, embedded.start().await];
@@ -28,7 +28,7 @@ impl Database {
         [(postgres, over_redis), (sqlite, embedded)]
     }
 
-    /// The databases and the options of these stacks, which are not started yet.
+    /// The databases and the options of the stacks of [`Self::each`], which are not started yet.
     pub(super) async fn options(change: impl Fn(StackOptions) -> StackOptions) -> [(Self, StackOptions); 2] {
         let postgres = Self::Postgres(Box::new(PostgresServer::start().await));
         let over_redis =

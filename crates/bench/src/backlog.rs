@@ -38,8 +38,8 @@ pub(crate) async fn submit(stack: &Stack, numbers: Range<usize>, url: &str, more
     generate(Load { address, request, connections: 2, pace, first: numbers.start }).await.rate()
 }
 
-/// Stops the notifier, fills a backlog, starts the notifier again, and waits until all jobs are done. `done` is the
-/// number of jobs that were done before.
+/// Stops the notifier, submits a backlog, starts the notifier again, and waits until all jobs are done, of which `done`
+/// were done before. Returns the rate of the deliveries and the CPU times.
 pub(crate) async fn drain(
     stack: &mut Stack,
     receiver: &Receiver,

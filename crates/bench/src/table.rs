@@ -15,7 +15,7 @@ impl RunStart {
         Self(fs::metadata(report_file()).map_or(0, |file| file.len()))
     }
 
-    /// Prints the table of the lines that this run has added to the report since.
+    /// Prints the table of the lines that this run has added to the report since it began.
     #[expect(clippy::print_stdout, reason = "the table is this program's output")]
     pub(crate) fn print_table(&self) {
         let text = fs::read_to_string(report_file()).unwrap_or_default();

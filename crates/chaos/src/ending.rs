@@ -123,7 +123,7 @@ async fn check(installation: &Installation, check: &Value) {
     }));
 }
 
-/// The number of keys that do not begin with the installation's prefix; 0 if the store is not a single Redis.
+/// The number of keys without the installation's prefix; 0 if the store is not a single Redis or does not answer.
 async fn foreign_keys(installation: &Installation) -> u64 {
     if installation.redis.is_none() {
         return 0;

@@ -18,7 +18,8 @@ const LONGEST: usize = 300;
 /// The most mutations of a sample.
 const MUTATIONS: u32 = 6;
 
-/// Calls `check` with each sample, then with random inputs until the time is over.
+/// Calls `check` with each sample, then for `RINGBACK_TEST_FUZZ_SECONDS` (default [`SECONDS`]) with random inputs, whose
+/// first seed is `RINGBACK_TEST_FUZZ_SEED`, else differs from run to run.
 ///
 /// # Panics
 /// If `check` panics or takes 5 seconds or more. The input and its seed are printed first.

@@ -78,7 +78,7 @@ impl Preload {
         }
     }
 
-    /// What one more program sees: at first the clock of this machine, and every name is found.
+    /// Settings for one more program: it has an address of its own, and at first this machine's clock and working names.
     #[must_use]
     pub fn seen(&self) -> Seen {
         static NEXT: AtomicU32 = AtomicU32::new(0);

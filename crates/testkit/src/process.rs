@@ -73,7 +73,7 @@ impl ProcessSpec {
         self
     }
 
-    /// The command that starts the binary, for callers that connect its input and output themselves.
+    /// The command that starts the binary, without variables `RINGBACK_…` and `OTEL_…` of this program.
     pub fn command(&self) -> Command {
         let program = match &self.binaries {
             Some(directory) => directory.join(&self.binary),

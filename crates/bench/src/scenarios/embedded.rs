@@ -98,7 +98,7 @@ enum Names {
     Indexed,
 }
 
-/// Writes the same bytes to bare redb, a transaction for each [`CALLERS`] jobs. Returns jobs per second.
+/// Writes as many bytes per job as the store to bare redb, in transactions of [`CALLERS`] jobs. Returns jobs per second.
 fn bare(jobs: usize, repair: Repair, names: Names) -> f64 {
     const TABLE: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("jobs");
     const INDEX: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("names");

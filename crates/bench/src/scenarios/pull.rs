@@ -134,7 +134,7 @@ async fn connected(pid: u32, count: usize) {
     .await;
 }
 
-/// Lets [`CONSUMERS`] consumers reserve and finish a backlog, a hundred jobs at a time. Returns jobs per second.
+/// Submits a backlog, which [`CONSUMERS`] consumers then reserve and finish, 100 jobs per call. Returns jobs per second.
 async fn drain(setup: &Setup, stack: &Stack, round: usize) -> f64 {
     let count = setup.size.pick(50_000, 1_000);
     let topic = format!("drain-{round}");

@@ -105,7 +105,7 @@ async fn firings(setup: &Setup) {
 }
 
 /// Sets as many schedules as a train has jobs, which fire evenly, and returns how late their jobs arrived. Starts over
-/// with more time if setting takes too long.
+/// with more time if setting takes too long; panics if even the longest of [`LEADS`] is too short.
 async fn fire(train: &mut Train, stack: &Stack, receiver: &Receiver) -> Latencies {
     let url = receiver.url(Channel::Main);
     for lead in LEADS.map(Duration::from_secs) {

@@ -34,7 +34,7 @@ pub(super) async fn run(clients: Arc<Clients>, mut rng: StdRng) {
     }
 }
 
-/// Waits until a moment from 5 ms before the due time to 5 ms after it, but no longer than [`MAX_WAIT`].
+/// Waits until 5 ms before to 5 ms after the due time, at most [`MAX_WAIT`]. Returns at once if that time is unknown.
 async fn wait_until_due(job: &SubmittedJob, rng: &mut StdRng) {
     let Some(due) = job.due.and_then(|due| i64::try_from(due).ok()) else { return };
     let wait = due - ringback_testkit::now().as_millisecond() + rng.random_range(-5..=5);

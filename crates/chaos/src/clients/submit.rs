@@ -140,7 +140,8 @@ pub(super) async fn run(clients: Arc<Clients>, client: u64, mut rng: StdRng) {
     }
 }
 
-/// Submits until the outcome is known, four times at most. One in 40 known outcomes is followed by another submit.
+/// Submits until the outcome is known, and after one in 40 known outcomes again, at most four times in all. Adds the job
+/// to the clients' known jobs once it is accepted.
 async fn one(clients: &Clients, request: &Request, rng: &mut StdRng) {
     let mut was_known = false;
     for repetition in 0..REPETITIONS {

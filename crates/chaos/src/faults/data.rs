@@ -57,8 +57,8 @@ pub(super) async fn make(installation: &Installation, api: &Api, kind: Kind, rng
     begun.healed();
 }
 
-/// What will be left of the data, and the time in the history that it is from. Waits, so that more is written after
-/// that time.
+/// Returns what will be left of the data, and the time in the history of its last write (0 if nothing is left). Waits
+/// before it returns, so that more is written after that time.
 async fn before(t: u64, kind: Kind, server: &mut RedisServer, rng: &mut StdRng) -> (u64, Data) {
     match kind {
         Kind::WipedRedis => (0, Data::Nothing),
@@ -87,8 +87,8 @@ fn cut(server: &RedisServer, length: u64, rng: &mut StdRng) {
     file.set_len(rng.random_range(from..=now)).expect("the file can be cut");
 }
 
-/// Waits for a loss to be noticed, ends the fault after `wait`, and accepts the loss, also those that show up later.
-/// Gives up after [`LIMIT`].
+/// Waits until a loss is noticed, ends the fault `wait` later, and accepts the loss and any that is noticed within
+/// another [`NOTICE`]. If none is noticed, ends the fault after [`LIMIT`].
 async fn accept(api: &Api, mut lost: Option<RunningFault<'_>>, wait: Duration) {
     let begun = Instant::now();
     let mut quiet_since = begun;

@@ -65,9 +65,9 @@ pub(super) fn write_loss_of_attempts(history: &History) {
     history.write(&Entry::Loss(Loss { t, since: t, answered: None }));
 }
 
-/// Waits until a sentinel names another master, if the master was away for longer than [`SHORT`]. Sentinels that have
-/// begun to replace a master go on when it comes back; then two servers would take writes, and one would deliver what
-/// was cancelled on the other.
+/// With sentinels, and if the master was away for longer than [`SHORT`]: waits up to [`WHOLE`] until a sentinel names
+/// another one. Sentinels that have begun to replace a master go on when it comes back; two servers would then accept
+/// writes, and one would deliver what was cancelled on the other.
 pub(super) async fn wait_replaced(group: &Group, master: usize, length: Duration, sentinel: usize) {
     let Group::Sentinel(group) = group else { return };
     if length > SHORT {
@@ -105,7 +105,8 @@ pub(super) async fn masters(group: &Group) -> Vec<usize> {
     found
 }
 
-/// Replaces a master by its replica, while it works. With sentinels its writes are paused first.
+/// Replaces a working master by its replica. With sentinels, pauses its writes for 20 s before each of [`FAIL_OVERS`]
+/// tries.
 async fn fail_over(group: &Group, master: usize) {
     match group {
         Group::Sentinel(sentinel) => {

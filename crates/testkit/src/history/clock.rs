@@ -29,7 +29,7 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    /// `wall` is the host's wall clock at its monotonic time 0.
+    /// Groups readings by store. `wall` is the host's wall clock in µs at its monotonic time 0.
     pub(crate) fn new(wall: u64, readings: Vec<ClockReading>) -> Self {
         let mut by_store = BTreeMap::<u8, Vec<_>>::new();
         for reading in readings {
@@ -39,8 +39,8 @@ impl Clocks {
         Self { wall, readings: by_store }
     }
 
-    /// What a store's clock can have shown at the host's time `t`, by the readings before and after. Returns `None` if
-    /// the clock was never read.
+    /// The earliest and the latest time that a store's clock can have shown at the host's time `t`, by the readings
+    /// before and after `t`. Returns `None` if the clock was never read.
     pub(crate) fn at(&self, store: u8, t: u64) -> Option<Moment> {
         let readings = self.readings.get(&store)?;
         let after = readings.partition_point(|reading| reading.t <= t);

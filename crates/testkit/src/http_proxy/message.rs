@@ -42,7 +42,8 @@ impl HttpMessage {
         self.headers.retain(|(known, _)| known != name);
     }
 
-    /// Parses a head. Returns the message without its body, and the value of `content-length`, 0 without one.
+    /// Parses a head. Returns the message without body and `content-length`, and the value of that header, 0 without
+    /// one.
     fn parse(head: &[u8]) -> (Self, usize) {
         let head = String::from_utf8_lossy(head);
         let mut lines = head.split("\r\n");

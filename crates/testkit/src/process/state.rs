@@ -43,7 +43,7 @@ impl Process {
         Ok((answer.status().as_u16(), answer.text().await.map_err(|error| error.to_string())?))
     }
 
-    /// Waits until `/readyz` answers with `status` and a text that contains `part`, and returns the text.
+    /// Waits until `/readyz` answers `status` and a text with `part`, and returns the text. Panics after `within`.
     pub async fn wait_readiness(&self, status: u16, part: &str, within: Duration) -> String {
         eventually(within, &format!("/readyz answers {status} with {part:?}"), async || {
             match self.readiness().await? {
@@ -71,7 +71,7 @@ impl Process {
             .reduce(|sum, value| sum + value)
     }
 
-    /// Waits until [`Self::metric`] has a value.
+    /// Waits until [`Self::metric`] has a value. Panics after `within`.
     pub async fn wait_metric(&self, name: &str, value: f64, within: Duration) {
         eventually(within, &format!("{name} is {value}"), async || match self.metric(name).await {
             Some(found) if found == value => Ok(()),
@@ -80,7 +80,7 @@ impl Process {
         .await;
     }
 
-    /// Waits until the log contains a text, and returns the whole log.
+    /// Waits until the log contains a text, and returns the whole log. Panics after `within`.
     pub async fn wait_log(&self, part: &str, within: Duration) -> String {
         eventually(within, &format!("the log says {part:?}"), async || {
             let log = self.log();

@@ -115,7 +115,8 @@ impl RedisSentinel {
         .await
     }
 
-    /// Makes the sentinels replace a working master (SENTINEL FAILOVER). Returns when they have begun.
+    /// Makes the sentinels replace a working master (SENTINEL FAILOVER), and waits until they begin. Panics after a
+    /// while.
     pub async fn fail_over(&self) {
         eventually(AGREE_DEADLINE, "a fail-over begins", async || {
             let mut sentinel = redis::cmd("SENTINEL");

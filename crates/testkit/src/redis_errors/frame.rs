@@ -1,6 +1,6 @@
 //! Frames of the protocol of Redis (RESP2 and RESP3): where one ends, and the name of a call.
 
-/// The length in bytes of the first frame; `None` if the frame is not complete.
+/// The length in bytes of the first frame; `None` if the frame is incomplete or cannot be read.
 pub(super) fn length(bytes: &[u8]) -> Option<usize> {
     let end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
     let (kind, head) = (bytes[0], end + 2);

@@ -50,7 +50,8 @@ fn own_headers(arrival: &Arrival) -> Digest {
 }
 
 impl Delivery<'_> {
-    /// Writes the end of a delivery just before the last byte of its answer is sent.
+    /// Writes the end of the delivery: the status and `retry-after` of a response, or else status 0 and a cut. Must be
+    /// called just before the last byte of the answer is sent.
     pub(super) fn answers(&self, answer: &Answer) {
         match &answer.end {
             End::Response { status, headers, .. } => {

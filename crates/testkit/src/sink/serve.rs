@@ -36,7 +36,8 @@ pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// Serves the requests of one connection one after the other: records each, and writes its answer after its delay.
+/// Serves the requests of a connection one after the other: records each, and writes its answer after its delay. Counts
+/// a hang-up if the caller closes the connection before that.
 async fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut input = BytesMut::with_capacity(8 * 1024);
@@ -101,7 +102,8 @@ struct Head {
     headers: HeaderMap,
 }
 
-/// Removes a complete head from `input`. Returns it and the length of the body; `None` while the head is incomplete.
+/// Removes a complete head from `input`. Returns it, with the headers that `detail` needs, and the length of the body;
+/// `None` while the head is incomplete.
 fn parse_head(input: &mut BytesMut, detail: Detail) -> io::Result<Option<(Head, usize)>> {
     let mut slots = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut slots);

@@ -126,7 +126,7 @@ impl Counts {
     }
 }
 
-/// The totals that need no look at single jobs; the others are 0.
+/// The totals that are counted without the single jobs; the others are 0.
 fn totals(tables: &Tables) -> Totals {
     let mut faults = BTreeMap::new();
     for fault in &tables.run.faults {

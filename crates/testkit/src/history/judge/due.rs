@@ -33,7 +33,7 @@ struct AskedDue {
     is_reschedule: bool,
 }
 
-/// The due times that the job can have: by its submits and moves, also by those whose outcome is unknown.
+/// The due times that submits and moves may have given the job, also calls of unknown outcome; `None` where not known.
 fn asked_dues(run: &Run<'_>, job: &Job<'_>) -> Vec<AskedDue> {
     let submits = job.possible_submits().map(|submit| AskedDue {
         span: submit.span,
@@ -57,8 +57,8 @@ fn asked_dues(run: &Run<'_>, job: &Job<'_>) -> Vec<AskedDue> {
     submits.chain(moves).collect()
 }
 
-/// The earliest due time in µs that a request can lead to, by the store's clock; `None` if that clock is not known and
-/// the request has a delay.
+/// The earliest due time in µs that a request can lead to, by the store's clock. Returns `None` if the request has no
+/// `at` and that clock is not known.
 fn bound(run: &Run<'_>, job: &Job<'_>, span: Span, at: Option<u64>, delay: u64) -> Option<u64> {
     match at {
         Some(at) => Some(at * 1_000),
@@ -69,8 +69,8 @@ fn bound(run: &Run<'_>, job: &Job<'_>, span: Span, at: Option<u64>, delay: u64) 
     }
 }
 
-/// Checks that no submit was answered with a due time before the earliest one asked for. Skips jobs that were moved or
-/// replaced.
+/// Checks that no submit was answered with a due time before the earliest one asked for. Skips jobs that may have been
+/// moved or replaced, jobs with an unknown due time, and answers 200 to submits with a key and no id.
 fn check_answers(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     if job.possible_calls(|asked| matches!(asked, CallRequest::Move(_))).next().is_some()
         || job.possible_submits().any(|submit| submit.replaces)
@@ -93,7 +93,7 @@ fn check_answers(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     }
 }
 
-/// Checks a delivery against the due time in its header. Returns whether it was early; false if a time is not known.
+/// Reports a delivery before the due time in its header. Returns whether it was early; false if a time is not known.
 fn before_header(
     run: &Run<'_>,
     job: &Job<'_>,

@@ -130,7 +130,8 @@ fn check_left(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Judg
     }
 }
 
-/// Checks that the attempts and failures in a final line are those that receivers and consumers saw.
+/// Checks that a final line has no fewer attempts than were seen and, for push jobs, no more failures; for push jobs
+/// that no fault hit, exactly as many. Skips jobs that the store lost.
 fn check_numbers(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Judgement) {
     found.findings.checked(CountsAgree);
     let delivered = job.deliveries.iter().map(|delivery| delivery.attempt);

@@ -43,7 +43,8 @@ fn check_claims(lock: &str, claims: &[&LockRecord], findings: &mut Findings) {
     }
 }
 
-/// Checks that an effect has no older token than a claim known before it, and that its process owns the token.
+/// Checks that an effect has no older token than a claim known before it, and that its process owns the token. Ignores
+/// claims made during a split.
 fn check_effect(
     lock: &str,
     claims: &[&LockRecord],

@@ -54,7 +54,7 @@ fn check_numbers(run: &Run<'_>, job: &Job<'_>, one: &Delivery, next: &Delivery, 
     }
 }
 
-/// Checks that the policy allows the certain failures of a job, and checks the waits after them unless the job was
+/// Checks that a job has no more certain failures than its policy allows, and the waits after them unless the job was
 /// moved. Adds each wait of a known tier to `spread`.
 fn check_waits(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement, spread: &mut Spread) {
     let policy = job.accepted().or(job.submits.first()).and_then(|submit| policy(run, submit.policy));
@@ -148,8 +148,8 @@ impl Spread {
         }
     }
 
-    /// Checks, for each policy with enough waits, that at most a fifth have the same due time and that the waits
-    /// spread over at least 20 % of the jitter.
+    /// Checks, for each policy with [`MIN_WAITS`] waits or more, that at most a fifth have the same due time and that
+    /// the middle 80 % of the waits spread over at least 20 % of the jitter.
     pub(super) fn check(self, findings: &mut Findings) {
         for (policy, mut waits) in self.0 {
             if waits.len() < MIN_WAITS {
