@@ -108,7 +108,8 @@ async fn request(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<Vec<u8>>
 }
 
 impl State {
-    /// The answer to an import; `None` closes the connection.
+    /// The answer to an import, by the next fault; `None` closes the connection. Records the number of lines. Panics if
+    /// there are more lines or bytes than the command line may send at once.
     fn answer(&mut self, body: &[u8]) -> Option<String> {
         let lines: Vec<_> = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
         assert!(lines.len() <= 2_000 && body.len() < 6 * 1024 * 1024, "{} lines", lines.len());

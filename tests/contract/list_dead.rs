@@ -29,7 +29,7 @@ async fn some_of_many(bench: &Workbench) {
     bench.submit(&delayed).await;
 }
 
-/// The jobs of all pages, in their order, and how many jobs were examined. Calls `between` after each page.
+/// The jobs of all pages with the limit `look`, in order, and how many were examined. Calls `between` for each page.
 pub(super) async fn read(
     bench: &Workbench,
     filter: &Filter,

@@ -14,7 +14,7 @@ pub(crate) fn tagged(tag: &str) -> Filter {
     Filter { scope: TenantScope::One(None), tag: Some(tag.to_owned()), ..Filter::default() }
 }
 
-/// The ids of the jobs of all pages, and how many jobs were examined.
+/// The ids of the jobs of all pages, read with the limit `look`, and how many jobs were examined.
 async fn read(bench: &Workbench, filter: &Filter, look: usize) -> (BTreeSet<String>, usize) {
     let (found, examined) = list_dead::read(bench, filter, look, async |_| ()).await;
     (found.iter().map(|job| job.key.id.to_string()).collect(), examined)

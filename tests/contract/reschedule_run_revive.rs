@@ -240,7 +240,8 @@ pub(crate) async fn a_state_that_forbids_a_move_is_returned_and_stays(bench: &Wo
     assert!(answers.into_iter().all(|answer| answer.expect("an answer") == MoveResult::Unknown));
 }
 
-/// Makes a call, and twice more with the same token after each of several steps. Asserts that these change nothing.
+/// Makes a call, and repeats it with the same token after each of several steps. Asserts that repetitions change
+/// nothing.
 async fn repeated(bench: &Workbench, key: &JobKey, call: impl AsyncFn(Token) -> MoveResult) {
     let token = bench.token();
     let first = applied(call(token).await);

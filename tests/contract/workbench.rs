@@ -354,7 +354,8 @@ impl Workbench {
         matches!(&*self.server, Server::Cluster(_) | Server::Sentinel(_))
     }
 
-    /// Audits the store: the ledger adds up, and agrees with the keys or tables.
+    /// Audits the store: its ledger, its keys or tables, and by its own check, unless that waits until all cases have
+    /// ended.
     pub(crate) async fn check(&self) {
         check::ledger(&self.stats().await);
         if !self.is_checked_last() {

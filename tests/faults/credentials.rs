@@ -33,7 +33,7 @@ async fn server() -> (RedisServer, impl Fn(&str) -> String) {
 }
 
 /// Runs a stack while the commands `refuse` lock it out, until the commands `accept` let it in again. Asserts that no
-/// job is lost, no process ends, and each logs it once.
+/// job is lost, that no process ends, and that each process logs the refusal once.
 async fn through(server: &RedisServer, url: &str, refuse: &[&str], accept: &[&str]) {
     let mut redis = server.client().await;
     let (mut stack, sink) = (Stack::options().store(url).start().await, Sink::start().await);

@@ -26,7 +26,8 @@ async fn a_receiver_that_never_answers_does_not_delay_another_topic() {
     assert_eq!(beside.standing(Invariant::TenantsApart).verdict, InvariantResult::Held, "{beside}");
 }
 
-/// Runs the calm topic and checks the history: alone, or beside the hostile topic if its lateness alone is given in ms.
+/// Runs the calm topic and checks the history. `alone` is that topic's lateness in ms by itself; if it is given, the
+/// hostile topic runs too.
 async fn run(alone: Option<f64>) -> Report {
     let stack = Stack::start().await;
     let mut bounds = Bounds { live: Some(DRAIN), ..Bounds::default() };

@@ -160,7 +160,7 @@ async fn a_receiver_that_fails_is_one_line_however_often_it_does() {
     assert!(line.contains("status=500") && line.contains("attempt=1"), "{line}");
 }
 
-/// Makes Redis refuse writes as with a full disk, or ends that. A snapshot fails while a directory has its name.
+/// Makes Redis refuse writes, or ends that: a snapshot fails while a directory has the name of its file.
 async fn refuse_writes(redis: &RedisServer, refuse: bool) {
     let mut client = redis.client().await;
     let (_, dir): (String, String) =

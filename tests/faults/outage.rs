@@ -176,8 +176,8 @@ async fn a_redis_that_is_nearly_full_drains_first_and_then_takes_jobs_again() {
     Reached::new(Figure::FullMemory, "a nearly full redis", cycles).write();
 }
 
-/// Fills the memory of Redis, adds a notifier, which drains it without help, and waits until jobs are accepted again.
-/// No notifier may run before; none runs afterwards.
+/// Fills Redis up to a limit of memory and asserts that submits are refused. Then adds a notifier, waits until it has
+/// delivered the jobs and submits are accepted, and removes limit and notifier. No notifier may run before.
 async fn fills_and_drains(stack: &mut Stack, sink: &Sink, cycle: u64, body: &str) {
     let ids: Vec<String> = (0..100).map(|n| format!("job-{cycle}-{n}")).collect();
     let jobs: Vec<Value> = ids.iter().map(|id| with(job(sink, id), "body", body)).collect();

@@ -89,7 +89,7 @@ async fn call(stack: &Stack, id: &str, call: Call) -> Response {
     }
 }
 
-/// Submits all jobs, and returns their due times. Panics if that takes so long that the first is due.
+/// Submits all jobs, and returns their due times. Panics if the first is due in less than [`CLOSE`] by then.
 async fn submit(stack: &Stack, sink: &Sink) -> Vec<Timestamp> {
     let first = now() + AHEAD;
     let due = |n: usize| first + WITHIN * u32::try_from(n).expect("few") / u32::try_from(JOBS).expect("few");
@@ -110,7 +110,7 @@ async fn submit(stack: &Stack, sink: &Sink) -> Vec<Timestamp> {
     dues
 }
 
-/// Makes the calls for all jobs, in the order of their due times. Returns the responses by job.
+/// Makes the calls for each job at its moment, from [`CALLERS`] callers. Returns the responses by job, if it has calls.
 async fn hit(stack: &Arc<Stack>, due: &[Timestamp]) -> HashMap<usize, Vec<Response>> {
     let (next, mut callers) = (Arc::new(AtomicUsize::new(0)), JoinSet::new());
     let due: Arc<[Timestamp]> = due.into();

@@ -159,7 +159,7 @@ async fn lose_jobs(stack: &Stack) {
     let _: u64 = ask(&mut redis, &set).await;
 }
 
-/// Whether a text is in what the store keeps of the audit log.
+/// Whether Redis' keys of the audit log, or any file of an embedded store, contain a text. Ignores a URL in those files.
 async fn is_stored(stack: &Stack, text: &str) -> bool {
     if let Some(up) = stack.ups.first() {
         // The file has the URL of the policy itself.

@@ -24,7 +24,7 @@ fn carriers(stack: &Stack) -> impl Iterator<Item = &Process> {
     stack.carriers.iter().chain(&stack.ups)
 }
 
-/// The values of all gauges of one process, by name and labels.
+/// The gauges of [`GAUGES`] and `ringback_carrier_counted_shards` of a process, by name and labels.
 async fn gauges(process: &Process) -> BTreeMap<String, f64> {
     let text = process.metrics().await;
     let lines = text.lines().filter_map(|line| line.split_once(['{', ' ']).map(|(name, _)| (name, line)));

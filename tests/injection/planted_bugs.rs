@@ -60,7 +60,8 @@ async fn each_planted_bug_is_found_by_what_it_violates_and_nothing_without_one()
     assert!(wrong.is_empty(), "seed {seed}: {}", wrong.join("\n"));
 }
 
-/// Makes runs, a few at a time. Returns a text for each whose bug was not found, or that found something without a bug.
+/// Makes runs, a few at a time. Returns a text for each run that panicked, whose bug was not found, or that found
+/// something without a bug.
 async fn judged(planned: Vec<(Option<Bug>, Scenario)>) -> Vec<String> {
     let permits = Arc::new(Semaphore::new(AT_ONCE));
     let mut runs = JoinSet::new();

@@ -24,7 +24,7 @@ const JOBS: u64 = 60;
 /// How long a sweep may take on a busy machine, and a call until it succeeds again.
 const SWEEP: Duration = Duration::from_secs(60);
 
-/// Sends a call with a key; a `GET` for the tenant `acme`. Returns `None` without a complete answer.
+/// Sends a call with a key; one without a body is about the tenant `acme`. Returns `None` without a complete answer.
 async fn send(client: &Client, key: &str, method: Method, url: &str, body: Option<&Value>) -> Option<Reply> {
     let request = client.request(method, url).header(header::AUTHORIZATION, format!("Bearer {key}"));
     let request = match body {

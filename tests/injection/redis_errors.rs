@@ -99,7 +99,7 @@ async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() 
     }
 }
 
-/// The file of a feed that reads a new database without orders and asks for its lease again and again.
+/// Creates a database without orders. Returns the text of a file with a feed that reads it every second.
 fn feed_of(database: &Path) -> String {
     let orders = "create table orders (id text primary key, due_at text)";
     rusqlite::Connection::open(database).expect("it opens").execute_batch(orders).expect("a table");

@@ -91,7 +91,8 @@ async fn typed(greeting: &str) -> (String, String) {
     typed_with(greeting, "").await
 }
 
-/// Does the same with a key in `RINGBACK_KEY`. Asserts that the commands succeed and show the job.
+/// Runs the commands of a greeting with `sh` and a key in `RINGBACK_KEY`. Asserts that they succeed and show the job.
+/// Returns the job's id and the output.
 async fn typed_with(greeting: &str, key: &str) -> (String, String) {
     let commands: String =
         greeting.lines().filter_map(|line| line.strip_prefix("  ")).collect::<Vec<_>>().join("\n");

@@ -97,7 +97,8 @@ impl Pair {
         self.pair_up(redis.leases, memory.leases);
     }
 
-    /// Makes an exchange: outcomes of one shard with a reserve of it. A repetition has only the reserve.
+    /// Settles outcomes on both stores and compares the answers: those of one shard together with a reserve of it,
+    /// others alone. A repetition has only the reserve.
     pub(crate) async fn exchange(
         &mut self,
         outcomes: &[(usize, RandomOutcome)],

@@ -132,7 +132,8 @@ impl Pair {
         }
     }
 
-    /// Renews by a receipt, and reads what its job's next retry needs.
+    /// Renews a lease by its receipt on both stores. Compares the results, and what the job's next retry needs before
+    /// that.
     pub(crate) async fn renew_receipt(&mut self, hand: usize) {
         let Some(at) = hand.checked_rem(self.held.len()) else { return };
         let [redis, memory] = self.held[at].clone().map(|job| job.receipt);

@@ -205,7 +205,8 @@ impl Run {
         false
     }
 
-    /// Empties the store, waits until a submit is refused for that, accepts the loss, and submits one more job.
+    /// Empties the store, waits up to [`NOTICED`] until a submit is refused for that, accepts the loss, submits one more
+    /// job, and waits until it is delivered.
     async fn wipe(&self, stack: &Stack) {
         let fault = self.recorded.fault("wipe", FaultClass::Amnesia);
         self.ask::<(), _>("FLUSHALL", None::<u8>).await;
@@ -229,8 +230,8 @@ impl Run {
     }
 }
 
-/// Continues a carrier that was stopped beyond its lock. The others stand still around that, so that jobs are due
-/// which the carrier would promote if no fencing kept it from that.
+/// Continues a carrier that was stopped beyond its lock. The others are stopped shortly before and go on shortly after
+/// that, so that there are due jobs which the carrier would promote without fencing.
 async fn continue_with_work(carriers: &mut [Process], place: usize) {
     let is_other = |(other, carrier): &mut (usize, &mut Process)| {
         *other != place && carrier.exit_status().is_none() && !is_stopped(carrier.pid())
