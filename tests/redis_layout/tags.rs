@@ -66,7 +66,7 @@ async fn member(redis: &mut MultiplexedConnection, tenant: &str, tag: &str, loca
     [&digest.as_bytes()[..PREFIX], locator].concat()
 }
 
-/// The jobs of all pages of a filter, and how many jobs were examined for them.
+/// The jobs of all pages of a filter, read with the limit `look`, and how many jobs were examined.
 async fn pages(bench: &Workbench, filter: &Filter, look: usize) -> (Vec<Job>, usize) {
     let (mut jobs, mut examined, mut from) = (Vec::new(), 0, None);
     loop {

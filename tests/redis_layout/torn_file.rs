@@ -102,7 +102,8 @@ async fn every_job_before_a_torn_end_is_found_after_a_repair() {
     assert!(!replays || damaged > 0, "seed {seed}: no cut has done any damage");
 }
 
-/// Repairs the store, asserts that each job from before the cut is there, and ends all. Returns whether it was damaged.
+/// Repairs the store, asserts that no job from before the cut is gone unless it was purged, and ends all jobs. Returns
+/// whether anything was damaged.
 async fn check(bench: &Workbench, recorded: &Recorded, cut: &Cut, at: &str) -> bool {
     let store = bench.store();
     let found = store.check(Repair::No).await.expect("check");

@@ -44,7 +44,7 @@ fn make_up_builds_the_crates_of_the_list_and_no_other() {
     );
 }
 
-/// Compares only an existing binary: a release build takes minutes, so this test makes none.
+/// Passes without a release binary: a release build takes minutes, so this test makes none.
 #[test]
 fn the_binary_of_make_up_is_small() {
     let binary = root().join("target/release/ringback");

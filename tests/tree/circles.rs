@@ -56,7 +56,7 @@ fn reachable<'a>(graph: &'a Graph, from: &'a PathBuf) -> BTreeMap<&'a PathBuf, &
     before
 }
 
-/// A shortest path from a file to itself.
+/// A shortest path from a file back to itself, by the predecessors that [`reachable`] has found from that file.
 fn way_back(graph: &Graph, before: &BTreeMap<&PathBuf, &PathBuf>, file: &PathBuf) -> Vec<PathBuf> {
     let mut way = vec![file.clone()];
     let mut at = before[file];

@@ -45,7 +45,7 @@ fn name(file: &Path) -> String {
     file.file_stem().expect("a file has a name").to_string_lossy().into_owned()
 }
 
-/// Whether a table is used outside of comments and strings.
+/// Whether a Lua text uses a table outside of comments and strings.
 fn uses(text: &str, table: &str) -> bool {
     text.lines().filter(|line| !line.trim_start().starts_with("--")).any(|line| {
         let code: String = line.split('\'').step_by(2).collect::<Vec<_>>().join("''");

@@ -63,8 +63,8 @@ struct Names {
 }
 
 impl Names {
-    /// Submits jobs, a schedule and a bulk operation with hostile strings, buries a pull job with one, and waits until
-    /// a hostile receiver has answered.
+    /// Submits jobs, a schedule and a bulk operation with hostile strings, buries a pull job with one, pauses the topic,
+    /// and waits until a hostile receiver has answered a job.
     async fn submit(stack: &Stack, sink: &Sink) -> Self {
         let names = Self {
             topic: "javascript.alert-1".to_owned(),

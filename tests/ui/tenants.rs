@@ -80,7 +80,7 @@ async fn the_root_key_finds_the_dead_jobs_of_all_tenants_and_acts_for_the_one_of
     ui.has_no_complaints().await;
 }
 
-/// Chooses an option of the tenant selector, as the keyboard would.
+/// Sets the tenant selector to a value by a script, and fires its `change` event.
 async fn choose(ui: &Dashboard, value: &str) {
     let script = "const select = document.querySelector(arguments[0]);
         select.value = arguments[1];

@@ -79,8 +79,8 @@ impl Client<'_> {
         (!is_right).then(|| format!("{call}: {name} is answered {status} {answer}, not {wanted:?}"))
     }
 
-    /// Makes work for carriers and notifiers: submits jobs with a URL, a schedule, and a pull job whose lease expires.
-    /// Waits for the last.
+    /// Makes work for carriers and notifiers: submits jobs with a URL, a schedule, and a pull job, which it reserves
+    /// until the job is dead because its lease has expired.
     pub(crate) async fn work(&self, round: &str) {
         for n in 0..12 {
             let path = if n % 4 == 0 { "/flaky" } else { "/hook" };

@@ -45,7 +45,8 @@ impl Client<'_> {
         }
     }
 
-    /// Lowers the count of accepted jobs until the API notices a loss, accepts that, and sets the count right again.
+    /// Lowers the count of accepted jobs until the API notices a loss. Then accepts the loss, restores the count and
+    /// deletes the record of the accepted loss.
     pub(crate) async fn lose_accepted(&self) {
         let shard = format!("{}:shard", self.base().await);
         let count = async |n: i64| self.ask::<(), _>("HINCRBY", (&shard, "accepted", n)).await;

@@ -170,7 +170,7 @@ fn request(
     }
 }
 
-/// The description of a property in one line. If the property may be null, the description is that of one of its forms.
+/// The description of a property, else of the first of its forms that has one, in one line; empty without one.
 fn meaning(schema: &Value) -> String {
     let forms = ["oneOf", "anyOf"].iter().filter_map(|form| schema[form].as_array()).flatten();
     let mut found = [schema].into_iter().chain(forms).filter_map(|form| form["description"].as_str());
