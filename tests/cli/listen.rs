@@ -37,7 +37,7 @@ impl Receiver {
         self.process.wait_log(text, SOON).await;
     }
 
-    /// The requests that it has printed as JSON, once there are at least `count`.
+    /// The requests that the listener has printed as JSON, once there are at least `count`.
     async fn requests(&self, count: usize) -> Vec<Value> {
         eventually(SOON, &format!("it prints {count} requests"), async || {
             let log = self.process.log();

@@ -48,7 +48,7 @@ impl Importer {
         Self { url, state, _tasks: tasks }
     }
 
-    /// Makes all requests that contain this text fail, until it is set to `None`.
+    /// Closes the connection of each request that contains this text, until the text is `None`.
     pub(crate) fn chokes_on(&self, text: Option<&'static str>) {
         self.state.lock().expect("no test failed while it held this").chokes_on = text;
     }

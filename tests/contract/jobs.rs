@@ -66,19 +66,19 @@ pub(crate) fn new_job(key: JobKey) -> NewJob {
     }
 }
 
-/// The same job with something else in it.
+/// Methods that set a field of a new job.
 pub(crate) trait With: Sized {
-    /// Due so long after it is accepted.
+    /// Makes the job due this long after it is accepted.
     fn after(self, delay: Duration) -> Self;
     fn at(self, time: Timestamp) -> Self;
-    /// For another receiver.
+    /// Sets the URL to `/hook` of another origin.
     fn to(self, origin: &str) -> Self;
-    /// With another timeout.
+    /// Sets the timeout.
     fn timeout(self, timeout: Duration) -> Self;
     fn body(self, bytes: Vec<u8>) -> Self;
-    /// With other content.
+    /// Sets the hash of the content.
     fn content(self, hash: u8) -> Self;
-    /// With these tags, and a space between them.
+    /// Sets the tags, which are separated by spaces.
     fn tags(self, tags: &str) -> Self;
 }
 

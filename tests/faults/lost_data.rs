@@ -160,7 +160,8 @@ async fn an_emptied_store_that_keeps_less_goes_on_by_itself_and_says_what_is_los
     assert_eq!(status, 404);
 }
 
-/// Waits until submits are accepted again, and asserts that no loss is left though nobody has accepted one.
+/// Waits until submits are accepted again. Asserts that no loss is left, although nobody has accepted one, and that the
+/// job `early-0` is there.
 async fn is_taken_back(stack: &mut Stack, sink: &Sink, name: &str) {
     accepted_again(stack, &job(sink, name)).await;
     stack.ready(RECOVERY).await;

@@ -180,8 +180,7 @@ async fn a_notice_is_retried_by_its_topic_s_policy_and_has_no_notice_of_its_own(
     }
 }
 
-/// Waits for the delivery of a later job, by when all earlier notices must have arrived. Its answer is 200 whatever
-/// others get.
+/// Submits a later job, which is answered 200, and waits for its arrival, by when all earlier notices must have come.
 async fn sentinel_through(stack: &Stack, sink: &Sink) {
     sink.answer_job("sentinel", Answer::status(200));
     sentinel(stack, sink, "sentinel").await;

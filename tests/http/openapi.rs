@@ -113,7 +113,7 @@ fn example(document: &Value, schema: &str, id: &str) -> Value {
     job
 }
 
-/// Whether an answer is a 200 with a job's request and, unless the operation is about ended jobs, what applies to it.
+/// Whether an answer is a 200 with a `request` and, unless the operation is about ended jobs, an `effective`.
 fn has_requests(operation: &Operation, answer: &Answer) -> bool {
     let body = String::from_utf8_lossy(&answer.body);
     let has_effective = operation.is_of_history() || body.contains(r#""effective":{"#);

@@ -63,7 +63,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The number of rounds of a figure that varies.
+    /// The number of rounds of a figure that varies: 3, in a quick run 1.
     pub(crate) fn rounds(&self) -> usize {
         self.size.pick(3, 1)
     }

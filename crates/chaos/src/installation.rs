@@ -204,7 +204,7 @@ impl Member {
         running.begun(self.role, history);
     }
 
-    /// Kills the process and starts another in its place. Unless `is_read`, nobody reads the output of the new one.
+    /// Kills the process, reads its log, and starts another one. Unless `is_read`, nobody reads the output of that one.
     pub(crate) fn replace(&self, running: &mut Running, is_read: bool, history: &History) {
         running.kill(history);
         running.log.read(&running.process.log(), history);

@@ -69,7 +69,7 @@ impl LogReader {
         }
     }
 
-    /// The process that wrote the log at a time.
+    /// The id of the process that wrote the log at a time; 0 if none has started.
     fn pid_at(&self, t: u64) -> u32 {
         let writer = self.starts.iter().rfind(|(start, _)| *start <= t).or(self.starts.first());
         writer.map_or(0, |(_, pid)| *pid)

@@ -36,7 +36,7 @@ impl World {
         self.receivers.set(RECEIVER, look_up);
     }
 
-    /// What one more program sees; `None` without a C compiler.
+    /// The clock, names and address for one more program; `None` without a C compiler.
     pub(crate) fn seen(&self) -> Option<Seen> {
         self.preload.as_ref().map(Preload::seen)
     }
@@ -62,13 +62,13 @@ pub(crate) fn receiver(address: &str) -> String {
     address.replace("127.0.0.1", RECEIVER)
 }
 
-/// Adds the variables to a process that make it see a world; none if `seen` is `None`.
+/// Adds the environment variables of `seen` to a process; none if it is `None`.
 pub(crate) fn of_process(spec: ProcessSpec, seen: Option<&Seen>) -> ProcessSpec {
     let env = seen.map(Seen::env).unwrap_or_default();
     env.iter().fold(spec, |spec, (name, value)| spec.env(name, value))
 }
 
-/// Adds the variables to a server that make it see a world; none if `seen` is `None`.
+/// Adds the environment variables of `seen` to a server; none if it is `None`.
 pub(crate) fn of_server(options: RedisOptions, seen: Option<&Seen>) -> RedisOptions {
     let env = seen.map(Seen::env).unwrap_or_default();
     env.iter().fold(options, |options, (name, value)| options.env(name, value))

@@ -25,14 +25,14 @@ macro_rules! figures {
         }
 
         impl Figure {
-            /// What is counted, and what is wrong.
+            /// A phrase for what the figure counts and what counts as wrong.
             pub const fn meaning(self) -> &'static str {
                 match self {
                     $(Self::$name => $meaning,)*
                 }
             }
 
-            /// How much a run of the tests has to reach.
+            /// The count that a run of the tests has to reach.
             pub const fn wanted(self) -> u64 {
                 match self {
                     $(Self::$name => $wanted,)*
@@ -88,7 +88,7 @@ impl Reached {
         Self { wrong, ..self }
     }
 
-    /// Sets how many the test has chosen for this run.
+    /// Sets the count to reach in this run, in place of [`Figure::wanted`].
     #[must_use]
     pub fn of(self, chosen: u64) -> Self {
         Self { of: Some(chosen), ..self }

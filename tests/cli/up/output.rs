@@ -24,12 +24,12 @@ struct Up {
 }
 
 impl Up {
-    /// Starts it on a new embedded store, with both ports on this address. Callbacks may go to this machine.
+    /// Starts `ringback up` on a new embedded store, with both ports on this address. Callbacks may go to this machine.
     fn start(ip: &str) -> Self {
         Self::start_with(ip, &["--egress-allow=127.0.0.0/8"])
     }
 
-    /// Starts it in the same way with these flags in place of the permission for callbacks.
+    /// Starts `ringback up` in the same way, with these flags in place of the permission for callbacks.
     fn start_with(ip: &str, flags: &[&str]) -> Self {
         Self::start_by(ProcessSpec::new("ringback").guarded(), ip, flags)
     }

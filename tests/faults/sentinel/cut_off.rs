@@ -72,7 +72,7 @@ async fn with_min_replicas_nothing_is_delivered_beside_a_former_master_that_was_
     }
 }
 
-/// The guarantees allow this. Without it the other test would prove nothing.
+/// The guarantees allow such deliveries. They show that the other test can fail.
 #[tokio::test]
 async fn without_min_replicas_jobs_are_delivered_beside_a_former_master_that_were_cancelled_on_its_successor()
 {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-/// The whole file, parsed once.
+/// The content of `exceptions.json`, parsed once.
 pub(crate) fn exceptions() -> &'static Value {
     static EXCEPTIONS: LazyLock<Value> =
         LazyLock::new(|| serde_json::from_str(include_str!("exceptions.json")).expect("valid JSON"));

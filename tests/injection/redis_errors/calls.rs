@@ -112,7 +112,7 @@ impl Client<'_> {
         .await;
     }
 
-    /// Waits at an empty topic for four seconds, so that the API checks whether it has missed an announcement.
+    /// Reserves from an empty topic with a wait of four seconds, in which the API checks whether it missed a wake-up.
     pub(crate) async fn wait_in_vain(&self) {
         let ask = json!({"wait": "4s"});
         self.ok("POST", "topics/empty/reserve", ask).await;

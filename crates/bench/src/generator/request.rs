@@ -34,7 +34,7 @@ impl Request {
         Self::write(server, "/v1/jobs", "", &body, Kind::One, 1)
     }
 
-    /// The same submit with the API key of a caller.
+    /// The request of [`Self::one`] with the API key of a caller.
     pub(crate) fn one_with_key(server: SocketAddr, url: &str, more: &Value, key: &str) -> Self {
         let body = job(PLACEHOLDER, url, more).to_string();
         let header = format!("authorization: Bearer {key}\r\n");

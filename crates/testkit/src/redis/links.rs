@@ -18,7 +18,7 @@ impl RedisServer {
         }
     }
 
-    /// What the server sees of the world; `None` unless it is [behind proxies](super::RedisOptions::behind_proxies).
+    /// The server's clock, names and address; `None` unless it is [behind proxies](super::RedisOptions::behind_proxies).
     pub fn seen(&self) -> Option<&Seen> {
         self.seen.as_deref()
     }

@@ -56,7 +56,7 @@ impl RedisServer {
         self.info_field("replication", "role").await == "master"
     }
 
-    /// Waits until the server is a master.
+    /// Waits until the server is a master. Panics after a minute.
     pub async fn becomes_master(&self) {
         eventually(AGREE_DEADLINE, "the replica takes over", async || {
             if self.is_master().await { Ok(()) } else { Err("it is a replica") }
@@ -64,7 +64,7 @@ impl RedisServer {
         .await;
     }
 
-    /// Waits until the server is a replica.
+    /// Waits until the server is a replica. Panics after a minute.
     pub async fn becomes_replica(&self) {
         eventually(AGREE_DEADLINE, "the server becomes a replica", async || {
             if self.is_master().await { Err("it is a master") } else { Ok(()) }

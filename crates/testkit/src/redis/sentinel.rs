@@ -106,7 +106,7 @@ impl RedisSentinel {
         self.servers.iter().position(|server| server.port() == port).expect("it is one of the servers")
     }
 
-    /// Waits until a sentinel names another master than the server `than`. Returns the index of the new one.
+    /// Waits until a sentinel names another master than `than`, and returns its index. Panics after a minute.
     pub async fn another_master(&self, sentinel: usize, than: usize) -> usize {
         eventually(AGREE_DEADLINE, "another master is chosen", async || {
             let master = self.master_of(sentinel).await;
@@ -131,7 +131,7 @@ impl RedisSentinel {
         self.servers[master].is_replicated_to(SERVERS - 1).await;
     }
 
-    /// Waits until every sentinel knows both replicas and both other sentinels.
+    /// Waits until every sentinel knows both replicas and both other sentinels. Panics after a minute.
     pub async fn is_complete(&self) {
         for sentinel in &self.sentinels {
             eventually(AGREE_DEADLINE, "a sentinel knows the others", async || {

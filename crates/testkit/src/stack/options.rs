@@ -177,7 +177,7 @@ impl StackOptions {
         Self { is_guarded: true, ..self }
     }
 
-    /// Sets how long a carrier's lock outlives its carrier.
+    /// Sets how long the locks of carriers and feed processes outlive these.
     pub fn lock_ttl(self, ttl: &str) -> Self {
         self.env("RINGBACK_LOCK_TTL", ttl).env("RINGBACK_FEED_LOCK_TTL", ttl)
     }

@@ -115,7 +115,7 @@ pub enum FaultClass {
 }
 
 impl FaultClass {
-    /// Whether it hits the store.
+    /// Whether faults of this class hit the store.
     pub(crate) const fn is_store(self) -> bool {
         matches!(self, Self::Store | Self::StoreDown | Self::Amnesia | Self::Split)
     }

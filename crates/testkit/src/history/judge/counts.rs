@@ -25,7 +25,7 @@ impl Lateness {
         Self(Histogram::new_with_bounds(1, MAX, DIGITS).expect("the bounds are in order"))
     }
 
-    /// How many times there are.
+    /// The number of recorded durations.
     pub(crate) fn count(&self) -> u64 {
         self.0.len()
     }
