@@ -92,7 +92,7 @@ pub(crate) async fn run_fed(spec: ProcessSpec, input: Vec<u8>) -> Run {
         let mut child = command.spawn().expect("the binary starts");
         let mut stdin = child.stdin.take().expect("it is piped");
         let writer = std::thread::spawn(move || {
-            // It may end before it has read everything.
+            // The process may end before it has read all input.
             stdin.write_all(&input).ok();
         });
         let output = child.wait_with_output().expect("its outputs can be read");

@@ -123,7 +123,7 @@ async fn what_was_accepted_is_there_after_kill_9() {
         let mut filler = Filler::start(directory.path(), "1000000");
         let mut accepted: Vec<String> = (0..400).map(|_| filler.line().expect("it goes on")).collect();
         filler.kill();
-        // Those that were answered just before.
+        // Jobs that were answered just before the kill.
         accepted.extend(std::iter::from_fn(|| filler.line()).filter(|line| line != "all"));
         let store = open(directory.path()).await;
         for number in &accepted {

@@ -142,7 +142,7 @@ impl Shell {
 impl Drop for Shell {
     fn drop(&mut self) {
         let group = Pid::from_raw(self.0.id().try_into().expect("a process id"));
-        // What it has started in the background is in its group. An error says that all of it has ended.
+        // Background processes of the script are in its group. An error means that all of them have ended.
         killpg(group, Signal::SIGKILL).ok();
         self.0.wait().ok();
     }

@@ -51,7 +51,7 @@ async fn a_full_outbox_refuses_submits_and_then_deliveries_until_the_database_is
     let archive = stack.stats().await["archive"].clone();
     assert_eq!((&archive["pending"], &archive["full_shards"]), (&json!(6), &json!(1)), "{archive}");
 
-    // What is there is delivered up to twice the bound.
+    // Existing jobs are delivered until the outbox has twice the bound.
     stack.post_empty("/v1/topics/later/resume").await.expect(200);
     stack.wait_get("/v1/archive", SOON, |archive| archive["pending_bytes"].as_u64() >= Some(2 << 20)).await;
     let Database::Postgres(server) = &mut database else { unreachable!("it is PostgreSQL") };

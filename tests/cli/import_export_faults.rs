@@ -96,7 +96,7 @@ async fn an_import_outlives_a_server_that_fails_for_a_while() {
     let run = import(&importer, lines(6_000) + "no job\n").await;
     assert_eq!((run.code, importer.jobs().len()), (Some(1), 6_000), "{}", run.err);
     let [all, created, repeated, refused] = counts(&run);
-    // What went in before an answer was lost counts as repeated.
+    // Lines that were imported before an answer was lost count as repeated.
     assert_eq!((all, created + repeated, refused), (6_001, 6_000, 1));
     assert!(repeated <= 2_000, "{repeated}");
     assert!(run.err.contains("trying again for up to 1m"), "{}", run.err);

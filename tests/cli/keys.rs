@@ -144,7 +144,7 @@ async fn a_key_is_not_sent_to_other_machines_in_the_clear() {
         "{run:?}"
     );
     assert!(run.err.contains("RINGBACK_KEY_OVER_HTTP=1"), "{run:?}");
-    // What is allowed fails later: nobody listens there.
+    // With this variable the key may be sent; the call fails because nobody listens there.
     let port = free_port();
     let elsewhere = format!("http://0.0.0.0:{port}");
     let allowed =

@@ -301,7 +301,7 @@ pub(crate) async fn an_outbox_that_drops_loses_the_oldest_entries_and_counts_the
     assert_eq!((taken.part.first, taken.jobs.len()), (3, 2));
     let status = bench.store().archive_status().await.expect("status");
     assert_eq!((status.dropped, status.pending, status.stalled), (3, 2, 0));
-    // What was taken before others were dropped is removed as far as it is there.
+    // Of entries that were taken before others were dropped, those that are still there are removed.
     bench.job_in(State::Done, bench.job("5").body(vec![9; 12_000])).await;
     assert_eq!(bench.remove(&taken.part).await, 1);
     // More than the bound in one step: what is dropped at once leaves nothing behind.

@@ -72,7 +72,7 @@ pub(crate) async fn an_entry_that_is_added_again_is_there_once(bench: &Workbench
     let ids: Vec<_> = read(store, None, 10).await.into_iter().map(|row| row.id).collect();
     assert_eq!(ids, [id(3), id(2), id(1)]);
     assert_eq!(read(store, Some("acme"), 10).await.len(), 2);
-    // Nor does it weigh more.
+    // A repeated entry does not add to the weight either.
     let text = "x".repeat(MAX_AUDIT_LOG_ENTRY);
     let long: Vec<_> = (10..110).map(|n| entry("acme", n, &text)).collect();
     for _ in 0..25 {

@@ -254,7 +254,7 @@ pub(crate) async fn what_was_dead_since_then_is_purged_and_nothing_else(bench: &
     let cursors = cursors(bench, &of_topic(TOPIC)).await;
     assert_eq!(cursors.len(), 20);
     let dead_jobs = all(bench, &of_topic(TOPIC)).await;
-    // One is alive again, one is gone, one has died a second time.
+    // One job is alive again, one is gone, and one has died a second time.
     let keys: Vec<_> = dead_jobs.iter().map(|dead| dead.job.key.clone()).collect();
     bench.store().purge(&keys[0]).await.expect("purge");
     bench.store().revive(&keys[2], bench.token()).await.expect("revive");

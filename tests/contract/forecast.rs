@@ -87,7 +87,7 @@ pub(crate) async fn a_forecast_has_no_cancelled_job_and_tells_retries_apart(benc
 pub(crate) async fn a_sampled_forecast_lies_within_its_error(bench: &Workbench) {
     let mut jobs = Vec::new();
     for n in 0..6000_u64 {
-        // One in three is of another topic; the times are spread over the second hour.
+        // Every third job is of another topic; the times are spread over the second hour.
         let of = if n * 7 % 3 == 0 { "rare" } else { "common" };
         jobs.push(
             bench.job_of(of, &format!("{n}-")).after(Duration::from_millis(3_600_000 + n * 37 % 3600 * 1000)),

@@ -118,7 +118,7 @@ pub(crate) async fn the_longest_words_and_numbers_fit(bench: &Workbench) {
     let job = taken_in(bench, with(bench.job("a"), history)).await;
     assert_eq!((job.last, job.reason), (Some(last.clone()), reason));
 
-    // What counts past the end of a number would begin again at 0.
+    // A count past the largest number would begin again at 0.
     let history = History { attempts: u32::MAX, failures: u32::MAX, last: Some(last), ..tried() };
     taken_in(bench, with(bench.job("b"), history)).await;
     let lease = bench.take(1).await.remove(0);

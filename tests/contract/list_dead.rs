@@ -107,7 +107,7 @@ pub(crate) async fn those_that_stay_dead_are_met_while_others_are_revived(bench:
 }
 
 pub(crate) async fn jobs_that_a_place_does_not_tell_apart_are_on_one_page(bench: &Workbench) {
-    // Of 4,000 jobs more than 100 share the first two bytes of their locators with another one.
+    // Of 4,000 jobs, more than 100 share the first two bytes of their locators with another job.
     let mut by_begin: BTreeMap<[u8; 2], Vec<NewJob>> = BTreeMap::new();
     for job in jobs(bench, TOPIC, "job", 4000) {
         let [a, b, ..] = job.key.locator().0;

@@ -205,7 +205,7 @@ pub(crate) async fn a_topic_with_metrics_beyond_the_limit_is_refused_until_anoth
     // A topic that has metrics keeps them, and those without are not limited.
     assert_eq!(put(store, "topic-1", r#"{"metrics":true,"ttr":"2s"}"#).await, Some(false));
     assert_eq!(put(store, "other", r#"{"metrics":false}"#).await, Some(true));
-    // One place is free after each of these.
+    // After each of these changes, one place is free.
     assert_eq!(put(store, "topic-1", "{}").await, Some(false));
     assert_eq!(put(store, "new", WITH).await, Some(true));
     assert_eq!(put(store, "known", WITH).await, None);

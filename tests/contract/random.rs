@@ -165,7 +165,7 @@ impl Run<'_> {
             let missed = ready.find(|(_, job)| is_missed(&job.lane));
             assert!(missed.is_none(), "{}: nothing is given, but {missed:?}", self.at);
         }
-        // One that gave nothing leaves nothing to give again.
+        // A reserve without jobs is not repeated.
         let is_repeated = self.rng.random_bool(0.4) && !reserved.leases.is_empty();
         let again = if is_repeated { self.bench.reserve(&ask).await.leases } else { Vec::new() };
         assert!(again.is_empty() || again.len() == reserved.leases.len(), "{}: {again:?}", self.at);

@@ -116,7 +116,7 @@ pub(crate) async fn a_job_that_waits_for_a_retry_keeps_what_it_has_behind_it(ben
         assert_eq!(moved, Job { state: State::Ready, due: moved.due, ..failed });
         let lease = bench.take_one(&key).await;
         assert_eq!((lease.due, lease.attempt, lease.failures), (moved.due, 2, 1));
-        // What an outcome makes of it is not in the way of the mark of the move, nor that of it.
+        // The outcome of an attempt and the mark of a move do not overwrite each other.
         assert_eq!(bench.settle(lease, retry(LONG)).await, SettleResult::Applied);
         let again = reschedule(bench, &key, Due::In(ms(0))).await;
         assert_eq!((again.attempts, again.failures), (2, 2));
@@ -138,7 +138,7 @@ pub(crate) async fn run_makes_a_delayed_job_due_now_and_leaves_what_is_due_as_it
         let lease = bench.take_one(&job.key).await;
         let reserved = bench.get(&job.key).await;
         assert_eq!(run(bench, &job.key).await, reserved);
-        // It goes back to where it was: ready, for the same time.
+        // The released job goes back to where it was: ready, for the same time.
         assert_eq!(bench.settle(lease, release(ms(0))).await, SettleResult::Applied);
         assert_eq!(bench.get(&job.key).await, Job { attempts: 1, ..ready });
         let lease = bench.take_one(&job.key).await;
@@ -264,7 +264,7 @@ async fn repeated(bench: &Workbench, key: &JobKey, call: impl AsyncFn(Token) -> 
     let again = call(token).await;
     assert!(again == MoveResult::Refused(kept.clone()) || again == MoveResult::Applied(kept), "{again:?}");
     bench.settle(lease, Outcome::Complete).await;
-    // It has ended, and only that is remembered of it.
+    // The job has ended, and only its end is remembered.
     let done = bench.get(key).await;
     assert_eq!(call(token).await, MoveResult::Refused(done));
 }

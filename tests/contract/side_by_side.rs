@@ -256,7 +256,7 @@ impl Pair {
         assert_eq!(answers[0].len(), answers[1].len(), "{}", self.at);
         for (redis, memory) in answers[0].iter().zip(&answers[1]) {
             let [one, other] = [redis, memory].map(|submitted| match submitted.answer {
-                // What is left of a lease depends on the moment.
+                // The rest of a lease depends on the moment.
                 SubmitResult::Reserved { .. } => SubmitResult::Reserved { retry_after: ms(0) },
                 answer => answer,
             });

@@ -85,7 +85,7 @@ pub(crate) async fn what_has_ended_is_counted_by_topic_whether_or_not_it_has_job
     let lease = bench.take_one(&job.key).await;
     bench.recover_until(&job.key, State::Ready).await;
     bench.settle(lease, Outcome::Complete).await;
-    // And one that was to be cancelled.
+    // A job whose cancel was requested.
     let job = bench.accept(bench.job("asked")).await;
     let lease = bench.take_one(&job.key).await;
     bench.cancel(&job.key).await;

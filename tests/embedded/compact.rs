@@ -105,7 +105,7 @@ async fn a_compaction_that_is_killed_leaves_a_good_store() {
         let mut command = spec("http://127.0.0.1:9", &["compact", path]).command();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let (mut child, begun) = (command.spawn().expect("it starts"), length(directory.path()));
-        // It is under way, or at its end, when the file has changed its length.
+        // Once the file has changed its length, the command is compacting it or about to end.
         eventually(SOON, "the file changes or the command ends", async || {
             let has_ended = child.try_wait().expect("a child").is_some();
             if has_ended || length(directory.path()) != begun { Ok(()) } else { Err("neither") }

@@ -299,7 +299,7 @@ async fn lanes_of_a_paused_topic_are_no_damage_unless_it_is_resumed() {
         check::tables(&store).await;
         shard
     };
-    // It counts as resumed, and its lane is set aside still.
+    // Makes the topic count as resumed, while its lane is still set aside.
     change_small(path, KNOWN, (shard.number(), "store"), 1, 0);
     change_small(path, KNOWN, (shard.number(), ""), 3, 0);
     mended(path, "paused for ever", DamageKind::Schedule, 1).await;

@@ -294,7 +294,7 @@ async fn a_log_that_is_older_than_its_database_is_refused() {
     let older_too = as_after_kill_9(directory.path());
     assert_eq!(submit(&store, job("b")).await.expect("submit"), SubmitResult::Created);
     in_the_tables(directory.path(), 2).await;
-    // What comes now is in the log alone.
+    // The following changes are in the log only.
     assert_eq!(submit(&store, job("c")).await.expect("submit"), SubmitResult::Created);
     store.cancel(&job("b").key).await.expect("cancel");
     let newest = as_after_kill_9(directory.path());

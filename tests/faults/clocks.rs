@@ -50,7 +50,7 @@ async fn an_embedded_store_whose_clock_was_ahead_says_so_delivers_nothing_early_
     let tomorrow = (now() + SignedDuration::from_hours(24)).to_string();
     stack.post_empty("/v1/topics/paused/pause").await.expect(200);
     stack.accept(&with(with(job(&sink, "early"), "topic", "paused"), "at", tomorrow.as_str())).await;
-    // And an hour, so that it is still thirty whole days ahead when readiness is asked.
+    // One hour more, so that the clock is still thirty whole days ahead when readiness is asked.
     set_ahead(&seen, DAY * 30 + Duration::from_secs(3600));
     stack.wait_state("paused", "early", "ready", SOON).await;
     stack.accept(&job(&sink, "meanwhile")).await;

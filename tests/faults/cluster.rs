@@ -121,7 +121,7 @@ async fn a_node_that_hangs_keeps_no_consumer_from_the_jobs_of_the_others() {
         found.push(ended.expect("an answer"));
     }
     assert_eq!(found, [Ok(1); 80]);
-    // What there is of the others comes with one answer.
+    // One answer has all jobs that are left on the other nodes.
     let all = reserve(&stack, TOPIC, &json!({"max": 100})).await;
     assert_eq!(all, Ok(100));
     stack.cluster_mut().node_mut(0).cont();

@@ -38,7 +38,7 @@ async fn new_nodes_that_take_over_from_masters_which_are_forgotten_are_found() {
         let new = stack.cluster_mut().add_replica(node(), master).await;
         let cluster = stack.cluster_mut();
         eventually(RECOVERY, "the new node is a master", async || {
-            // It gets no votes before all masters know it.
+            // The new node gets no votes before all masters know it.
             let mut fail_over = redis::cmd("CLUSTER");
             let fail_over = fail_over.arg("FAILOVER");
             fail_over.exec_async(&mut cluster.nodes()[new].client().await).await.ok();

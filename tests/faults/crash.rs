@@ -184,7 +184,7 @@ async fn an_api_killed_after_its_answer_has_kept_the_job() {
 async fn submit_all(stack: &Stack, jobs: &[Value]) -> HashMap<String, Timestamp> {
     let mut due = HashMap::new();
     for chunk in jobs.chunks(500) {
-        // Those that were refused because the machine is busy come again; for the others that changes nothing.
+        // A busy machine may refuse some jobs, so the batch is repeated; for accepted jobs that changes nothing.
         let answer = eventually(STORM, "the jobs are accepted", async || match stack.batch(chunk).await {
             (200, answer) if answer["accepted"] == chunk.len() => Ok(answer),
             (status, answer) => Err(format!("{status}: {answer}")),

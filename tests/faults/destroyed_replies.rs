@@ -50,7 +50,7 @@ async fn jobs_whose_submits_lost_their_replies_exist_once_and_are_counted_once()
             sleep(PAUSE).await;
             answers = recorded.submit_all(&api, &jobs).await;
         }
-        // One that was created only now had not reached the store.
+        // A job that is created only now had not reached the store before, so only repeated jobs count.
         destroyed += answers.iter().filter(|status| **status == Some(200)).count();
         ids.extend(jobs.into_iter().map(|job| job.id));
     }

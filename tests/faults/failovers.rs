@@ -45,7 +45,7 @@ async fn start(durability: &str) -> (Stack, Sink) {
 /// Waits until the replica of each master has all that was written.
 async fn in_sync(cluster: &RedisCluster) {
     for node in cluster.nodes() {
-        // One that was replaced is a master for some moments more.
+        // A replaced master is still a master for some moments.
         eventually(RECOVERY, "replicas have everything", async || {
             if node.is_master().await { node.replicates_to(1).await } else { Ok(()) }
         })
@@ -130,7 +130,7 @@ async fn kill_masters(kills: usize, durability: &str) -> (usize, usize) {
         stack.cluster_mut().nodes()[partner(master)].becomes_master().await;
         masters[kill % MASTERS] = partner(master);
         fences.rise().await;
-        // It comes back as the replica of its replica.
+        // The killed master comes back as the replica of its former replica.
         stack.cluster_mut().node_mut(master).restart().await;
         in_sync(stack.cluster_mut()).await;
         around.extend(load.end().await);

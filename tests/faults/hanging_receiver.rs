@@ -76,7 +76,7 @@ async fn under_many_names_it_gets_few_new_calls_once_it_is_known_and_all_of_them
         })
         .collect();
     submit(&stack, &jobs).await;
-    // Of thousands of jobs that are ready or due soon, few hold a place.
+    // Thousands of jobs of the receiver are ready or due soon, but only few hold a place.
     let few = PLACES / 4;
     let mut calm = 0;
     eventually(WHILE_IT_HANGS, "it has few places", async || {

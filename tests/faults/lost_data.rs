@@ -178,7 +178,7 @@ async fn right_files_that_are_put_back_bring_submits_back() {
     stack.redis_mut().restart_empty().await;
     loses(&stack, &sink).await;
     unready(&stack).await;
-    // One that is started meanwhile takes them back as well.
+    // A process that is started meanwhile accepts submits again too, once the data are back.
     stack.apis[1].kill();
     stack.apis[1].restart();
     unready(&stack).await;

@@ -124,7 +124,7 @@ async fn an_address_that_is_dead_does_not_cost_the_attempt_while_another_answers
         stack.accept(&with_all(job_for(&sink, &n.to_string(), name), &members)).await;
         stack.wait_state(TOPIC, &n.to_string(), "done", SOON).await;
     }
-    // Of several errors the one that says most, whichever comes first.
+    // Of several errors, the job gets the one that says most, whichever comes first.
     names.knows("closed.example", &[Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1).into(), CLOSED]);
     for n in 0..2 {
         let job = job_for(&sink, &format!("closed-{n}"), "closed.example");

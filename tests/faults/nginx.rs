@@ -80,7 +80,7 @@ impl Nginx {
 fn signal(file: &Path, signal: nix::sys::signal::Signal) {
     let Ok(pid) = std::fs::read_to_string(file) else { return };
     let pid = nix::unistd::Pid::from_raw(pid.trim().parse().expect("a pid"));
-    // It may have ended.
+    // The process may have ended.
     let _ = nix::sys::signal::kill(pid, signal);
 }
 

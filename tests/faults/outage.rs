@@ -213,7 +213,7 @@ async fn leases_that_cannot_be_recovered_are_logged_once_and_delay_no_due_job() 
     let stack = Stack::options().env("RINGBACK_SHARDS", "1").count(Role::Notifier, 0).start().await;
     stack.accept(&json!({"topic": "pull", "id": "expires"})).await;
     stack.reserve_one("pull", &json!({"ttr": "300ms"})).await;
-    // What the leases are in is no longer what it should be.
+    // Gives the key of the leases another type.
     let mut redis = stack.redis().client().await;
     let keys: Vec<String> = keys::all(&mut redis, "batches").await;
     let [batches] = keys.as_slice() else { panic!("{keys:?}") };

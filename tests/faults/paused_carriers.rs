@@ -89,7 +89,7 @@ async fn pause_all_but(survivor: usize, recorded: &Recorded, carriers: &mut [Pro
             carrier.stop();
         }
     }
-    // It can claim what the others held only once their locks have expired.
+    // The survivor can claim the shards of the others only once their locks have expired.
     holds(&carriers[survivor], SHARDS).await;
     let took = begun.elapsed();
     carriers.iter_mut().for_each(Process::cont);

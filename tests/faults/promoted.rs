@@ -39,7 +39,7 @@ async fn a_replica_that_lags_for_long_and_takes_over_is_a_loss() {
     .await;
     replica.promote().await;
     accept(&stack, &sink, "lost", 20).await;
-    // What was accepted before that is not of late any more.
+    // After this, earlier jobs no longer count as accepted recently.
     stack.accept(&with(job(&sink, "later"), "delay", "8s")).await;
     sink.wait_for_job("later", 1, SOON).await;
 

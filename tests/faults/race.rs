@@ -97,7 +97,7 @@ async fn submit(stack: &Stack, sink: &Sink) -> Vec<Timestamp> {
         (0..JOBS).map(|n| with(job(sink, &n.to_string()), "at", format!("{:.3}", due(n)))).collect();
     let mut dues = Vec::with_capacity(JOBS);
     for jobs in jobs.chunks(500) {
-        // Those that were refused because the machine is busy come again; for the others that changes nothing.
+        // A busy machine may refuse some jobs, so the batch is repeated; for accepted jobs that changes nothing.
         let answer = eventually(END, "the jobs are accepted", async || match stack.batch(jobs).await {
             (200, answer) if answer["refused"] == 0 => Ok(answer),
             (status, answer) => Err(format!("{status}, {} refused", answer["refused"])),
@@ -149,7 +149,7 @@ fn judge(n: usize, due: Timestamp, responses: &[Response], arrivals: &[&Arrival]
     assert_eq!(arrivals.len(), usize::from(!cancelled), "{}", why());
     for response in responses {
         let expected: &[u16] = match response.call {
-            // It may be on its way, or done.
+            // The job may be on its way, or done.
             Call::Cancel => &[200, 202, 409],
             Call::Reschedule(_) | Call::Run => &[200, 409],
         };
@@ -170,10 +170,10 @@ fn judge(n: usize, due: Timestamp, responses: &[Response], arrivals: &[&Arrival]
     let earliest = match *moved.as_slice() {
         [] => due,
         [one] if one.call == Call::Run && one.answer["state"] == "ready" => one.asked.min(due),
-        // It was being delivered, or had ended.
+        // The job was being delivered, or had ended.
         [one] if one.call == Call::Run => due,
         [one] => time(&one.answer["due_at"]),
-        // Of two at the same time either may have come last.
+        // Either of two calls at the same time may have come last.
         [one, other] => time(&one.answer["due_at"]).min(time(&other.answer["due_at"])),
         _ => panic!("two calls at most: {}", why()),
     };

@@ -39,7 +39,7 @@ async fn killed_processes_and_lost_leases_recover_without_losing_a_job() {
             };
             let (killed, started) = kill(process, role, &recorded);
             sink.answer_job(&held, Answer::status(200));
-            // It passes through all three.
+            // The job passes through all three roles.
             load.submit(&id, 1).await;
             sink.wait_for_job(&id, 1, SOON).await;
             of_process = of_process.max(started.elapsed());

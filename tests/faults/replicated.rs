@@ -92,11 +92,11 @@ async fn jobs_that_no_replica_had_are_no_loss_when_a_replica_takes_over() {
     assert_eq!(batch.status, 503, "{batch:?}");
     let unknown = batch.json()["jobs"].as_array().cloned().unwrap_or_default();
     assert!(!unknown.is_empty() && unknown.iter().all(|job| job["topic"] == TOPIC), "{batch:?}");
-    // It has looked at a shard again since.
+    // The API has checked a shard again since.
     unready(&stack.apis[0], "too few replicas keep up").await;
 
     master.kill();
-    // What was on its way to the replica is gone with it.
+    // Changes that were on their way to the replica are gone with it.
     replica.kill();
     replica.restart().await;
     proxy.lead_to(replica.port());

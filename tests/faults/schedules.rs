@@ -70,7 +70,7 @@ async fn a_carrier_killed_at_its_firings_loses_none_and_makes_none_twice() {
 /// Returns the number of firings.
 async fn fires_each_time_once(stack: &Stack, sink: &Sink, id: &str) -> usize {
     let path = format!("/v1/schedules/{id}");
-    // Nor comes a time at the moment of the pause.
+    // The schedule must not fire at the moment of the pause.
     let is_ahead = |found: &Value| time(&found["next_at"]) > now() + SignedDuration::from_millis(300);
     stack.wait_get(&path, SOON, is_ahead).await;
     let paused = stack.post_empty(&format!("{path}/pause")).await.expect(200);

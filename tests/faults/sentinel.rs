@@ -91,7 +91,7 @@ async fn a_stopped_master_and_sentinels_that_die_are_left_one_after_the_other() 
     stack.sentinel_mut().server_mut(0).stop();
     let master = stack.sentinel_mut().another_master(0, 0).await;
     works_again(&mut stack, &sink, "stopped").await;
-    // It still thinks that it is the master.
+    // The continued server still thinks that it is the master.
     stack.sentinel_mut().server_mut(0).cont();
     works_again(&mut stack, &sink, "continued").await;
 

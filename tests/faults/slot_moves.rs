@@ -93,7 +93,7 @@ async fn a_shard_whose_slot_moves_key_by_key_under_load_is_refused_until_it_is_w
             if detail.contains("shard ") && detail.contains(REFUSED) { Ok(()) } else { Err(detail) }
         })
         .await;
-        // Those who are new here do as the others do.
+        // Processes that start during the move behave like the others.
         stack.notifiers[0].restart();
         stack.carriers[0].restart();
         while moving.keys(1).await > 0 {

@@ -27,8 +27,7 @@ async fn orders_that_are_due_are_all_loaded_while_others_come_change_and_go() {
     let sink = Sink::start().await;
     let (all, due) = (orders(), orders() / 10);
     let long = Duration::from_secs((30 + all / 2_000 + spread()) as u64);
-    // Those that are due lie among the others. Their times are spread over a part of the hour, so that the test sees
-    // them.
+    // Due orders lie between others. Their times are spread over a part of the hour, so that the test waits for them.
     let (first, apart) = (8 + all / 20_000, spread() * 1_000_000 / due);
     fill(&business, &sink, (all, first, apart)).await;
     // A pass over many orders takes a while, and what has changed is loaded by the next one.

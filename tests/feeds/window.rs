@@ -102,7 +102,7 @@ async fn a_process_that_forgets_ended_jobs_too_early_is_noticed_until_it_is_gone
     says(&stack.feeds[0], 503, "another process of the installation has RINGBACK_KEEP_DONE=20m").await;
     let log = stack.feeds[0].log();
     assert!(log.contains("jobs of the feed may be forgotten too early"), "{log}");
-    // It loads its rows all the same.
+    // The feed loads its rows all the same.
     business.insert(&sink, &[("a", within(LONG))]).await;
     wait_rows(&stack, "submitted", 1).await;
     drop(shorter);
@@ -147,7 +147,7 @@ async fn what_becomes_due_while_the_feed_or_its_database_is_away_is_delivered() 
     wait_rows(&stack, "unchanged", 1).await;
     stack.feeds[0].term();
     stack.feeds[0].wait_exit(SOON).await;
-    // It is as if it had been away for forty minutes.
+    // Sets the feed's position, as if no process had loaded it for forty minutes.
     set_position(&stack, ago(Duration::from_secs(40 * 60))).await;
     business.insert(&sink, &[("b", ago(Duration::from_secs(50 * 60)))]).await;
     let Database::Postgres(server) = &mut business.database else { unreachable!() };

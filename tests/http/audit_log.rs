@@ -42,7 +42,7 @@ async fn entries(stack: &Stack, count: usize, of: &str) -> Vec<Value> {
 /// Makes the calls of the cases, and asserts that each leaves its entry. Returns the names of the operations, and the
 /// number of entries, with that of the key.
 async fn call_all(stack: &Stack, cases: Vec<Case>, acme: &Caller, id: &str) -> (BTreeSet<String>, usize) {
-    // That of the key.
+    // The first entry is that of the key.
     let (mut count, mut called) = (1, BTreeSet::from(["add_key".to_owned()]));
     let named = &mut Vec::<(String, String)>::new();
     for case in cases {

@@ -92,7 +92,7 @@ async fn all_jobs_of_a_customer_are_cancelled_by_one_call_and_nothing_else() {
 async fn each_action_changes_the_jobs_that_fit() {
     for options in StackOptions::each_store() {
         let stack = options.start().await;
-        // What becomes ready stays so.
+        // In a paused topic, jobs that become ready stay ready.
         stack.post_empty(&format!("/v1/topics/{TOPIC}/pause")).await.expect(200);
         stack.batch(&tagged(30, "job", "a")).await;
         let tagged_dead = ["tagged-1", "tagged-2"]

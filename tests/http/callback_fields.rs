@@ -28,7 +28,7 @@ async fn a_callback_has_the_method_of_its_job_and_a_body_where_the_method_has_on
                 assert_eq!(arrival.header(name), None, "{method}: {name}");
             }
         }
-        // It is shown, exported, and the same job with another method is another.
+        // The method is shown and exported, and a submit with another method is another job.
         stack.post("/v1/topics/e2e/pause", &json!({})).await.expect(200);
         let waiting = json!({"topic": TOPIC, "id": "waits", "url": sink.url("/hook"), "method": "DELETE"});
         stack.accept(&waiting).await;
@@ -163,7 +163,7 @@ async fn a_pull_job_that_has_expired_is_given_to_nobody() {
         let ask = json!({"wait": "10s", "ttr": "1m"});
         let given = stack.reserve_one("pulled", &ask).await;
         assert_eq!((&given["id"], &given["attempt"]), (&json!("later"), &json!(1)), "{given}");
-        // It may be in another shard than the one that was asked first.
+        // The job may be in another shard than the one that is asked first.
         assert!(stack.reserve("pulled", &json!({"wait": "300ms"})).await.is_empty());
         let dead = stack.wait_state("pulled", "brief", "dead", SOON).await;
         assert_eq!((&dead["reason"], &dead["failures"]), (&json!("expired"), &json!(1)), "{dead}");

@@ -144,7 +144,7 @@ async fn a_caller_that_hangs_up_ends_its_check() {
     let url = stack.url("/v1/check");
     let hung_up = http_client().get(&url).timeout(Duration::from_millis(300)).send().await;
     assert!(hung_up.is_err_and(|error| error.is_timeout()), "it takes seconds");
-    // It would go on for seconds; another one begins at once.
+    // The first check would take seconds more, but another one can begin at once.
     stack.redis_mut().stop();
     eventually(Duration::from_secs(3), "another check is not refused", async || {
         let problem = stack.get("/v1/check").await.json();

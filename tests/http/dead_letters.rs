@@ -213,7 +213,7 @@ async fn a_stopped_bulk_operation_revives_no_more_and_several_go_on_at_once() {
     assert_eq!(ended(&stack, &fast).await["changed"], 500);
     assert_eq!(progress(&stack, &slow).await, stopped);
     assert_eq!(stack.count_in("dead").await, 500 - revived);
-    // What it has left is for another call.
+    // Another revive takes the jobs that are left.
     let rest = revive(&stack, json!({"reason": "gone", "rate": 5000})).await;
     assert_eq!(ended(&stack, &rest).await["changed"], 500 - revived);
     assert_eq!(stack.delete(&fast).await.json()["state"], "done");

@@ -113,7 +113,7 @@ async fn due_jobs_are_delivered_by_the_installation_they_were_moved_to() {
     let lines = export(&stack, "").await;
     assert_eq!(lines.len(), 2);
     let other = Stack::options().store(&stack.store_url()).env("RINGBACK_PREFIX", "other").start().await;
-    // One that had been tried before goes on counting.
+    // An imported job that was tried before keeps its counts.
     let lines = joined(&lines).replace(r#""id":"b""#, r#""id":"tried""#);
     let lines = lines.lines().map(|line| match serde_json::from_str::<Value>(line).expect("JSON") {
         line if line["id"] == "tried" => with(with(line, "attempts", 4), "failures", 2).to_string() + "\n",
@@ -189,7 +189,7 @@ async fn a_redis_that_is_nearly_full_takes_no_imports() {
     let line = json!({"topic": TOPIC, "id": "a", "delay": "1h", "url": "http://h/"}).to_string();
     assert_eq!(counts(&stack.import_lines(line.clone()).await.json()), [1, 0, 0]);
     eventually(SOON, "imports are refused", async || {
-        // What Redis uses changes by some per cent as connections come and go.
+        // The memory that Redis uses varies by some per cent, because connections come and go.
         let limit = stack.redis().used_memory().await * 20 / 19;
         stack.redis().limit_memory(limit).await;
         match stack.import_lines(line.clone()).await {
@@ -315,13 +315,13 @@ async fn readers_that_hang_hold_little_memory_few_exports_and_no_shutdown() {
     stack.apis[0].restart();
     stack.ready(SOON).await;
     let mut exports = Vec::new();
-    // One address has two of four.
+    // One address may have two of the four exports.
     for last in [1, 1, 2, 3] {
         exports.push(begun(&client(last), &stack).await);
     }
     let refused = stack.get("/v1/export").await;
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
-    // One that goes away makes room for another.
+    // An export that ends makes room for another.
     exports.remove(0);
     let again = eventually(SOON, "there is room again", async || {
         let answer =

@@ -103,7 +103,7 @@ async fn a_job_is_postponed_by_no_more_than_its_longest_delay() {
         let (status, longer) = stack.submit(&limited("c", "20m")).await;
         assert_eq!(status, 200);
         assert_eq!(between(time(&first["created_at"]), time(&longer["due_at"])), 2 * latest, "{longer}");
-        // It has passed.
+        // The latest due time has passed.
         let (status, now) = stack.submit(&limited("d", "1ms")).await;
         assert_eq!((status, &now["state"]), (200, &json!("ready")), "{now}");
         let arrival = sink.wait_for_job(ID, 1, SOON).await.remove(0);

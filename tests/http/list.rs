@@ -137,7 +137,7 @@ async fn mistakes_in_a_query_are_reported() {
 #[tokio::test]
 async fn a_cursor_does_not_outlive_its_redis() {
     let redis = RedisServer::options().persistence(Persistence::Always);
-    // One shard, so that the place lies within it: its beginning is known to every life.
+    // With one shard, the cursor points into it; every life of Redis knows the beginning of a shard.
     let mut stack = StackOptions::api_only().redis(redis).env("RINGBACK_SHARDS", "1").start().await;
     let known = accept_far(&stack, 300).await;
     let (_, first) = page(&stack, "limit=100").await;

@@ -227,7 +227,7 @@ async fn only_the_answer_that_is_expected_is_a_success() {
             let is_read_so_far = id == "beyond";
             sink.answer_job(id, Answer::status(200).body(body));
             stack.accept(&job(&sink, id)).await;
-            // Of more than 64 KiB the beginning counts, since no more is read.
+            // Only the first 64 KiB of a body are read and compared.
             let state = if is_read_so_far { "done" } else { "dead" };
             stack.wait_state(TOPIC, id, state, SOON).await;
         }
@@ -277,7 +277,7 @@ async fn a_job_without_a_url_goes_to_the_url_its_topic_had_at_its_submit() {
         assert_eq!(sink.wait_for_job("next", 1, SOON).await[0].path, "/second");
         assert_eq!(sink.wait_for_job("own", 1, SOON).await[0].path, "/hook");
         assert_eq!(sink.wait_for_job("late", 1, SOON).await[0].path, "/first", "it was fixed at the submit");
-        // What the caller wrote is the same.
+        // The caller's submit is unchanged, so it is a repetition.
         let (status, again) = stack.submit(&late).await;
         assert_eq!(status, 200, "{again}");
 

@@ -39,7 +39,7 @@ async fn a_rescheduled_job_arrives_at_its_new_time_and_never_before() {
     let at = format!("{:.3}", now() + Duration::from_millis(1_500));
     let (status, moved) = stack.reschedule(TOPIC, "sooner", &json!({ "at": at })).await;
     assert_eq!((status, &moved["due_at"]), (200, &json!(at)));
-    // It is the same job still.
+    // A repeated submit still finds the same job.
     assert_eq!(stack.submit(&far).await.0, 200);
 
     for (id, due) in [("later", due), ("sooner", at.parse().expect("a time"))] {

@@ -169,7 +169,7 @@ fn cases(sink: &Sink) -> Vec<Case> {
             2,
             Some(&[1000]),
         ),
-        // It never shortens a tier.
+        // Retry-After never shortens a tier.
         ("tier", once(status(500).header("retry-after", "0")), retry(&["300ms"]), "done", 2, Some(&[300])),
         ("gone", always(status(410)), tiers.clone(), "gone", 1, Some(&[])),
         ("redirect-301", redirect(301), tiers.clone(), "done", 2, None),

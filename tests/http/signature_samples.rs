@@ -153,7 +153,7 @@ fn accepted() -> Vec<Case> {
 fn refused() -> Vec<Case> {
     let wrong = SIGNATURE.replace('g', "h");
     let of_v1a = SIGNATURE.replace("v1,", "v1a,");
-    // What anybody can sign.
+    // Signatures with an empty key, which anybody can make.
     let empty_key = "whsec_".to_owned();
     let by_nobody = sign(&empty_key, BODY);
     vec![

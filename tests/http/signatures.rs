@@ -177,7 +177,7 @@ async fn a_wrong_request_is_refused_and_not_repeated_in_the_answer() {
     {
         assert_eq!(stack.post(SECRETS, &ask).await.expect(422)["errors"][0]["field"], field);
     }
-    // One that was sent in a wrong place.
+    // A secret that is sent in a wrong place.
     for (answer, status) in [
         (stack.post(SECRETS, &json!(INSTALLATION)).await, 400),
         (stack.put("/v1/topics/e2e", &json!({"secrets": [INSTALLATION]})).await, 422),

@@ -47,7 +47,7 @@ async fn the_notice_of_a_success_has_the_answer_of_the_receiver() {
         assert_eq!(fields.remove("context"), Some(json!({"tenant": "a7"})));
         let response = json!({"status": 201, "answer": "{\"paid\":true}"});
         assert_eq!(fields.remove("response"), Some(response));
-        // What a success leaves of its job is what the tombstone keeps, and the last failed attempt.
+        // After a success, only the tombstone and the last failed attempt are left of a job.
         assert_eq!(fields.remove("last").expect("one attempt failed")["status"], 500);
         let (_, known) = stack.job(TOPIC, "text").await;
         assert_eq!((data["state"].as_str(), data["attempts"].as_u64()), (Some("done"), Some(2)), "{data}");

@@ -103,7 +103,7 @@ async fn the_api_speaks_https_over_both_versions_of_tls() {
     let files = Files::of("api");
     for options in StackOptions::each_store() {
         let mut stack = files.settings(options).start().await;
-        // It would be asked for in the clear.
+        // The check at the end would use plain HTTP.
         stack.skip_check();
         let answer = client(None).get(https(&stack, "/v1/stats")).send().await.expect("an answer");
         assert_eq!(answer.status(), 200);
@@ -154,7 +154,7 @@ async fn a_certificate_that_is_replaced_is_used_without_a_restart_and_a_wrong_on
         })
         .await;
     };
-    // Of two that do not belong together the former ones stay.
+    // If certificate and key do not match, the former pair stays in use.
     std::fs::copy(file("renewed.pem"), files.path("pem")).expect("it is copied");
     changes("connections go on with the certificate that was read before").await;
     assert_eq!(now().await, certificate("api.pem"));

@@ -113,7 +113,7 @@ async fn one_of_many_who_come_at_once_asks_the_store() {
         assert_eq!(jobs(&reply.expect("an answer")).len(), 1);
     }
     assert!(pulls(&watch) >= WAITERS as u64);
-    // One that does not wait has to look.
+    // A reserve without a wait calls the store itself.
     stack.accept(&pull("last")).await;
     assert_eq!(stack.reserve_one(TOPIC, &json!({})).await["id"], "last");
 }

@@ -97,7 +97,7 @@ async fn draws_may_be_cut_short() {
         () = submit(1, &urls[1]) => {}
         () = supervise(&mut stack, &mut counts, SWEEP, &plan, Ends::Never) => {}
     }
-    // What was killed last is started again too.
+    // Processes that were killed last are started again too.
     let never = Plan::never();
     tokio::select! {
         () = serve(&client, &key, &urls) => {}
@@ -110,7 +110,7 @@ async fn draws_may_be_cut_short() {
         let url = stack.url(&format!("/v1/jobs/t/{id}"));
         send(&client, ROOT, Method::GET, &url, None).await.expect("an answer").expect(200);
     }
-    // One job more for each API could have been on its way while it was stopped.
+    // Each API may have had one more job under way when the load stopped.
     let most = JOBS + urls.len() as u64;
     let stored = stored(&client, &stack).await;
     assert!((accepted.len() as u64..=most).contains(&stored), "{stored}, {} accepted", accepted.len());

@@ -130,7 +130,7 @@ async fn make_all(client: &Client<'_>, proxy: &RedisErrors, stack: &mut Stack, a
             client.wait_in_vain().await;
         }
         tour.round(pass).await;
-        // One that is refused at its start, as with NOAUTH, ends.
+        // A carrier that is refused at its start, as with NOAUTH, ends.
         if stack.carriers[0].exit_status().is_some() {
             stack.carriers[0].restart();
         }

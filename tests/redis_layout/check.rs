@@ -332,7 +332,7 @@ async fn attempts(redis: &mut MultiplexedConnection, base: &str) {
     let size = sizes.get(&current).copied();
     // A segment that nothing was written to yet is not there.
     assert_eq!(size.unwrap_or(0), stored.unwrap_or(0), "the size of {base}'s attempts");
-    // What one third of the least room a test sets allows, in each.
+    // A segment has at most a third of the room of a shard, which has a third of 64 MiB.
     assert!(sizes.values().all(|size| *size <= 64 * 1024 * 1024 / 9), "{sizes:?}");
 }
 

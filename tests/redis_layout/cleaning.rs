@@ -57,7 +57,7 @@ async fn ready_jobs_replaced_in_turn_leave_no_growing_queue() {
     let (bench, mut redis, jobs) = paused().await;
     let mut before = 0;
     for round in 0..8_u8 {
-        // One by one, and many at once.
+        // Replaces one job per call, then many per call.
         for part in jobs.chunks(if round < 3 { 1 } else { 250 }) {
             let part: Vec<_> = part.iter().map(|job| bench.replacing(job.clone().content(round))).collect();
             submit(&bench, &part, SubmitResult::Replaced).await;
@@ -158,7 +158,7 @@ async fn a_queue_that_was_cleaned_in_part_is_reserved_in_its_order() {
     let gauges = bench.store().gauges(vec![(bench.shard(), bench.epoch().clone())], &[]).await.remove(0).1;
     let age = gauges.expect("the store answers").expect("the shard is held").all.oldest_ready;
     assert!(age >= Some(begun.since(oldest.due)), "{age:?}");
-    // One that goes back comes again, and one that is replaced keeps its place.
+    // A released job is reserved again, and a replaced one keeps its place.
     let first = bench.take_one(&others[0].key).await;
     assert_eq!(bench.settle(first, release(ms(0))).await, SettleResult::Applied);
     submit(&bench, &[bench.replacing(others[1].clone().content(1))], SubmitResult::Replaced).await;

@@ -250,7 +250,7 @@ async fn wrong_counts_are_found_and_repaired_where_they_can_be_derived() {
     ground.run(&[b"HINCRBY", &shard, b"reserved", b"1"]).await;
     ground.mended("one in another state", &[DamageKind::Ledger]).await;
     let words = format!("{TOPIC} http://receiver.example");
-    // One job more in one state, and one fewer in another.
+    // Counts with one job more in one state and one fewer in another.
     for counts in [[99, 1, 1, 1], [5, 0, 1, 1], [4, 1, 0, 2], [4, 2, 1, 0], [0, 0, 0, 0]] {
         let row = row(counts, &words);
         ground.run(&[b"HSET", &shard, &lane(), &row]).await;

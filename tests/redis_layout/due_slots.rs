@@ -139,14 +139,14 @@ async fn a_slot_whose_time_is_near_is_put_in_order_bit_by_bit() {
 async fn nothing_is_promoted_before_an_overdue_slot_is_in_order() {
     let (bench, mut redis) = bench().await;
     let mut jobs = soon(&bench, 6).await;
-    // One is not in the slot; it must not get ahead of the others all the same.
+    // One job is not in the slot; it must not be promoted before the others.
     into_slot(&mut redis, &jobs[1..]).await;
     until(jobs[5].due).await;
     let (first, moved) = (jobs[0].clone(), jobs[1].clone());
     let pass = bench.promote(2).await;
     assert_eq!((pass.moved, pass.next_due), (0, Some(Duration::ZERO)));
     assert_eq!((bench.get(&first.key).await, bench.get(&moved.key).await), (first, moved.clone()));
-    // One of those in order already, and one that is not.
+    // Cancels a job that is in order already, and one that is not.
     for gone in [jobs.remove(1), jobs.remove(4)] {
         bench.cancel(&gone.key).await;
     }
@@ -376,7 +376,7 @@ async fn a_job_that_is_made_ready_is_ready_while_a_slot_is_overdue() {
     bench.check().await;
     assert_eq!(bench.cancel(&job.key).await, Cancelled::Cancelled { in_flight_unknown: false });
     bench.check().await;
-    // It goes back to its queue, and a failure makes it wait.
+    // The jobs go back to their queue, and a failure delays them.
     let mut leases = bench.take(10).await;
     assert_eq!(leases.len(), 2);
     for lease in leases.drain(..) {

@@ -273,7 +273,7 @@ async fn replicas_that_begin_to_sync_are_waited_for_again() {
         for _ in 0..2 {
             store.clone().answers().await.map_err(|error| error.to_string())?;
         }
-        // One may be the trial.
+        // One of the calls may be the trial.
         if waited().await >= before + 2 { Ok(()) } else { Err("WAIT alone is sent".to_owned()) }
     })
     .await;

@@ -100,7 +100,7 @@ async fn ended_jobs_evicted_early_are_counted() {
     for name in names {
         assert_eq!(bench.stats().await.evicted_early, 0);
         bench.job_in(State::Done, bench.job(name)).await;
-        // What has ended before now ended two minutes ago.
+        // Makes earlier ends two minutes old.
         let shards: Vec<String> =
             cmd("KEYS").arg(format!("{prefix}:*:shard")).query_async(&mut redis).await.expect("KEYS");
         let earlier = now().as_millis().saturating_sub(120_000).to_string();

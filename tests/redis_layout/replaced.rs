@@ -152,7 +152,7 @@ async fn a_ready_job_that_is_replaced_again_and_again_keeps_its_place_in_the_que
         submit(&bench, bench.replacing(bench.job("first").content(n)), SubmitResult::Replaced).await;
     }
     assert_eq!(queued(&mut redis).await, 2);
-    // One that is delayed again leaves the queue.
+    // A job that is delayed again leaves the queue.
     submit(&bench, bench.postponing(last.after(LONG)), SubmitResult::Postponed).await;
     assert_eq!(queued(&mut redis).await, 1);
     bench.check().await;

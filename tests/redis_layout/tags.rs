@@ -140,7 +140,7 @@ async fn members_that_are_missing_or_lead_nowhere_are_found_and_repaired() {
     let again: Vec<Vec<u8>> = ask(&mut redis, &[b"ZRANGE", index.as_bytes(), b"0", b"-1"]).await;
     assert_eq!(again, all);
 
-    // One of no job, and one of a job without the tag.
+    // An entry of no job, and an entry of a job without the tag.
     let other = [&b"0123456789ab"[..], &all[0][PREFIX..]].concat();
     for stray in [b"0123456789abnobody's job".as_slice(), &other] {
         run(&mut redis, &[b"ZADD", index.as_bytes(), b"0", stray]).await;

@@ -65,7 +65,7 @@ async fn take_all(bench: &Workbench) -> Vec<Lease> {
 
 impl Round {
     async fn new(bench: &Workbench, n: usize) -> Self {
-        // What earlier rounds have left goes.
+        // Ends the jobs that earlier rounds have left.
         bench.promote(500).await;
         let left: Vec<_> =
             take_all(bench).await.into_iter().map(|lease| (lease, Outcome::Complete)).collect();

@@ -59,7 +59,7 @@ fn each_panel_is_on_metrics_of_the_code_and_every_gauge_of_jobs_is_on_one() {
     }
     let missing: Vec<_> =
         known.difference(&shown).filter(|metric| !metric.starts_with("ringback_api_")).collect();
-    // What these are about is seen elsewhere: in the log, or by others.
+    // The log or other metrics show what these are about.
     let elsewhere = [
         "ringback_audit_log_failures_total",
         "ringback_feed_failures_total",

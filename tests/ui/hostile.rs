@@ -114,7 +114,7 @@ impl Names {
             (format!("#/schedule?id={schedule}"), "page-schedule", self.schedule.as_str()),
             ("#/bulk".to_owned(), "page-bulk", self.tag.as_str()),
             ("#/audit-log".to_owned(), "page-audit-log", self.topic.as_str()),
-            // What a link to the dashboard can say.
+            // Hostile strings in links to the dashboard.
             (format!("#/job?topic={}&id=javascript:alert(1)", encoded(IMAGE)), "page-job", IMAGE),
             (format!("#/jobs?tag={}&topic={}", encoded(IMAGE), encoded(SCRIPT)), "page-jobs", "Jobs"),
         ]

@@ -65,7 +65,7 @@ pub(crate) async fn generate(load: Load) -> LoadResult {
         let thread = Thread::this();
         let mut sent = runtime.expect("a runtime can be built").block_on(drive(load));
         sent.cpu_seconds = thread.cpu_seconds();
-        // It fails when the run was given up.
+        // The send fails if the run was given up.
         let _ = sender.send(sent);
     });
     thread.expect("a thread can be started");

@@ -102,7 +102,7 @@ impl Receiver {
 impl Drop for Receiver {
     fn drop(&mut self) {
         drop(self.end.take());
-        // It fails only when the thread has panicked, which has been printed already.
+        // The join fails only if the thread panicked, which printed a message.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -20,7 +20,7 @@ const LATE: u64 = 100_000;
 /// Reads the clock four times a second until it is aborted, but never while the clock steps.
 pub(crate) async fn read(installation: Arc<Installation>) {
     loop {
-        // Not beside a step.
+        // The lock keeps the reading away from a step.
         read_once(&installation, &mut *installation.clock_client.lock().await).await;
         sleep(PAUSE).await;
     }

@@ -68,7 +68,7 @@ impl Faults {
         sleep(FIRST).await;
         while !kinds.is_empty() && Instant::now() < self.until {
             let kind = kinds[rng.random_range(0..kinds.len())];
-            // What a fault draws does not depend on how long it took.
+            // The random choices of a fault do not depend on how long it took.
             let mut own = StdRng::seed_from_u64(rng.random());
             self.make(kind, &mut own).await;
             let pause = Duration::from_millis(rng.random_range(100..1_200));
@@ -103,7 +103,7 @@ impl Faults {
             RunningFault::new(&self.installation.history, Kind::FullDisk.name(), FaultClass::Store, None);
         let (file, left) = (disk.0.join("filler"), rng.random_range(0..3_u64) << 20);
         if let Ok(free) = disk.free() {
-            // What fits is written, so that a failure to write the rest does not matter.
+            // As much as fits is written, so a failure to write the rest does not matter.
             let _ =
                 std::fs::write(&file, vec![1; usize::try_from(free.saturating_sub(left)).expect("it fits")]);
         }

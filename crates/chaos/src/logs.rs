@@ -38,7 +38,7 @@ impl LogReader {
         self.offset += complete;
         secret::scan(&rest[..complete], history);
         for text in rest[..complete].lines() {
-            // What a killed process has left of a line is not JSON.
+            // A line that a killed process has left incomplete is not JSON.
             match serde_json::from_str::<Value>(text) {
                 Ok(line) => self.line(text, &line, history),
                 Err(_) if text.contains("panicked at") => {
@@ -57,7 +57,7 @@ impl LogReader {
         if fields["message"] == "job changed" {
             write_transition(fields, t, history).expect("a line of the log of transitions");
         } else if write_epoch(fields, t, self.pid_at(t), history) {
-            // It is written.
+            // The epoch is written.
         } else if line["level"] == "ERROR" {
             if LOSSES.iter().any(|message| fields["message"].as_str().is_some_and(|m| m.starts_with(message)))
             {

@@ -38,7 +38,7 @@ pub(crate) fn judge(store: StoreKind, options: &Options, path: &Path) -> u8 {
         print_proof(&report, read());
     }
     if report.clean && options.keep.is_none() {
-        // It is in the directory of temporary files.
+        // If this fails, the file stays in the directory of temporary files.
         let _ = std::fs::remove_file(path);
     } else {
         println!("history: {}", path.display());

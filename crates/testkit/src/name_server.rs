@@ -112,7 +112,7 @@ impl Drop for NameServer {
         // An empty message ends it. If it cannot be sent, the thread ends with the process.
         let sent = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.send_to(&[], self.address));
         if let (Ok(_), Some(thread)) = (sent, self.thread.take()) {
-            // It fails only if the thread panicked, which it has printed.
+            // The join fails only if the thread panicked, which printed a message.
             let _ = thread.join();
         }
     }

@@ -32,7 +32,7 @@ pub fn free_port() -> u16 {
 /// Builds a client for plain HTTP, with a limit of 30 seconds a request. Its connections belong to the calling
 /// runtime, so make one for each test, not for each process.
 pub fn http_client() -> reqwest::Client {
-    // It trusts no certificate: a debug build takes longer to read those of the system than to make most requests.
+    // The client trusts no certificate: a debug build takes longer to read those of the system than for most requests.
     build(reqwest::Client::builder().tls_certs_only([]))
 }
 

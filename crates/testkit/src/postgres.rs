@@ -103,7 +103,7 @@ impl PostgresServer {
     /// Kills the server if it runs, starts it again on the same port and data, and waits until it accepts connections.
     pub async fn restart(&mut self) {
         self.child.kill();
-        // It refuses to start while processes of the one before it are still about to end.
+        // The server refuses to start while processes of the former one are still about to end.
         eventually(START_DEADLINE, "the server starts again", async || {
             if self.child.exit_status().is_some() {
                 self.child = spawn(&self.programs, &self.dir, self.port, self.fsync);

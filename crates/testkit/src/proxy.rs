@@ -166,7 +166,7 @@ impl Proxy {
 
     fn set(&self, mode: ProxyMode, which: impl Fn(&Connection) -> bool) -> usize {
         let mut connections = self.shared.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that have ended have nobody who listens.
+        // Connections that have ended have no receiver.
         connections.retain(|connection| !connection.mode.is_closed());
         let mut changed = 0;
         for connection in connections.iter().filter(|connection| which(connection)) {
@@ -186,7 +186,7 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It fails only if the thread panicked, which it has printed.
+            // The join fails only if the thread panicked, which printed a message.
             let _ = thread.join();
         }
     }

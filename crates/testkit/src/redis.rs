@@ -262,7 +262,7 @@ fn spawn(options: &RedisOptions, seen: Option<&Seen>, port: u16, dir: &Path) -> 
     let mut command = Command::new(server_binary());
     command.envs(seen.iter().flat_map(|seen| seen.env()).map(|(name, value)| (name, value)));
     if options.is_sentinel {
-        // It keeps what it knows in this file.
+        // A sentinel keeps its state in this file.
         let file = dir.join("sentinel.conf");
         if !file.exists() {
             let text = "bind 127.0.0.1\nsentinel announce-ip 127.0.0.1\n";

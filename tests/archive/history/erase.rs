@@ -86,7 +86,7 @@ async fn an_end_that_waits_for_the_archive_while_it_is_erased_never_comes() {
             let erased = stack.delete(&format!("/v1/history?{query}")).await.expect(200);
             assert_eq!(erased, json!({"erased": 0, "complete": true}));
         }
-        // Of another topic, so that it erases nothing.
+        // An erasure of another topic changes nothing.
         stack.delete("/v1/history?topic=other&tag=customer:8").await.expect(200);
         stack.add(Role::Archiver).await;
         found(&stack, "?tag=customer:8", 1).await;

@@ -27,7 +27,7 @@ async fn schedules_are_restored_with_bodies_that_are_not_values() {
     let run = ringback(&first.url(""), &["backup", &path]).await;
     assert_eq!(run.code, Some(0), "{run:?}");
     let other = api_only(Some("embedded:./data"), 3).start().await;
-    // One that is there with another body stays.
+    // A schedule that is there with another body stays.
     put(&other, "s1", "1e401").await;
     let run = restore(&other, &path, &["--json"]).await;
     assert_eq!(

@@ -50,7 +50,7 @@ async fn jobs_without_a_record_count_as_missing_after_a_repair_and_a_restart() {
     let store = open(path).await;
     are_missing(&store, 5).await;
     assert_eq!(gauge(&store).await, 5);
-    // What is left of them is in nobody's way.
+    // Remains of the missing jobs do not prevent new jobs with the same ids.
     for id in ["ready", "delayed"] {
         assert_eq!(submit(&store, job(id).after(ms(1))).await.expect("submit"), SubmitResult::Created);
     }

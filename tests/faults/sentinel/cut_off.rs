@@ -53,7 +53,7 @@ async fn delivered(guards: &[&str]) -> usize {
     let is_refused = written.is_err_and(|error| error.code() == Some("NOREPLICAS"));
     assert_eq!(is_refused, !guards.is_empty(), "whether the former master takes writes");
 
-    // What comes later is delivered, also by the processes that were cut off.
+    // Later jobs are delivered, also by the processes that were cut off.
     servers.join();
     for stack in [&mut far, &mut near] {
         stack.ready(RECOVERY).await;

@@ -182,7 +182,7 @@ async fn a_carrier_that_has_no_policies_yet_submits_no_notices() {
         if both == (Some(true), Some(false)) { Ok(()) } else { Err(text) }
     })
     .await;
-    // It has promoted since, so its passes go on.
+    // The carrier has promoted since, so its passes go on.
     stack.accept(&with(doomed(&sink, "later"), "delay", "500ms")).await;
     stack.wait_state(TOPIC, "later", "dead", SOON).await;
     wait_pending(&stack, 2).await;

@@ -103,7 +103,7 @@ fn check_items(
                 problems.iter().find(|problem| problem["line"] == n + 1).unwrap_or(&Value::Null)
             }
             _ if items.len() > 1 => return Err(format!("no results of {} items: {reply}", items.len())),
-            // It is not a list.
+            // The body is not a list.
             _ => return Ok(()),
         };
         let status = result.get("status").unwrap_or(&accepted).as_u64().expect("a status");

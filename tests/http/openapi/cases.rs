@@ -48,7 +48,7 @@ impl Names {
             "id" => &self.id,
             "receipt" => &self.receipt,
             "bulk" => &self.bulk,
-            // One that this test does not know is named as nothing in particular.
+            // A parameter that this test does not know.
             _ => "t",
         }
         .to_owned()

@@ -42,7 +42,7 @@ async fn each_attempt_of_a_rotation_is_accepted_by_the_libraries_of_the_specific
         ids = submit("after").await;
         sink.wait_for_jobs(&ids, 1, SOON).await;
 
-        // Not those by which the test has waited for a secret: the libraries take texts only.
+        // Leaves out jobs by which the test has waited for a secret: the libraries accept only bodies that are text.
         let is_of_a_part = |arrival: &Arrival| !arrival.job_id().starts_with("signed-");
         let arrivals: Vec<_> = sink.arrivals().into_iter().filter(is_of_a_part).collect();
         let (mut signed, mut refused) = (Vec::new(), Vec::new());

@@ -57,7 +57,7 @@ async fn a_secret_header_is_stored_sealed_and_sent_as_it_was_put() {
         stack.set_policy(TOPIC, &policy("another")).await;
         assert_eq!(delivered(&stack, &sink, "another").await.as_deref(), Some("another"));
 
-        // What was sealed is put back as it was exported, for its topic and its origins alone.
+        // Exported sealed headers can be put back, but only for their topic and origins.
         stack.set_policy(TOPIC, &first).await;
         assert_eq!(delivered(&stack, &sink, "back").await.as_deref(), Some(VALUE));
         let mut elsewhere = first.clone();

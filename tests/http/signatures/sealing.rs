@@ -178,7 +178,7 @@ async fn callbacks_of_a_topic_whose_policy_cannot_be_read_wait() {
     let mut set = redis::cmd("HSET");
     set.arg(&keys).arg(TOPIC).arg(r#"{"a field of a later version":1}"#);
     set.exec_async(&mut redis).await.expect("HSET");
-    // It publishes that policies have changed.
+    // This call publishes that policies have changed.
     stack.set_policy("other", &json!({})).await;
     stack.notifiers[0].wait_log("cannot be read, so its callbacks wait", SOON).await;
     let seen = sink.seen();
@@ -209,7 +209,7 @@ async fn a_sealed_secret_is_of_use_for_its_topic_alone() {
     assert_eq!(problem["errors"][0]["field"], "secrets", "{problem}");
     assert_eq!(stack.put("/v1/topics/e2e", &policy).await.status, 200);
     assert_eq!(listed(&stack).await.len(), 1);
-    // Those that have expired replace the others too, and are dropped.
+    // Expired secrets also replace the others, and are dropped.
     let mut expired = policy.clone();
     expired["secrets"][0]["until"] = json!("2020-01-01T00:00:00Z");
     stack.put("/v1/topics/e2e", &expired).await.expect(200);

@@ -205,11 +205,11 @@ async fn schedules_wait_for_the_quota_of_their_tenant() {
         let tick = "/v1/schedules/tick";
         caller.send(&stack, Method::PUT, tick, Some(&schedule)).await.expect(201);
         let is_late = |found: &Value| now().duration_since(time(&found["next_at"])).as_secs() >= 3;
-        // It has as many jobs as it may have.
+        // The tenant has reached its quota of jobs.
         assert_eq!(caller.wait_get(&stack, tick, is_late).await["fired"], 3);
         assert_eq!(delayed(&stack, "acme").await, 0);
 
-        // What it has missed meanwhile is made up for.
+        // Missed firings are made up for.
         set(&stack, "acme", &json!({"jobs": 100}), 200).await;
         caller.wait_get(&stack, tick, |found| found["fired"].as_u64() > Some(6)).await;
         set(&stack, "acme", &json!({"body_bytes": 9}), 200).await;

@@ -35,7 +35,7 @@ async fn a_consumer_that_waits_with_a_deleted_key_is_given_no_job() {
             let ask = json!({"wait": "30s"});
             reserve.spawn(async move { caller.send_to(&url, Method::POST, Some(&ask)).await });
         }
-        // It waits: another that comes after it is served after it.
+        // The reserve waits by then, because the API has served a later one.
         let first = json!({"topic": "seen"});
         caller.post(&stack, "/v1/jobs", &first).await.expect(201);
         caller.post(&stack, "/v1/topics/seen/reserve", &json!({"wait": "5s"})).await.expect(200);
@@ -177,7 +177,7 @@ async fn an_export_of_a_deleted_key_is_aborted() {
     export.chunk().await.expect("a chunk").expect("it begins");
     delete(&stack, &key).await;
     caller.wait_status(&stack, "/v1/topics", 401).await;
-    // What was on its way arrives, and an export that is not complete does not look like one.
+    // Earlier chunks arrive, and an incomplete export does not look complete.
     let end = timeout(SOON, async {
         loop {
             match export.chunk().await {

@@ -47,7 +47,7 @@ async fn a_tenant_leaves_half_of_the_waiting_consumers_to_the_others() {
         StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_API_CONNECTIONS", "16");
     let stack = options.start().await;
     let greedy = Caller::of(&stack, "greedy").await;
-    // One address has half of the connections, the next half of the others.
+    // One address may have half of the connections, the next address half of the rest.
     let [one, two] =
         [2, 3].map(|host| Caller { client: client_at([127, 0, 0, host].into()), ..greedy.clone() });
     let wait = async |caller: &Caller, wait: &str| {

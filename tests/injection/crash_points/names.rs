@@ -32,12 +32,12 @@ const UNREACHED: [&str; 10] = [
     "take_back",
     "note_forgotten",
     "forget_schedule_times",
-    // Those of archivers, in the tests of the archive.
+    // The tests of the archive reach these calls of archivers.
     "archive_status",
     "attach_archive",
     "take_ended",
     "remove_ended",
-    // Those of feeds, in the tests of feeds.
+    // The tests of feeds reach these calls of feed processes.
     "hold_feed",
     "change_feed",
 ];

@@ -76,7 +76,7 @@ pub(crate) async fn supervise(
                 look_after(process, pause, counts, &mut stopped);
             }
         }
-        // One that was asked to end does so, and is started again.
+        // A process that was asked to end ends, and is started again.
         let is_ending = stack.processes_mut().any(|process| ended.contains(&process.pid()));
         if left.is_empty() && stopped.is_empty() && !is_ending {
             return;

@@ -199,7 +199,7 @@ pub(crate) fn outcome(call: &str, fault: RedisFault) -> ErrorEffect {
         // The library is loaded again.
         Error(NOT_FOUND) => ErrorEffect::Served,
         _ if call.starts_with("check_") || call == "unlisted_schedules" => ErrorEffect::Either,
-        // Would fail again.
+        // A repetition would fail again.
         Error(line) if ["OOM", "READONLY", "NOAUTH", "NOPERM"].iter().any(|code| line.starts_with(code)) => {
             ErrorEffect::Unavailable
         }

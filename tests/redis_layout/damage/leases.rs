@@ -25,7 +25,7 @@ async fn a_lease_that_was_linked_again_is_lost_once() {
     let after = ground.bench.stats().await.states;
     assert_eq!((after.ready, after.reserved), (before.ready + 1, before.reserved - 1), "{after:?}");
     ground.bench.check().await;
-    // It may be lost three times more, and is dead the next time.
+    // The lease may expire three times more; the next time the job is dead.
     for _ in 0..3 {
         ground.bench.take_one(&key).await;
         ground.bench.recover_until(&key, State::Ready).await;

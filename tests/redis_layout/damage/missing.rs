@@ -78,7 +78,7 @@ async fn a_missing_job_is_not_taken_for_one_whose_end_was_not_counted() {
     let locator = ground.near.key.locator().0;
     ground.run(&[b"HDEL", &pool, &locator]).await;
     ground.mended("a record that is gone", &[DamageKind::Ledger, DamageKind::LaneCount]).await;
-    // One tombstone more than are counted, and something to correct.
+    // Makes the count of tombstones too low by one, and another count wrong.
     ground.run(&[b"HINCRBY", &shard, b"segment_size", b"-1"]).await;
     ground.run(&[b"HINCRBY", &shard, b"dead", b"1"]).await;
     let repaired = ground.check(Repair::Yes).await;

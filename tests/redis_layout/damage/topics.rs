@@ -95,7 +95,7 @@ async fn a_lane_that_is_counted_in_other_states_is_found_and_put_right_beside_lo
     let (shard, queue) = (ground.key("shard").await, ground.of("ready:", &lane()).await);
     ground.run(&[b"DEL", &queue]).await;
     let words = format!("{TOPIC} http://receiver.example");
-    // It is unknown whether the lost job was delayed or ready.
+    // The check cannot tell whether the lost job was delayed or ready.
     ground.run(&[b"HSET", &shard, &lane(), &row([3, 2, 1, 1], &words)]).await;
     let found = ground.check(Repair::No).await;
     assert_eq!(found.found.keys().copied().collect::<Vec<_>>(), [DamageKind::Unindexed], "{found:#?}");

@@ -84,7 +84,7 @@ fn parse(input: &[u8]) -> io::Result<Option<(Arrival, usize)>> {
         if header.name.eq_ignore_ascii_case("content-length") {
             body = value.parse().map_err(io::Error::other)?;
         } else if header.name.eq_ignore_ascii_case("ringback-job-id") {
-            // That of a firing has its time behind. The job is due only when it is submitted.
+            // The id of a firing ends with its time. The job itself is due when it is submitted.
             let (name, time) = value.split_once('~').map_or((value, None), |(name, time)| (name, Some(time)));
             fired = time.and_then(time_of_firing);
             arrival.number = name.rsplit('-').next().and_then(|digits| digits.parse().ok());

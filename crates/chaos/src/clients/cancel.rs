@@ -19,7 +19,7 @@ const MAX_WAIT: i64 = 3_000;
 pub(super) async fn run(clients: Arc<Clients>, mut rng: StdRng) {
     while !clients.is_over() {
         sleep(Duration::from_millis(rng.random_range(50..350))).await;
-        // Those that may be replaced are left alone: what happens to them is not certain anyway.
+        // Leaves out jobs that may be replaced, because their fate is not certain.
         let Some(job) = clients.recent(&mut rng).filter(|job| !job.id.starts_with("again-")) else {
             continue;
         };

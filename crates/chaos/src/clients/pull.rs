@@ -86,7 +86,7 @@ async fn work(clients: &Clients, receipt: &str, rng: &mut StdRng) {
             sleep(Duration::from_millis(rng.random_range(550..900))).await;
             settle(clients, receipt, SettleKind::Finish).await;
         }
-        // It dies with its lease.
+        // The lease of this job expires.
         _ => {}
     }
 }

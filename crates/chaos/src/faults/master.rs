@@ -50,10 +50,10 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
     }
     wait_whole(group).await;
     if kind == Kind::StopMaster {
-        // What it did until it knew of its successor is lost too.
+        // Changes that the old master accepted until it knew of its successor are lost too.
         write_loss_of_attempts(history);
     }
-    // Not before it is a replica.
+    // The server must not accept writes before it is a replica.
     ask(&group.servers()[master], &["CLIENT", "UNPAUSE"]).await;
     begun.healed();
 }

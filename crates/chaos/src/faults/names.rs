@@ -24,7 +24,7 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     match &one.proxy {
         Some(proxy) if of_store => {
             one.seen.iter().for_each(|seen| seen.set_names(look_up));
-            // It has to look the name up again.
+            // The process has to look up the name again.
             proxy.cut();
         }
         _ => installation.world.set_receivers(look_up),

@@ -71,7 +71,7 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     }
     let parted = async {
         sleep(length).await;
-        // Not the sentinel on the side of the master.
+        // Chooses a sentinel that is not on the side of the master.
         let sentinel = usize::from(beside == Some(group.servers().len()));
         master::wait_replaced(group, master, length, sentinel).await;
         heal(group).await;
@@ -97,7 +97,7 @@ pub(super) async fn part_all(installation: &Installation, rng: &mut StdRng) {
     }
     let parted = async {
         sleep(length).await;
-        // What they have heard of each other by then may be enough to replace one that is well.
+        // What the servers have heard of each other by then may be enough to replace a healthy one.
         heal(group).await;
     };
     outcomes_may_be_lost(installation, parted).await;

@@ -62,7 +62,7 @@ pub(super) async fn write(installation: &Installation) {
         let values =
             [("resident_kib", field("VmRSS:")), ("threads", field("Threads:")), ("handles", handles)];
         for (name, value) in values {
-            // One that was killed has none.
+            // A killed process has no values.
             if let Some(value) = value {
                 history.write(&Entry::Sample(Sample { t: history.t(), of: &of, name, value }));
             }

@@ -99,7 +99,7 @@ impl Peer {
 
     /// Reads some bytes. Fails at the end of the connection.
     pub(super) async fn read_more(&mut self) -> io::Result<()> {
-        // What is sent together is read together.
+        // With this room, bytes that are sent together are read together.
         self.rest.reserve(8 * 1024);
         match self.stream.read_buf(&mut self.rest).await? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),

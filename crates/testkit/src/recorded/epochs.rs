@@ -33,7 +33,7 @@ impl Recorded {
     /// how many uses were fenced.
     pub fn epochs(&self, log: &str, pid: u32) -> usize {
         let mut fenced = 0;
-        // What a killed process has left of a line is not JSON.
+        // A line that a killed process has left incomplete is not JSON.
         for line in log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
             let fields = line.get("fields").unwrap_or(&line);
             let logged = line["timestamp"].as_str().and_then(|time| time.parse::<Timestamp>().ok());

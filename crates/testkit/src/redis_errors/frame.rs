@@ -13,7 +13,7 @@ pub(super) fn length(bytes: &[u8]) -> Option<usize> {
         },
         b'*' | b'~' | b'>' => frames(bytes, head, number()?),
         b'%' | b'|' => frames(bytes, head, 2 * number()?),
-        // One line.
+        // A frame of one line.
         _ => Some(head),
     }
 }

@@ -91,7 +91,7 @@ fn check_success(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     let is_lost = || run.tables.texts.name(last.reason) == "lost";
     let until = |place: usize, success: &Delivery| match job.deliveries.get(place + 1) {
         Some(next) => next.start.max(success.end),
-        // What a fault kept from being stored is delivered again before the job is dead for another reason.
+        // A success that a fault kept from being stored is followed by another delivery before the job dies.
         None if last.state == JobState::Dead && !is_lost() => success.end,
         None => last.time,
     };
@@ -164,7 +164,7 @@ fn check_numbers(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut J
 
 fn check_reason(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Judgement) {
     let reason = run.tables.texts.name(last.reason);
-    // Of a job that was replaced, any of the submits may be the one that counts.
+    // Any submit of a replaced job may be the one that counts.
     let policies = || job.possible_submits().map(|submit| run.tables.run.policies.get(&submit.policy));
     let is_used_up = |policy: &Policy| policy.max > 0 && last.failures >= policy.max;
     let has_bury_call =

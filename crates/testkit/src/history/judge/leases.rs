@@ -79,7 +79,7 @@ fn check_overlap(
     next: &LeaseRecord,
     findings: &mut Findings,
 ) {
-    // It may have been granted before, and its answer was late.
+    // The lease may have been granted before, with a late answer.
     if next.attempt < one.attempt && next.asked < one.granted {
         return;
     }

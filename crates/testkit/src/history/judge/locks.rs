@@ -33,7 +33,7 @@ fn check_claims(lock: &str, claims: &[&LockRecord], findings: &mut Findings) {
     for pair in claims.windows(2) {
         let (one, next) = (pair[0], pair[1]);
         findings.checked(Fencing);
-        // Of two claims at the same time either may be the first.
+        // Either of two claims at the same time may be the first.
         let is_order_certain = one.known < next.asked;
         if one.token == next.token || (one.token > next.token && is_order_certain) {
             let (from, to) = (one.token, next.token);
@@ -54,7 +54,7 @@ fn check_effect(
 ) {
     findings.checked(Fencing);
     let known = claims.partition_point(|claim| claim.known < effect.asked);
-    // What was claimed during a split may have gone with its server.
+    // Claims during a split may be lost with their server.
     let lasting = claims[..known].iter().filter(|claim| !splits.overlap(claim.asked, claim.asked));
     let newest = lasting.max_by_key(|claim| claim.token);
     if let Some(newest) = newest.filter(|newest| newest.token > effect.token) {

@@ -74,7 +74,7 @@ fn is_allowed(transition: &TransitionRecord) -> bool {
         Bury => (&[Reserved], &[Dead, Cancelled]),
         Release => (&[Reserved], &[Ready, Delayed, Cancelled]),
         Recover => (&[Reserved], &[Ready, Dead, Cancelled]),
-        // Of a reserved job the cancel is only requested.
+        // The cancel of a reserved job is only requested.
         Cancel if transition.from == Reserved => (&[Reserved], &[Reserved]),
         Cancel => (&[Delayed, Ready, Dead], &[Cancelled]),
         Reschedule => (&[Delayed], &[Delayed, Ready]),

@@ -50,7 +50,7 @@ fn time_in_which_the_machine_or_the_store_stood_still_does_not_count() {
         assert_eq!(verdict(&stalled(since, t), &[last]), InvariantResult::Held, "{since}");
         assert_eq!(verdict(&stalled(since, t), &[last + 1]), InvariantResult::Violated, "{since}");
     }
-    // That both the machine and the store stood still counts once where it was at the same time.
+    // Time in which both the machine and the store stood still counts once.
     let both = stalled(4_900_000, 6_000_000)
         + "{\"stall\":{\"t\":6500000,\"since\":5500000,\"of\":\"store\"}}\n"
         + "{\"stall\":{\"t\":5900000,\"since\":5800000,\"of\":\"store\"}}\n";
@@ -71,7 +71,7 @@ fn nobody_speaks_of_a_loss_before_it_or_long_after_it_was_accepted() {
     for alarm in [1_999_999, 11_500_001, 60_000_000] {
         assert_eq!(verdict(LOSS, &[in_time, alarm]), InvariantResult::Violated, "{alarm}");
     }
-    // That what no replica had is gone does not explain it.
+    // A loss of data that no replica had does not explain the alarm.
     let failed_over = r#"{"start":{"t":0,"wall":1795000000000000}}
 {"fault":{"t":1500000,"f":1,"kind":"kill-master","class":"store"}}
 {"loss":{"t":2000000,"since":2000000}}

@@ -49,7 +49,7 @@ pub(super) fn deadline(tables: &Tables, fault: &FaultRecord) -> u64 {
     let mut stalls = tables.run.stalls.clone();
     stalls.sort_unstable_by_key(|stall| stall.since);
     for stall in stalls {
-        // Of stalls at the same time, each moment is counted once.
+        // If stalls overlap, each moment is counted once.
         let since = stall.since.max(seen);
         if since < deadline && since < stall.t {
             deadline = deadline.saturating_add(stall.t - since);

@@ -155,7 +155,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         let [first, second] = [0, 1].map(|place| lines.of("ok", &job)[place]);
         lines.set(second, "job", "busy/twin");
         lines.set(second, "status", 201);
-        // It was sent a little later than the first one.
+        // The second submit was sent a little later than the first one.
         lines.shift(second, "due", 10);
         let t = lines.number(first, "t") + 3_000_000;
         let arrive = lines.copy(lines.of("arrive", &job)[0]);
