@@ -14,7 +14,7 @@ use super::list::all;
 use super::workbench::{Workbench, now, until};
 use crate::prelude::*;
 
-/// Due in another slot of time than jobs that are due after [`LONG`].
+/// A delay that leads to another slot of time than [`LONG`].
 const LATER: Duration = Duration::from_secs(86_400);
 const ACTIONS: [BulkAction; 6] = [
     BulkAction::Cancel,

@@ -11,7 +11,7 @@ use ringback_core::store_types::{Bulk, BulkTarget, DeadCursor, DeadFilter, DeadJ
 use super::jobs::{TOPIC, With, bury, ms, new_job, seen};
 use super::workbench::{Workbench, now, until};
 
-/// More than all pages of a case are; so that reading ends in any case.
+/// A limit of pages that no case reaches, so that reading always ends.
 const MAX_PAGES: usize = 500;
 
 /// The filter of dead jobs of a bulk revive. Panics for other bulk operations.

@@ -11,9 +11,9 @@ use super::jobs::{LONG, With, bury, ms, release, retry};
 use super::workbench::Workbench;
 use crate::prelude::*;
 
-/// Few, so that there are many pages.
+/// The limit of a page: low, so that there are many pages.
 const LOOK: usize = 20;
-/// More than all pages of a case are; so that reading ends in any case.
+/// A limit of pages that no case reaches, so that reading always ends.
 const MAX_PAGES: usize = 500;
 
 async fn pages(bench: &Workbench, filter: &Filter) -> Vec<Page<Job>> {

@@ -10,7 +10,7 @@ use super::dead_letters::{bring, jobs};
 use super::jobs::{LONG, TOPIC, With};
 use super::workbench::Workbench;
 
-/// More than all pages of a case are; so that reading ends in any case.
+/// A limit of pages that no case reaches, so that reading always ends.
 const MAX_PAGES: usize = 500;
 
 fn dead() -> Filter {

@@ -13,8 +13,8 @@ use super::jobs::{LONG, TOPIC, With as _, bury};
 use super::workbench::{SOON, Workbench};
 use crate::prelude::*;
 
-/// Within this a change is known: a second, and what a busy machine takes. Less than the five seconds after which
-/// everybody looks.
+/// The limit until a change is known: a second and what a busy machine adds, but less than the five seconds after which
+/// every process checks.
 pub(crate) const SECOND: Duration = Duration::from_secs(3);
 
 pub(crate) fn topic(name: &str) -> Topic {

@@ -22,7 +22,7 @@ use super::policies::policy;
 use super::workbench::{Workbench, now, until};
 use crate::prelude::*;
 
-/// One that never changes, beside one that always does.
+/// The fixed seeds, which run beside a random one.
 const SEEDS: [u64; 1] = [20_261_120];
 const STEPS: usize = 2500;
 /// How many operations each store runs. Memory is the fastest, so it runs most of them.

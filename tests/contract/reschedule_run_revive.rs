@@ -8,7 +8,7 @@ use super::list::{all, all_kept};
 use super::workbench::{Workbench, next, now, until};
 use crate::prelude::*;
 
-/// So far off that Redis keeps it in a slot.
+/// A delay so long that Redis keeps the job in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 
 fn applied(moved: MoveResult) -> Job {

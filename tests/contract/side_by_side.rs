@@ -90,12 +90,12 @@ fn redis_and_the_store_in_memory_give_the_same_answers_to_random_operations() {
 type Hand = [Lease; 2];
 
 struct Pair {
-    /// Redis, and the one in memory.
+    /// The store on Redis, and the one in memory.
     stores: [Store; 2],
     epochs: BTreeMap<Shard, [Epoch; 2]>,
     options: Options,
     hands: Vec<Hand>,
-    /// What consumers have, and had.
+    /// The leases that consumers have or had.
     held: Vec<ReservedPair>,
     sequence: u64,
     began: Timestamp,

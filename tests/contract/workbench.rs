@@ -25,11 +25,11 @@ use super::jobs::{BRIEF, LONG, TOPIC, With, new_job};
 use crate::prelude::*;
 use crate::redis_layout;
 
-/// What happens at once happens within this on a busy machine too.
+/// The limit for what happens at once; generous, for a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 /// How long the carrier of a bench will sleep at most.
 pub(crate) const FLOOR: Duration = Duration::from_secs(3600);
-/// Who reserves.
+/// The caller's name in reserves.
 const CALLER: &str = "notifier";
 /// Few, so that names of a shard are found quickly; one for each master of a cluster.
 const SHARDS: u16 = 3;

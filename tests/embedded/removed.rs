@@ -5,7 +5,7 @@ use tokio::time::Instant;
 
 use crate::prelude::*;
 
-/// Within which time it is noticed.
+/// The time within which a process notices that files are gone.
 const NOTICED: Duration = Duration::from_secs(2);
 
 /// Asserts for 4 seconds that submits are refused and that the process is not ready and says why.

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// A start with this setting says that less is free than is to be left free.
+/// More MiB to leave free than any disk has.
 const MORE_THAN_THERE_IS: &str = "1048576";
 
 #[tokio::test]

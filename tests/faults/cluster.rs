@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use crate::prelude::*;
 use crate::raw_post::{JSON, raw_post};
 
-/// Leases and locks of killed processes run out meanwhile.
+/// The limit until everything works again; leases and locks of killed processes expire before that.
 const RECOVERY: Duration = Duration::from_secs(60);
 
 async fn start() -> (Stack, Sink) {

@@ -10,7 +10,7 @@ use crate::prelude::*;
 /// The places of the notifier, and those that one origin may have while it is alone.
 const PLACES: usize = 512;
 const MOST: usize = 448;
-/// Longer than the test.
+/// A timeout longer than the test.
 const HANGS: &str = "55s";
 /// The wait of a job for a place, if all of them were held.
 const WHILE_IT_HANGS: Duration = Duration::from_secs(30);

@@ -11,7 +11,7 @@ const MOST: usize = 56;
 /// The receivers that hang, and the jobs for each.
 const HOLES: usize = 24;
 const JOBS: usize = 12;
-/// Longer than the test.
+/// A timeout longer than the test.
 const HANGS: &str = "55s";
 /// The wait of a job for a place, if all of them were held.
 const WHILE_IT_HANGS: Duration = Duration::from_secs(30);

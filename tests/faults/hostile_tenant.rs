@@ -10,11 +10,11 @@ use crate::prelude::*;
 /// The topic that must not suffer, and how many jobs it has.
 const CALM: &str = "calm";
 const JOBS: usize = 120;
-/// The other, which has as many.
+/// The hostile topic, which has as many jobs.
 const HOSTILE: &str = "hostile";
-/// A job comes every so often.
+/// The pause between two jobs.
 const PAUSE: Duration = Duration::from_millis(15);
-/// What becomes of the hostile jobs waits for their timeouts.
+/// The limit until all jobs have ended; hostile jobs end with their timeouts.
 const DRAIN: Duration = Duration::from_secs(60);
 
 #[tokio::test]

@@ -21,7 +21,7 @@ const ROUNDS: usize = 10;
 const LOCK: Duration = Duration::from_millis(500);
 /// A heartbeat of the others, and what a busy machine adds.
 const TICK: Duration = Duration::from_secs(1);
-/// A job is due every so often.
+/// The pause between two due times.
 const PAUSE: Duration = Duration::from_millis(15);
 
 #[tokio::test]

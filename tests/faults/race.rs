@@ -19,15 +19,15 @@ use crate::redis_layout;
 use crate::sample_jobs::time;
 
 const JOBS: usize = 5_000;
-/// All of them are due within this, evenly: what a debug build on a busy machine keeps up with.
+/// The time over which due times are spread evenly: a debug build on a busy machine keeps up with it.
 const WITHIN: Duration = Duration::from_secs(12);
-/// The first is due so long after they begin to be submitted.
+/// How long after the start of the submits the first job is due.
 const AHEAD: Duration = Duration::from_secs(8);
-/// A job's calls are made so long before it is due at the earliest, and so long after at the latest.
+/// The calls of a job are made at most this long before or after it is due.
 const CLOSE: Duration = Duration::from_millis(5);
 /// Calls under way at a time.
 const CALLERS: usize = 32;
-/// Debug builds on a busy machine.
+/// The limit of waits, for debug builds on a busy machine.
 const END: Duration = Duration::from_secs(60);
 
 /// A call for a job. A job gets one, two at the same time, or none.

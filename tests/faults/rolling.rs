@@ -16,9 +16,9 @@ use crate::prelude::*;
 const RESTARTS: usize = 36;
 /// How many jobs are submitted between two restarts, at least.
 const JOBS_BETWEEN: usize = 20;
-/// Every such job of a caller is a pull job.
+/// Every fifth job of a caller is a pull job.
 const PULL_EVERY: usize = 5;
-/// Every such job of a caller is cancelled before it is due.
+/// Every seventh job of a caller is cancelled before it is due.
 const CANCEL_EVERY: usize = 7;
 const PULL_TOPIC: &str = "consumed";
 

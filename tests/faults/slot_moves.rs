@@ -10,7 +10,7 @@ use super::show_left_out;
 use super::steady_load::SteadyLoad;
 use crate::prelude::*;
 
-/// Leases and locks run out meanwhile.
+/// The limit until everything works again; leases and locks expire before that.
 const RECOVERY: Duration = Duration::from_secs(60);
 /// How long a key waits for the next one.
 const BETWEEN_KEYS: Duration = Duration::from_millis(40);

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::sample_jobs::SOON;
 
-/// In every password.
+/// A text that every password contains.
 const CANARY: &str = "CaNaRy";
 
 fn spec(binary: &str, dir: &TempDir, setting: (&str, &str)) -> ProcessSpec {

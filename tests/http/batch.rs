@@ -174,7 +174,7 @@ async fn uploads_that_stall_take_no_more_memory_than_there_is_room_for_and_give_
     }
 }
 
-/// Says that 16 MiB come.
+/// The end of a head that announces 16 MiB, and the first byte of the body.
 const WHOLE: &str = "content-length: 16777216\r\n\r\n[";
 
 /// Opens a connection and sends the head of a batch that ends with `end`.

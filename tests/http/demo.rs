@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ringback_testkit::{ProcessSpec, Role, Stack, free_port};
 
-/// It takes six seconds where all is well, and ten more where something is missing.
+/// The limit of the demo. It takes six seconds if all is well, and ten more if something is missing.
 const DEMO: Duration = Duration::from_secs(60);
 
 /// Runs the demo. Returns its exit status and what it has printed.

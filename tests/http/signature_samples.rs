@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guides/verify-signatures.md");
 
-/// The vector of the official libraries.
+/// The test vector of the official libraries.
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const ID: &str = "msg_p5jXN8AQM9LWM0D4loKWxJek";
 const TIMESTAMP: i64 = 1_614_265_330;

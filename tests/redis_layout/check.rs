@@ -25,7 +25,7 @@ const OPEN: [&str; 4] = ["delayed", "ready", "reserved", "dead"];
 /// The bytes of a lane's row before its name: four counts of four, and two of six.
 const LANE_ROW: usize = 28;
 const EXTERNAL: u8 = 2;
-/// The time of a slot, in ms.
+/// The length of a slot, in ms.
 const WIDTH: u64 = 600_000;
 
 fn number(raw: &[u8]) -> u64 {

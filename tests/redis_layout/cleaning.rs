@@ -11,7 +11,7 @@ use crate::redis_layout::keys::{self, ask, bench, key_of, lane, memory, queued};
 
 /// Most of them are far from both ends of their queue.
 const JOBS: usize = 1_000;
-/// So far off that a new job is in a slot.
+/// A delay so long that a new job is in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 
 /// A bench with a paused topic whose queue has [`JOBS`] jobs.

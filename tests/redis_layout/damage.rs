@@ -18,7 +18,7 @@ use crate::contract::workbench::Workbench;
 use crate::prelude::*;
 use crate::redis_layout::keys::{bench, entry, key, key_of, lane, lane_of, plant_due, plant_ready, run};
 
-/// Far off: in a slot.
+/// A delay so long that the job is in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 const WIDTH: u64 = 600_000;
 const LATE: &[u8] = b"9999999999999";

@@ -11,9 +11,9 @@ use crate::contract::workbench::{SOON, Workbench, now, until};
 use crate::prelude::*;
 use crate::redis_layout::keys::{self, bench, entry, key, key_of, lane, run};
 
-/// Of a slot, in ms.
+/// The length of a slot, in ms.
 const WIDTH: u64 = 600_000;
-/// Far off.
+/// A delay so long that the job is in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 
 fn present() -> u64 {

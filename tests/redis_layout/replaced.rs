@@ -10,7 +10,7 @@ use crate::contract::workbench::{Workbench, now};
 use crate::prelude::*;
 use crate::redis_layout::keys::{self, ask, bench, entry, key, key_of, lane, memory, queued, run};
 
-/// So far off that a new job is in a slot.
+/// A delay so long that a new job is in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 const WIDTH: u64 = 600_000;
 /// The bytes of a tombstone without a token.

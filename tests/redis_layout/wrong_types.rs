@@ -14,11 +14,11 @@ use crate::contract::workbench::{Workbench, at_most, until};
 use crate::prelude::*;
 use crate::redis_layout::keys;
 
-/// Far off: in a slot.
+/// A delay so long that the job is in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 /// A lane and a topic of its own.
 const OTHER: &str = "other";
-/// One pair of so many is tried.
+/// One of this many pairs of a key and a call is tried.
 const STEP: usize = 9;
 
 /// The calls that change jobs.

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use crate::setup::Setup;
 use crate::usage::cpu_seconds;
 
-/// What was used in a while.
+/// The calls and the CPU time of a stack at rest.
 pub(crate) struct AtRest {
     /// Calls of clients to Redis a second.
     pub(crate) calls: f64,

@@ -50,13 +50,13 @@ impl From<f64> for Spread {
     }
 }
 
-/// One thing that was measured.
+/// A measured value.
 pub(crate) struct Figure<'a> {
     pub(crate) scenario: &'a str,
     pub(crate) name: &'a str,
     pub(crate) unit: &'a str,
     pub(crate) value: Spread,
-    /// The name and the value, in the same unit, of what it is compared with in the same run.
+    /// The yardstick of the same run: its name, and its value in the same unit.
     pub(crate) yardstick: Option<(&'a str, Spread)>,
     /// The circumstances, and what else was seen.
     pub(crate) with: Value,

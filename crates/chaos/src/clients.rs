@@ -20,13 +20,13 @@ const SUBMITTERS: u64 = 6;
 const CANCELLERS: u64 = 3;
 const CONSUMERS: u64 = 4;
 
-/// The number of the policy that is that of the installation, and of those that jobs bring.
+/// The numbers of retry policies: that of the installation, and those that jobs bring.
 pub(crate) const DEFAULT_POLICY: u32 = 1;
 pub(crate) const SHORT_POLICY: u32 = 2;
 /// The deadline of an attempt, in ms; each job with a URL brings it.
 pub(crate) const TIMEOUT: u32 = 1_000;
 
-/// What the clients share.
+/// The state that all clients share.
 pub(crate) struct Clients {
     pub(crate) api: Api,
     pub(crate) history: History,
@@ -36,7 +36,7 @@ pub(crate) struct Clients {
     known: Mutex<Vec<SubmittedJob>>,
 }
 
-/// A job that was submitted, and is there or may be.
+/// A submitted job that exists or may exist.
 #[derive(Clone, Debug)]
 pub(crate) struct SubmittedJob {
     pub(crate) topic: &'static str,

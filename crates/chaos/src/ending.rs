@@ -11,11 +11,11 @@ use crate::clients::{Api, CallOutcome, SubmittedJob};
 use crate::installation::Installation;
 use crate::redis_client::RedisClient;
 
-/// The longest wait. What is left then violates the bound.
+/// The longest wait for jobs to end. Jobs that are left then violate a bound.
 const DRAIN: Duration = Duration::from_secs(60);
 /// The statistics are up to a second old.
 const STATS_AGE: Duration = Duration::from_millis(1_200);
-/// How often a question is asked, because processes may have just come back.
+/// How often a request is sent, because processes may have just come back.
 const TRIES: usize = 40;
 /// The kinds of findings that are about counts.
 const COUNTS: [&str; 3] = ["ledger", "lane_count", "topic"];

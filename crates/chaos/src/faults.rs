@@ -27,7 +27,7 @@ use crate::receiver::{Mood, Receiver};
 /// How long after the start the first fault comes.
 const FIRST: Duration = Duration::from_millis(500);
 
-/// What faults are made to.
+/// The targets of the faults of a run.
 pub(crate) struct Faults {
     pub(crate) installation: Arc<Installation>,
     pub(crate) receiver: Arc<Receiver>,

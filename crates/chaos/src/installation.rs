@@ -38,12 +38,12 @@ const DISK: &str = "size=48m";
 pub(crate) struct Installation {
     pub(crate) history: History,
     pub(crate) members: Vec<Member>,
-    /// The server, for a fault at a time.
+    /// The server; locked during a fault.
     pub(crate) redis: Option<Mutex<RedisServer>>,
     pub(crate) redis_port: u16,
-    /// What Redis sees of the world.
+    /// The clock that Redis sees, if it can be stepped.
     pub(crate) clock: Option<Seen>,
-    /// Who reads the clock; locked while it steps.
+    /// The client that reads the clock; locked during a step.
     pub(crate) clock_client: Mutex<RedisClient>,
     /// The servers of a store that has several.
     pub(crate) group: Option<Mutex<Group>>,
@@ -61,9 +61,9 @@ pub(crate) struct Member {
     /// Where its API listens, if it has one.
     pub(crate) api: Option<String>,
     pub(crate) proxy: Option<Proxy>,
-    /// What it sees of the world.
+    /// The names and the address of the process, if they can be changed.
     pub(crate) seen: Option<Seen>,
-    /// Locked by who does something to it.
+    /// The process itself; locked during a fault.
     pub(crate) running: Mutex<Running>,
 }
 

@@ -14,7 +14,7 @@ const KNOWN: [(&str, &str); 5] = [
     (LOSSES[0], "lost-data"),
     (LOSSES[1], "lost-data"),
 ];
-/// How messages begin that say that the store lost data. The checker wants that it did.
+/// The beginnings of messages about lost data, which the checker compares with the losses.
 const LOSSES: [&str; 2] = ["the store has lost accepted jobs", "the store is not the one that it was"];
 
 /// How far a log has been read, and who wrote it from when.

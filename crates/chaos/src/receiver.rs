@@ -8,7 +8,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use ringback_testkit::history::History;
 use ringback_testkit::{Answer, Sink};
 
-/// What is wrong with a receiver as a whole.
+/// A fault of the whole receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mood {
     Fine,

@@ -16,11 +16,11 @@ use self::stalls::Stalls;
 use crate::clients::{Api, Clients};
 use crate::installation::Installation;
 
-/// What watches a run.
+/// The observers of a run.
 pub(crate) struct Watch {
     installation: Arc<Installation>,
     memory: Memory,
-    /// They look again and again, until this is dropped.
+    /// The tasks of the observers, which run until this is dropped.
     tasks: JoinSet<()>,
     _stalls: Stalls,
 }

@@ -11,9 +11,9 @@ use crate::secret::PASSWORD;
 const STORE: &str = "redis.store.test";
 const RECEIVER: &str = "hooks.receiver.test";
 
-/// What can be changed of the world.
+/// The clocks, names and addresses that a run can change.
 pub(crate) struct World {
-    /// Nothing without a compiler.
+    /// `None` without a C compiler.
     preload: Option<Preload>,
     receivers: NameServer,
 }

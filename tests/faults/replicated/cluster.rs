@@ -8,7 +8,7 @@ use super::super::runs_all_topologies;
 use super::RECOVERY;
 use crate::prelude::*;
 
-/// Some in each shard.
+/// The number of jobs: some in each shard.
 const JOBS: usize = 400;
 
 fn options(shards: &str) -> StackOptions {

@@ -10,9 +10,9 @@ use super::RECOVERY;
 use crate::prelude::*;
 
 const JOBS: usize = 40;
-/// Long enough for a fail-over and the cancels after it.
+/// The delay of the jobs: long enough for a fail-over and the cancels after it.
 const DELAY: Duration = Duration::from_secs(20);
-/// So long after it is due, a job would have been delivered.
+/// The time after its due time within which a job would be delivered.
 const AFTERWARDS: Duration = Duration::from_secs(4);
 
 /// The options of processes that know only these sentinels.

@@ -11,7 +11,7 @@ const LIST_BYTES: usize = 80 * 1024;
 /// One request.
 pub(crate) struct Case {
     pub(crate) method: String,
-    /// With its query, encoded.
+    /// The path and the query, encoded.
     pub(crate) target: String,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,

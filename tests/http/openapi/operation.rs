@@ -8,7 +8,7 @@ const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 pub(crate) struct Operation {
     pub(crate) method: String,
-    /// With the names of its parameters in braces.
+    /// The path, with the names of its parameters in braces.
     pub(crate) path: String,
     pub(crate) path_parameters: Vec<String>,
     /// Its query parameters and their schemas, all references resolved.

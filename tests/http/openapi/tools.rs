@@ -14,7 +14,7 @@ use super::exceptions::exceptions;
 /// How many cases are made up for each operation, unless `RINGBACK_TEST_CASES` says more. With that variable both
 /// stores get the cases at the edges of the schemas too, of all operations; this takes minutes.
 const CASES: &str = "8";
-/// Unless `RINGBACK_TEST_SEED` says another.
+/// The seed of schemathesis, unless `RINGBACK_TEST_SEED` says another.
 const SEED: &str = "1";
 /// Operations whose edges are left out unless more is asked for: thousands, most of them those of a submit.
 const MANY_EDGES: [&str; 2] = ["POST /v1/jobs/batch", "POST /v1/import"];

@@ -13,14 +13,14 @@ use super::cases::Case;
 /// Whatever takes longer hangs: two seconds are promised, and a request takes its time to be written.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
-/// In the head of a stream of events.
+/// A header line that only streams of events have.
 const EVENTS: &[u8] = b"content-type: text/event-stream";
 
-/// What came back.
+/// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Without its parameters.
+    /// The media type without its parameters.
     pub(crate) content_type: String,
     /// The names of its headers, in lower case.
     pub(crate) headers: Vec<String>,

@@ -19,7 +19,7 @@ const BEYOND_LOCK: Duration = Duration::from_millis(650);
 /// How long the others stay stopped.
 const MOMENT: Duration = Duration::from_millis(60);
 
-/// What was done.
+/// The numbers of actions that were done.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) kills: u32,

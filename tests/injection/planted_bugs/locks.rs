@@ -13,15 +13,15 @@ const FENCED: [&str; 5] = ["promote", "recover", "evict", "acknowledge", "releas
 
 /// A claim, or a call under one.
 struct Use {
-    /// In microseconds since 1970.
+    /// When the call was made, in microseconds since 1970.
     at: u64,
     token: u64,
     is_claim: bool,
-    /// Whether it has written nothing.
+    /// Whether it has written nothing, because the token was old.
     is_fenced: bool,
 }
 
-/// Reads along until it is finished.
+/// Reads MONITOR until [`Self::finish`] is called.
 pub(crate) struct LockWatch {
     seen: Arc<Mutex<Seen>>,
     // Ends with this value.

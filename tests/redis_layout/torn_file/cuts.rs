@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Where Redis keeps them below its directory.
+/// The folder of the append-only files below a server's directory.
 const DIRECTORY: &str = "appendonlydir";
 
 /// All files of a server. The last one is that to which it appends.

@@ -13,7 +13,7 @@ use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
 use crate::contract::workbench::{Server, Workbench};
 use crate::prelude::*;
 
-/// Far off: in a slot.
+/// A delay so long that the job is in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 /// A topic whose only lane comes and goes.
 const OTHER: &str = "other";

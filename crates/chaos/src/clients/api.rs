@@ -18,7 +18,7 @@ pub(crate) struct Api {
     next: AtomicUsize,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(crate) enum CallOutcome {
     /// 2xx.

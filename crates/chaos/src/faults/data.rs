@@ -16,18 +16,18 @@ use crate::clients::Api;
 use crate::fault::Kind;
 use crate::installation::Installation;
 
-/// Within this all processes know how the store is: they look about once a second.
+/// The time within which all processes know the state of the store: they check about once a second.
 const LOOK: Duration = Duration::from_millis(2_500);
-/// Within this a loss is noticed, also of a shard to which nobody submits: there are four.
+/// The time within which a loss is noticed, also in that of four shards to which nobody submits.
 const NOTICE: Duration = Duration::from_secs(7);
 /// How long to wait for a loss that has to be noticed, or for an answer.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What Redis will come back with.
+/// The data with which Redis starts again.
 enum Data {
     Nothing,
     Older(TempDir),
-    /// What its append-only file had at a time, and not all of the rest.
+    /// Its append-only file, cut at or after this length.
     Cut(u64),
 }
 

@@ -14,13 +14,13 @@ use crate::fault::Kind;
 use crate::group::Group;
 use crate::installation::Installation;
 
-/// Within this servers agree on their masters, and replicas have everything.
+/// The time within which servers agree on their masters, and replicas have all data.
 const WHOLE: Duration = Duration::from_secs(30);
 /// Sentinels do not replace a master that was away for less.
 const SHORT: Duration = Duration::from_millis(1_200);
 /// How often sentinels are asked to replace a master that works.
 const FAIL_OVERS: usize = 3;
-/// How long they may take each time. The master takes no writes meanwhile.
+/// The limit of each try, during which the master accepts no writes.
 const REPLACED_WITHIN: Duration = Duration::from_secs(15);
 
 pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdRng) {

@@ -13,7 +13,7 @@ use crate::fault::Kind;
 use crate::group::Group;
 use crate::installation::{Installation, Member};
 
-/// A proxy, and the addresses of those whose connections fail: of all without any.
+/// A proxy, and the addresses whose connections fail; `None` for all.
 struct Way<'a> {
     proxy: &'a Proxy,
     from: Option<Vec<IpAddr>>,

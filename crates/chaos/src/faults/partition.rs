@@ -14,15 +14,15 @@ use crate::fault::Kind;
 use crate::group::Group;
 use crate::installation::Installation;
 
-/// How often it is written that what one side has done is lost to the other.
+/// The pause between two lines about a loss of attempts during a partition.
 const FORGETS: Duration = Duration::from_millis(50);
 
-/// Where a server or a process is.
+/// The side of a partition on which a server or a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Master,
     Others,
-    /// Nothing is in its way.
+    /// It reaches both sides.
     Both,
 }
 

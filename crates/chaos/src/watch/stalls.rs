@@ -13,7 +13,7 @@ const PAUSE_US: u64 = 20_000;
 /// where many others want to run.
 const LATE: u64 = 100_000;
 
-/// A thread that looks for them until this is dropped.
+/// A thread that detects stalls until this is dropped.
 pub(super) struct Stalls(Arc<AtomicBool>);
 
 impl Stalls {

@@ -14,9 +14,9 @@ use crate::clients::{CallOutcome, Clients, SubmittedJob};
 pub(super) const OBSERVERS: u64 = 2;
 /// The pause between two looks of an observer.
 const PAUSE: Duration = Duration::from_millis(40);
-/// Among how many of the latest jobs it chooses.
+/// The number of latest jobs among which an observer chooses.
 const LATEST: usize = 200;
-/// How often a job is looked at in a row.
+/// How often a chosen job is read in a row.
 const LOOKS: usize = 3;
 
 /// Reads random ones of the [`LATEST`] known jobs until the task is dropped.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::entry::ClockReading;
 use super::records::NEVER;
 
-/// What readings differ by without a step, in µs.
+/// The most by which readings differ without a step, in µs.
 const MIN_STEP: u64 = 50_000;
 
 /// A moment by the clock of a store: it lies between these two times, in microseconds since 1970.

@@ -26,7 +26,7 @@ pub struct Plan {
     pub has_faults: bool,
 }
 
-/// The jobs of one stretch of time; what is written at once.
+/// The number of jobs in a stretch of time, whose lines are written together.
 const STRETCH_JOBS: u64 = 20_000;
 /// The length of a stretch in µs: a minute of submits, and time for all of them to end.
 const STRETCH: u64 = 100_000_000;
