@@ -12,7 +12,7 @@ use crate::prelude::*;
 const ALL: &str = "select id, tenant, who, address, operation, target, before, after, count, outcome, trace_id from \
     ringback_audit_log order by id";
 
-/// Longer than it takes until the log is read again, also after a few pauses.
+/// The limit until the log is read again, also after a few pauses.
 const READ: Duration = Duration::from_secs(30);
 
 /// The entries that the API shows, the oldest first.

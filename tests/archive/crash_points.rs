@@ -8,7 +8,7 @@ use ringback_testkit::{Role, Sink, eventually};
 use super::database::{Database, nothing_waits};
 use crate::sample_jobs::{SOON, TOPIC, job};
 
-/// The points between its steps.
+/// The crash points between the steps of an archiver.
 const STEPS: [&str; 4] =
     ["archiver.after_take", "archiver.after_write", "archiver.after_remove", "archiver.after_audit_log"];
 const CALLS: [&str; 4] = ["attach_archive", "take_ended", "remove_ended", "read_audit_log"];

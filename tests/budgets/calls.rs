@@ -15,7 +15,7 @@ use crate::life::Life;
 use crate::table::Table;
 use crate::{bounds, sample, turn};
 
-/// After its submit a job is due so much later; a call takes less, on a slow machine too.
+/// The delay of jobs: longer than a call takes, on a slow machine too.
 const LEAD: Duration = Duration::from_millis(500);
 const SOON: Duration = Duration::from_secs(30);
 /// What this test itself and new connections send.

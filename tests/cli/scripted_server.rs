@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 /// How one request fails.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
-    /// 503 before anything is taken.
+    /// 503 before anything is imported.
     Unavailable,
-    /// Everything is taken, and the connection closed without an answer.
+    /// Everything is imported, and the connection closed without an answer.
     NoResponse,
     /// Every third line gets a 503 of its own.
     SomeLines,

@@ -9,7 +9,7 @@ use super::business::{Business, feeding};
 use crate::contract::workbench::ago;
 use crate::prelude::*;
 
-/// The points between its steps.
+/// The crash points between the steps of a feed process.
 const STEPS: [&str; 5] =
     ["feed.before_submit", "feed.after_submit", "feed.after_page", "feed.before_step", "feed.before_delete"];
 const CALLS: [&str; 2] = ["hold_feed", "replace"];

@@ -35,7 +35,7 @@ struct Shared {
     asked: Mutex<HashMap<String, usize>>,
 }
 
-/// What a question for a name comes to, and its addresses.
+/// The outcome of look-ups of a name, and its addresses.
 #[derive(Clone)]
 struct Name {
     look_up: LookUp,
@@ -53,7 +53,7 @@ pub enum Family {
     Six,
 }
 
-/// What a question for one family comes to.
+/// How questions for one family of addresses fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failing {
     /// No answer.

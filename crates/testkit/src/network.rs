@@ -5,8 +5,8 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Below the range from which Linux takes the ports of outgoing connections (32768 and up): a server that is
-/// restarted on its port must not find a client's socket there.
+/// The range of ports ends below that from which Linux takes the ports of outgoing connections (32768 and up): a server
+/// that is restarted on its port must not find a client's socket there.
 const FIRST: u32 = 11_000;
 const COUNT: u32 = 20_000;
 

@@ -26,7 +26,7 @@ pub struct Preload {
     led: Arc<AtomicUsize>,
 }
 
-/// What one program sees.
+/// The clock, names and address of one program.
 #[derive(Clone)]
 pub struct Seen {
     file: Arc<File>,
@@ -36,7 +36,7 @@ pub struct Seen {
     _dir: Arc<TempDir>,
 }
 
-/// What a look-up comes to.
+/// The outcome of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookUp {
     /// 127.0.0.1.

@@ -39,7 +39,7 @@ struct Shared {
     connections: Mutex<Vec<Arc<Connection>>>,
 }
 
-/// A mode, and the addresses of the clients whose new connections have it: those of all without any.
+/// A mode, and the addresses of clients whose new connections get it; `None` for all.
 #[derive(Default)]
 struct Fault {
     mode: ProxyMode,
@@ -58,11 +58,11 @@ struct Connection {
 pub enum ProxyMode {
     #[default]
     Pass,
-    /// They are taken, and nothing is given.
+    /// They are read and not passed on, in both directions.
     Swallow,
-    /// Bytes from the client are taken and not passed on.
+    /// Bytes from the client are read and not passed on.
     SwallowRequests,
-    /// Bytes for the client are taken and not passed on.
+    /// Bytes for the client are read and not passed on.
     SwallowReplies,
     /// Nothing is passed on before this ends, and then all of it, as after a break of the network.
     Hold,

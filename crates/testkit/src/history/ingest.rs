@@ -37,7 +37,7 @@ pub(crate) struct Ingest {
     pending: HashMap<u64, Pending>,
     /// The deliveries that have not ended, by their numbers.
     running: HashMap<u64, usize>,
-    /// Of open faults, their place.
+    /// The places of open faults, by their numbers.
     faults: HashMap<u64, usize>,
     canaries: Vec<Vec<u8>>,
 }

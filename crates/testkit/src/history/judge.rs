@@ -113,7 +113,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What is found in a history.
+/// The findings in a history, and its counts.
 pub(crate) struct Judgement {
     pub(crate) findings: Findings,
     pub(crate) counts: Counts,

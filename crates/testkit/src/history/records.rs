@@ -9,7 +9,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// A time that is not known, after all others.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallOutcome {
     Ok,
@@ -53,7 +53,7 @@ impl Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Content {
     pub(crate) body: u64,
-    /// Of the URL and the headers.
+    /// The fingerprint of the URL and the headers.
     pub(crate) target: u64,
 }
 
@@ -136,7 +136,7 @@ pub(crate) struct Delivery {
     pub(crate) end_line: u32,
     pub(crate) attempt: u32,
     pub(crate) start: u64,
-    /// [`NEVER`] if it is not known.
+    /// When it ended; [`NEVER`] if that is not known.
     pub(crate) end: u64,
     pub(crate) due: Option<u64>,
     pub(crate) content: Content,

@@ -33,7 +33,7 @@ pub(crate) struct FaultRecord {
     pub(crate) class: FaultClass,
     pub(crate) pid: Option<u32>,
     pub(crate) begin: u64,
-    /// [`NEVER`](super::records::NEVER) if it does not end.
+    /// When it ends; [`NEVER`](super::records::NEVER) if it does not.
     pub(crate) end: u64,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct RunTables {
     pub(crate) starts: HashMap<u32, u32>,
     pub(crate) exits: Vec<ExitRecord>,
     pub(crate) logs: Vec<LogRecord>,
-    /// By what was measured: the name, then the process.
+    /// The series of samples, by name and process.
     pub(crate) series: BTreeMap<(String, String), Series>,
     pub(crate) locks: Vec<LockRecord>,
     pub(crate) alarms: Vec<(u32, Alarm)>,

@@ -12,7 +12,7 @@ use crate::time::eventually;
 
 /// The first and the last slot of each master, as redis-cli assigns them.
 const SLOTS: [(u16, u16); 3] = [(0, 5_460), (5_461, 10_922), (10_923, 16_383)];
-/// A new master takes writes two seconds after it has seen the cluster complete.
+/// The limit until a cluster is complete. A new master accepts writes two seconds after it has seen that.
 const FORM_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Three running masters, and a replica of each if there are any; they are killed when this is dropped.

@@ -7,7 +7,7 @@ use crate::time::eventually;
 
 /// How long a first copy of the data may take.
 const COPY_DEADLINE: Duration = Duration::from_secs(30);
-/// Within this a server is what the others have agreed on.
+/// The limit until a server has the role on which the others have agreed.
 const AGREE_DEADLINE: Duration = Duration::from_secs(60);
 
 impl RedisServer {

@@ -11,9 +11,9 @@ const NAME: &str = "jobs";
 /// How many replicas there are, and one more server.
 const SERVERS: usize = 3;
 const SENTINELS: usize = 3;
-/// A sentinel that is silent for so long is left out of a fail-over, a master is replaced.
+/// After this many ms of silence a master is replaced, and a sentinel is left out of the fail-over.
 const DOWN_AFTER: &str = "1500";
-/// Replicas and sentinels find each other within this, and agree on a new master.
+/// The limit until replicas and sentinels know each other, or agree on a new master.
 const AGREE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A running master, its replicas and their sentinels; they are killed when this is dropped.

@@ -7,7 +7,7 @@ use redis::aio::MultiplexedConnection;
 use super::{RedisCluster, RedisServer};
 use crate::time::eventually;
 
-/// All masters know within this who has a slot.
+/// The limit until all masters know who has a slot.
 const OWNER_DEADLINE: Duration = Duration::from_secs(20);
 
 /// A slot that is on its way from one master to another.

@@ -58,7 +58,7 @@ pub struct Totals {
     pub faults: BTreeMap<String, u64>,
     /// Accepted jobs that are lost.
     pub lost: u64,
-    /// Of the lost ones, those that the store may lose by its profile; not among `lost`.
+    /// Lost jobs that the store may lose; `lost` does not count them.
     pub lost_excused: u64,
     /// Deliveries before their time.
     pub early: u64,
