@@ -110,7 +110,7 @@ impl Filler {
 
 impl Drop for Filler {
     fn drop(&mut self) {
-        // Fails only when it has ended already.
+        // The kill fails only if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -250,7 +250,7 @@ async fn a_group_answers_each_of_its_calls() {
     for n in 0..300_u64 {
         let store = store.clone();
         calls.spawn(async move {
-            // Three of each name: new, the same again, and another under this name.
+            // Three submits of each name: a new job, the same again, and another job under this name.
             let content = if n % 3 == 2 { 9 } else { 1 };
             let job = job(&format!("job-{}", n / 3)).content(content).after(LONG);
             let key = job.key.clone();

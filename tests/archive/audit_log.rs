@@ -106,7 +106,7 @@ async fn entries_that_came_while_the_database_or_the_archivers_were_away_are_arc
     is_archived(&stack, &database, 1).await;
     let Database::Postgres(server) = &mut database else { unreachable!("it is PostgreSQL") };
     server.kill();
-    // More than one page of the store.
+    // More entries than one page of the store.
     for n in 0..300 {
         pause(&stack, &format!("b{n}")).await;
     }
@@ -135,7 +135,7 @@ async fn an_entry_that_comes_late_and_one_that_cannot_be_read_hold_up_nothing() 
     pause(&stack, "a").await;
     is_archived(&stack, &database, 1).await;
     let [shown] = &entries(&stack).await[..] else { panic!("one entry") };
-    // As an API writes it that could not reach the store for 25 s; and one with a NUL, and one that is not an entry.
+    // Entries as an API writes them after 25 s without the store, one with a NUL, and one that is no entry.
     let store = Store::open(Options { url: stack.store_url(), ..settings::defaults(SOON) }).expect("a store");
     store.prepare().await.expect("it answers");
     let mut late = shown.clone();

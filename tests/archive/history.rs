@@ -85,7 +85,7 @@ async fn the_history_is_found_by_each_part_of_a_filter_and_in_pages() {
             let found: Vec<_> = ends(&page).into_iter().map(|(id, _)| id).collect();
             assert_eq!(found, ids, "{query}");
         }
-        // Page by page, the whole list.
+        // Reads the whole list page by page.
         let (mut cursor, mut listed) = (String::new(), Vec::new());
         loop {
             let page = history(&stack, &format!("?limit=1{cursor}")).await;

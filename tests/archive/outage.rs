@@ -148,7 +148,7 @@ async fn a_database_that_takes_nothing_is_tried_ever_more_seldom_and_gets_all_on
     fails_three_times_more().await;
     let begun = Instant::now();
     fails_three_times_more().await;
-    // Each pause is longer than the one before it, up to some seconds. Without that these would take about 200 ms.
+    // Pauses grow up to some seconds. Without that, these failures would take about 200 ms.
     assert!(begun.elapsed() > Duration::from_millis(600), "{:?}", begun.elapsed());
     let log = stack.archivers[0].log();
     assert_eq!(log.matches("ended jobs wait in the store").count(), 1, "{log}");
@@ -166,7 +166,7 @@ async fn a_file_of_sqlite_that_is_removed_is_noticed_and_taken_back() {
     let sink = Sink::start().await;
     stack.accept(&job(&sink, "before")).await;
     database.lines("select id from ringback_ended_jobs", 1, SOON).await;
-    // No job ends meanwhile.
+    // The files are moved away; no job ends meanwhile.
     let away = tempfile::tempdir().expect("a directory");
     for file in std::fs::read_dir(directory.path()).expect("read") {
         let file = file.expect("a file");

@@ -126,7 +126,7 @@ async fn a_notifier_asks_for_memory_no_more_often_than_it_may() {
 
 /// Starts a notifier in this process. Its metrics go nowhere.
 fn start_notifier(server: &RedisServer, store: &Store, tasks: &mut Tasks) {
-    // With it comes the TLS provider that every process sets at its start.
+    // The client installs the TLS provider that every process sets at its start.
     drop(http_client());
     let shutdown = Shutdown::new(SOON);
     let health = Health::new(&shutdown);

@@ -95,7 +95,7 @@ async fn life(jobs: usize, batch: usize, settling: Settling, audience: Audience)
     if let Audience::Somebody = audience {
         life.store.watch(life.shard, 10 * SOON).await.expect("the store answers");
     }
-    // Each at a time of its own: in the same millisecond they might share commands.
+    // Each job has its own due time, because jobs of the same millisecond may share commands.
     let delay = |n: usize| LEAD.as_secs_f64() + n as f64 / 1000.0;
     let new: Vec<_> = (0..jobs).map(|n| sample::parse(&sample::text(n, sample::URL, delay(n)))).collect();
     let meter = Meter::start(&server).await;

@@ -70,7 +70,7 @@ async fn a_printed_curl_command_sends_what_a_delivery_sends() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         let server = stack.url("");
         stack.set_policy("t", &json!({"headers": {"x-topic": HOSTILE, "x-at": "of the topic"}})).await;
-        // Nothing of a paused topic is delivered, so that the printed commands come first.
+        // Jobs of a paused topic are not delivered, so the printed commands come first.
         assert_eq!(stack.post_empty("/v1/topics/t/pause").await.status, 200);
         let jobs = hostile_jobs(&sink);
         for job in &jobs {

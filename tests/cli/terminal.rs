@@ -17,7 +17,7 @@ async fn on_a_terminal(server: &str, words: &[&str], zone: &str) -> String {
         let notes = terminal.slave.try_clone().expect("another handle");
         command.stdin(Stdio::null()).stdout(Stdio::from(terminal.slave)).stderr(Stdio::from(notes));
         let mut child = command.spawn().expect("the binary starts");
-        // The last handle of the slave in this process; reading fails when all are closed.
+        // Drops this program's last handle of the slave: reading fails once all are closed.
         drop(command);
         let (mut printed, mut buffer) = (Vec::new(), [0; 4096]);
         let mut master = File::from(terminal.master);

@@ -121,7 +121,7 @@ pub(crate) async fn every_way_to_end_leaves_one_entry(bench: &Workbench) {
     let expired = bench.reserved(bench.job("expired")).await;
     let bury = |reason| Outcome::Bury { reason, last: seen() };
     assert_eq!(bench.settle(expired, bury(Reason::Expired)).await, SettleResult::Applied);
-    // Cancelled while it is reserved, and its lease runs out or is settled.
+    // Jobs that are cancelled while reserved, whose lease expires or is settled.
     for (name, timeout) in [("lost", BRIEF), ("failed", LONG)] {
         let lease = bench.reserved(bench.job(name).timeout(timeout)).await;
         assert_eq!(bench.cancel(&lease.key).await, Cancelled::Requested { in_flight_unknown: false });
@@ -304,7 +304,7 @@ pub(crate) async fn an_outbox_that_drops_loses_the_oldest_entries_and_counts_the
     // Of entries that were taken before others were dropped, those that are still there are removed.
     bench.job_in(State::Done, bench.job("5").body(vec![9; 12_000])).await;
     assert_eq!(bench.remove(&taken.part).await, 1);
-    // More than the bound in one step: what is dropped at once leaves nothing behind.
+    // The bound is exceeded in one step: dropped entries leave nothing behind.
     bench.attach(ArchiveSettings { bound: 15_000, when_full: WhenFull::Drop, ..settings() }).await;
     for n in 6..9 {
         bench.accept(bench.job(&format!("{n}")).body(vec![9; 12_000])).await;

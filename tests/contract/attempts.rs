@@ -199,7 +199,7 @@ pub(crate) async fn logs_take_no_more_memory_than_they_may_and_the_oldest_are_ev
     let mut first = small.reserved(small.job("a")).await;
     let mut busy = small.reserved(small.job("busy")).await;
     small.note(&[note(&mut first, 1, &[b'x'; MAX_ANSWER]), note(&mut busy, 1, b"oldest")]).await;
-    // In calls of one and of many, some of which are more than a part of the room.
+    // Calls with one and with many attempts, some of which take more than a part of the room.
     let mut last = Vec::new();
     for (part, many) in [1, 7, 100, 250, 20].into_iter().enumerate() {
         let jobs: Vec<_> = (0..many).map(|n| small.job(&format!("job-{part}-{n}"))).collect();

@@ -114,7 +114,7 @@ pub(crate) async fn many_entries_of_one_owner_do_not_push_out_those_of_the_other
     let kept = read(store, Some("loud"), MAX_AUDIT_LOG_ROWS).await;
     assert_eq!((kept.len(), &kept[0].id), (MOST - 40, &id(MOST + 339)));
     assert_eq!(kept.last().map(|row| &row.id), Some(&id(380)), "its oldest ones are gone");
-    // Who was quiet may have as many as the loud one.
+    // An owner with few entries may have as many as the one with most.
     append(store, &(20_000..20_300).map(|n| entry("acme", n, "{}")).collect::<Vec<_>>()).await;
     assert_eq!(read(store, Some("acme"), 256).await.len(), 320);
     assert_eq!(read(store, None, 256).await.len(), MOST);

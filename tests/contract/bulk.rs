@@ -116,9 +116,9 @@ pub(crate) async fn each_job_is_changed_as_a_call_for_it_alone_would(bench: &Wor
             let key = keys.iter().find(|other| other.to_string() == key).expect("it is there");
             assert_eq!(bench.store().get(key).await.expect("get"), job, "{action:?}");
         }
-        // Once more changes nothing.
+        // The same step again changes nothing.
         assert_eq!(change(bench, &bulk, &keys).await, BulkStep::Jobs(0), "{action:?}");
-        // The next round reserves jobs of its own.
+        // Cancels these jobs, because the next round reserves jobs of its own.
         for key in keys.iter().chain(twins.values()) {
             bench.cancel(key).await;
         }
@@ -132,7 +132,7 @@ pub(crate) async fn a_job_that_does_not_fit_any_more_when_it_is_changed_stays(be
     let early: Vec<NewJob> = (0..3).map(|n| bench.job(&format!("job-{n}")).tags("a").after(LONG)).collect();
     bench.submit(&early).await;
     let keys: Vec<_> = early.iter().map(|job| job.key.clone()).collect();
-    // They came after it began.
+    // These jobs came after the operation had begun.
     assert_eq!(change(bench, &bulk, &keys).await, BulkStep::Jobs(0));
     let bulk = begin(bench, Filter { state: Some(State::Delayed), ..tagged("a") }, BulkAction::Cancel).await;
     bench.store().run(&keys[0], bench.token()).await.expect("run");

@@ -199,7 +199,7 @@ pub(crate) async fn the_number_of_running_bulk_revives_is_bounded(bench: &Workbe
     let all = bench.store().bulks().await.expect("list");
     assert_eq!(all.len(), MAX_BULKS + 1);
     assert!(all.is_sorted_by_key(|bulk| std::cmp::Reverse(bulk.started)));
-    // Each is worked on by somebody of its own.
+    // A worker of its own takes each operation.
     let mut taken = Vec::new();
     for _ in 0..2 * MAX_BULKS {
         let TakenBulk::Bulk(bulk) = take(bench, ONE, LONG).await else { break };

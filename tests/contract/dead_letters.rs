@@ -197,7 +197,7 @@ pub(crate) async fn many_dead_jobs_of_another_topic_are_passed_over_step_by_step
     let pages = pages(bench, &of_topic(TOPIC), 100).await;
     let empty = pages.iter().filter(|page| page.items.is_empty()).count();
     assert!((2..6).contains(&empty), "{empty} empty pages");
-    // Whoever reads the pages learns no ids of the other topic from where they end.
+    // The cursors of pages do not reveal ids of the other topic.
     let locators: BTreeSet<_> = crowd.iter().map(|job| job.key.locator().0).collect();
     assert!(pages.iter().filter_map(|page| page.next).all(|next| !locators.contains(&next.tie)));
     let dead_jobs: Vec<_> = pages.into_iter().flat_map(|page| page.items).collect();
@@ -263,7 +263,7 @@ pub(crate) async fn what_was_dead_since_then_is_purged_and_nothing_else(bench: &
     bench.settle(lease, bury()).await;
     bench.store().revive(&keys[1], bench.token()).await.expect("revive");
 
-    // Twice in one call, and the whole call again.
+    // Each job twice in one call, and the whole call again.
     let twice: Vec<_> = cursors.iter().chain(&cursors).copied().collect();
     assert_eq!(bench.store().purge_many(bench.shard(), &twice).await.expect("purge"), 17);
     assert_eq!(bench.store().purge_many(bench.shard(), &cursors).await.expect("purge"), 0);
@@ -273,7 +273,7 @@ pub(crate) async fn what_was_dead_since_then_is_purged_and_nothing_else(bench: &
     assert!(matches!(bench.store().purge(&keys[19]).await, Ok(MoveResult::Unknown)));
     let stats = bench.stats().await;
     assert_eq!((stats.states.purged, stats.states.dead, stats.states.ready), (18, 1, 1));
-    // Nothing is remembered: the name is free.
+    // Nothing is remembered of purged jobs, so their ids are free.
     bench.accept(new_job(keys[5].clone()).content(9)).await;
 }
 

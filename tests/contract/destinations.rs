@@ -118,7 +118,7 @@ pub(crate) async fn a_lane_waits_for_its_topic_and_for_its_destination(bench: &W
     {
         for [one, two] in [[first, second], [second, first]] {
             for is_met_between in [true, false] {
-                // Parked because of the first, or of either of them.
+                // The lane is set aside for the first pause, or for either of them.
                 set(one, true).await;
                 if is_met_between {
                     assert!(given(bench).await.is_empty());
@@ -324,7 +324,7 @@ pub(crate) async fn destinations_beyond_the_limits_are_not_paused(bench: &Workbe
     for n in 0..4 {
         assert!(resume(bench, &ALL, &format!("{n}.example")).await);
     }
-    // Half of the four that are left: it has one, and may have another one.
+    // A tenant may have half of the four places that are left: it has one, and may have another one.
     assert_eq!(paused(&tenant("tt"), 1).await, Ok(()));
     assert_eq!(paused(&tenant("tt"), 2).await, Err(PauseLimit::Tenant));
     assert_eq!(store.pause_destination(&beyond).await.expect("pause"), Ok(()));

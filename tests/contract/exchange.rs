@@ -79,7 +79,7 @@ pub(crate) async fn a_repeated_exchange_gives_the_same_leases_and_changes_nothin
     assert_eq!(first.1.leases.len(), 3);
     assert_eq!(names(&first.1.leases), names(&again.1.leases));
     assert_eq!(bench.stats().await, stats);
-    // They are the very same leases.
+    // Both answers have the same leases.
     assert_eq!(bench.settle_all(all_complete(first.1.leases)).await, [SettleResult::Applied; 3]);
     assert_eq!(bench.settle_all(all_complete(again.1.leases)).await, [SettleResult::Replayed; 3]);
 }

@@ -128,7 +128,7 @@ fn lies_within_its_error(forecast: &Forecast, due: &[Timestamp], slots: &Forecas
 }
 
 pub(crate) async fn a_forecast_of_many_lanes_lies_within_its_error(bench: &Workbench) {
-    // More near jobs than are read whole, and behind them lanes with few jobs each, of which samples are read.
+    // More near jobs than are read in full, and behind them lanes of few jobs, of which samples are read.
     let first = (0..30).map(|n| (format!("first-{n:02}"), 205));
     let lanes = first.chain((0..300).map(|n| (format!("then-{n:03}"), 40)));
     let (mut jobs, mut due, base) = (Vec::new(), Vec::new(), ahead(2).as_millis());

@@ -119,7 +119,7 @@ pub(crate) async fn topics_have_gauges_of_their_own_in_the_order_they_are_asked_
 }
 
 pub(crate) async fn thousands_of_lanes_are_counted_whole_and_the_oldest_waits_first(bench: &Workbench) {
-    // More than are searched for their oldest job.
+    // More lanes than are searched for their oldest job.
     const LANES: usize = MAX_LANES_SEARCHED + 100;
     let oldest = bench.accept(bench.job("oldest")).await;
     until(oldest.due.plus(ms(20))).await;

@@ -231,7 +231,7 @@ pub(crate) async fn a_lease_of_an_earlier_life_does_not_complete_an_imported_job
     brief.settle(current, bury()).await;
     let gone = brief.evict(10).await;
     assert_eq!(gone.moved, 1);
-    // Created before the lease was given; but elsewhere.
+    // The job was created before the lease was given, but in another installation.
     let job = taken_in(&brief, with(brief.job("a").content(2).after(LONG), tried())).await;
     assert!(job.created < now());
     assert_eq!(brief.settle(stale, Outcome::Complete).await, SettleResult::Stale);

@@ -224,7 +224,7 @@ pub(crate) async fn a_thousand_lanes_of_a_tenant_hide_nobody_who_comes_once_they
             "there may be others among the deferred ones"
         );
     }
-    // For a caller that has room for them they are not deferred.
+    // These lanes are not deferred for a caller that has room for them.
     let mut rest = 0;
     while rest < 1_000 {
         let reserved = bench.reserve(&Reserve { group_limits: without("~b"), ..bench.ask(500) }).await;

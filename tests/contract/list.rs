@@ -167,7 +167,7 @@ pub(crate) async fn what_stays_is_met_while_everything_moves(bench: &Workbench) 
 
 /// Submits, promotes and settles jobs. Jobs for which `stays` is false are completed.
 async fn move_on(bench: &Workbench, round: usize, stays: impl Fn(&JobKey) -> bool) {
-    // Fewer than a page holds, since new jobs are listed last and the pages would never end.
+    // Fewer jobs than a page holds, because new jobs are listed last and the pages would never end.
     let count = if round <= 15 { round * 10 } else { 0 };
     let come: Vec<NewJob> = (0..count).map(|n| bench.job(&format!("new-{round}-{n}"))).collect();
     bench.submit(&come).await;

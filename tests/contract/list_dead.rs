@@ -94,7 +94,7 @@ pub(crate) async fn those_that_stay_dead_are_met_while_others_are_revived(bench:
     let (stay, go): (Vec<_>, Vec<_>) = all.iter().enumerate().partition(|(n, _)| n % 3 == 0);
     let mut go: Vec<_> = go.into_iter().map(|(_, job)| job.key.clone()).collect();
     let (found, _) = read(bench, &dead(), 4, async |_: &[Job]| {
-        // From both ends, so that jobs that were met are gone as well as others.
+        // Revives jobs at both ends of the list, so that listed and unlisted jobs are gone.
         for key in [go.pop(), (!go.is_empty()).then(|| go.remove(0))].into_iter().flatten() {
             bench.store().revive(&key, bench.token()).await.expect("revive");
         }

@@ -222,7 +222,7 @@ pub(crate) async fn a_shared_configuration_learns_of_each_change_within_a_second
     keeping(shared.clone(), another, async {
         shared.known().await;
         assert_eq!(timeout(&shared, "before"), Ok(Some(1)));
-        // Once for the subscription that may have come after the first change.
+        // The first change may be published before the subscription begins.
         put(bench.store(), "first", r#"{"timeout":1}"#).await;
         knows(&shared, "first", Some(1), SOON).await;
         for seconds in 2..8 {

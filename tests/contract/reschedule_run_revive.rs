@@ -286,7 +286,7 @@ pub(crate) async fn a_repeated_move_is_known_whatever_became_of_the_job(bench: &
     let first = call().await;
     until(first.created.plus(ms(3))).await;
     assert_eq!(call().await, first);
-    // As it was buried meanwhile.
+    // The same if the job was buried meanwhile.
     run(bench, &key).await;
     let token = bench.token();
     let lease = bench.take_one(&key).await;
@@ -344,7 +344,7 @@ pub(crate) async fn moved_jobs_are_listed_as_they_are_kept(bench: &Workbench) {
     }
     let ready = Filter { state: Some(State::Ready), ..Filter::default() };
     assert_eq!(all(bench, &ready).await.len(), 2);
-    // The same job again is still the same job.
+    // A repeated submit finds the moved job.
     let again = bench.submit(&[bench.job("far").after(HOURS)]).await.remove(0);
     assert_eq!((again.answer, again.job), (SubmitResult::Repeated, moved[1].clone()));
 }
@@ -354,7 +354,7 @@ pub(crate) async fn a_move_wakes_whom_it_concerns(bench: &Workbench) {
     let dead = bench.job_in(State::Dead, bench.job_of("other", "dead")).await;
     bench.promote(10).await;
     let mut wakes = bench.wakes().await;
-    // Before the lease of the dead one is looked at.
+    // A time before the lease of the dead job expires.
     let soon = ms(5000);
     reschedule(bench, &job.key, Due::In(soon)).await;
     let about = |wake: &Wake| matches!(wake, Wake::Due(shard, wait) if *shard == bench.shard() && *wait <= soon + ms(2) && *wait > soon / 2);

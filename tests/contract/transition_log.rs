@@ -45,7 +45,7 @@ fn on() -> String {
 
 /// The transitions of a job in a JSON log, each with its name, states and reason.
 pub(crate) fn transitions_in(log: &str, topic: &str, id: &str) -> Vec<String> {
-    // Most lines are of other jobs, and reading them takes long. The last line may not be whole yet.
+    // Filters lines as text first, because reading all of them takes long. The last line may be incomplete.
     let of_topic = log.lines().filter(|line| line.contains("job changed") && line.contains(topic));
     let lines = of_topic.filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let own = lines.filter(|line| line["job.topic"] == topic && line["job.id"] == id);

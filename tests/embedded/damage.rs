@@ -156,7 +156,7 @@ async fn topics_and_lanes_that_have_no_turn_are_found_and_given_one() {
     empty(path, TURNS);
     mended(path, "turns", DamageKind::Schedule, 1).await;
     empty(path, TOPICS);
-    // Where the topic has no delayed jobs lists alone would not show it.
+    // Lists alone would not show the damage if the topic had no delayed jobs.
     mended_kinds(path, "topics", &[(DamageKind::Schedule, 1), (DamageKind::Topic, 2)]).await;
     empty(path, LANES);
     mended(path, "lanes", DamageKind::Schedule, 2).await;
@@ -236,13 +236,13 @@ async fn counts_of_lanes_and_topics_that_are_wrong_are_put_right() {
         store.shard_of(&job("delayed").key).number()
     });
     let lane = "store http://receiver.example";
-    // Delayed, ready, reserved, dead; a number is twice as much, or one less for one below nothing.
+    // The counts of delayed, ready, reserved and dead jobs. Numbers are stored doubled, and odd if negative.
     for (place, to) in [(0, 8), (0, 0), (1, 4), (2, 3), (3, 6)] {
         change_small(path, COUNTS, (shard, lane), place, to);
         mended(path, "a lane", DamageKind::LaneCount, 1).await;
     }
     empty(path, COUNTS);
-    // Each shard's topic rows count lanes that do not exist.
+    // Without counts, the topic rows of each shard count lanes that do not exist.
     mended_kinds(path, "counts", &[(DamageKind::LaneCount, 3), (DamageKind::Topic, 3)]).await;
     change_small(path, KNOWN, (shard, "store"), 0, 7);
     mended(path, "lanes of a topic", DamageKind::Topic, 2).await;
@@ -258,7 +258,7 @@ async fn counts_of_lanes_and_topics_that_are_wrong_are_put_right() {
 async fn counts_of_tenants_are_put_right_and_made_anew() {
     let directory = ground().await;
     let path = directory.path();
-    // All in one shard.
+    // Puts all jobs into one shard.
     let submitted = async |topic: &str| {
         let store = open(path).await;
         let key = |n: u32| JobKey {

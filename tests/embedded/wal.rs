@@ -138,7 +138,7 @@ async fn a_log_that_its_database_does_not_need_is_removed_unless_it_was_cut() {
     let zeros = [0; 8 * BLOCK];
     let directory = tempdir().expect("a directory");
     drop(open(directory.path()).await);
-    // As the creation of a log leaves it: empty, in part, and whole.
+    // Logs as the creation of a log can leave them: empty, in part, and whole.
     for whole in [vec![], zeros.to_vec(), [&zeros, end].concat(), [head, &zeros, end].concat()] {
         std::fs::write(log(directory.path()), &whole).expect("written");
         assert_eq!(accepted(directory.path()).await, 0, "{} bytes", whole.len());
@@ -250,7 +250,7 @@ async fn a_checkpoint_is_made_soon_after_the_store_falls_silent() {
     let store = open(directory.path()).await;
     assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
     in_the_tables(directory.path(), 1).await;
-    // After a snapshot too, which does not make one.
+    // The index is also kept up to date after a snapshot.
     assert_eq!(submit(&store, job("b")).await.expect("submit"), SubmitResult::Created);
     check::tables(&store).await;
     in_the_tables(directory.path(), 2).await;

@@ -147,7 +147,7 @@ async fn misplace(caller: &Caller<'_>, sink: &Sink) -> Vec<(String, Reply)> {
     let signing = format!("whsec_{}", STANDARD.encode(SIGNING));
     let mut answers = Vec::new();
     for secret in [caller.key, ROOT, &signing, HEADER, PASSWORD, MASTER] {
-        // In place of a key.
+        // A secret in place of a key.
         for authorization in [format!("Basic {secret}"), secret.to_owned(), format!("Bearer {secret}x")] {
             let headers = [("authorization", authorization.as_str())];
             let answer = caller.send(Method::GET, "/v1/stats", &headers, None).await;
@@ -160,7 +160,7 @@ async fn misplace(caller: &Caller<'_>, sink: &Sink) -> Vec<(String, Reply)> {
         answers.push(("a key in the query".to_owned(), caller.send(Method::GET, &path, &[], None).await));
         answers.push(("a key in the query".to_owned(), caller.call(Method::GET, &path, None).await));
 
-        // In documents.
+        // A secret in documents.
         let topic = format!("/v1/topics/{TOPIC}");
         for (place, method, path, body) in [
             ("a policy as text", Method::PUT, topic.clone(), json!(secret)),

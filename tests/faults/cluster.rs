@@ -133,7 +133,7 @@ async fn who_waits_is_given_jobs_of_the_other_nodes_while_the_first_one_hangs() 
     const WAITERS: usize = 8;
     let mut stack = with_jobs_for_pull(0).await;
     let topic = |n: usize| format!("waits-{n}");
-    // So that all shards have answered before, and the first look of each waiter ends before the node hangs.
+    // All shards have answered before, and the first call of each waiter ends before the node hangs.
     assert_eq!(reserve(&stack, &topic(0), &json!({})).await, Ok(0));
     let mut waiters: JoinSet<_> =
         (0..WAITERS).map(|n| reserve(&stack, &topic(n), &json!({"wait": "60s"}))).collect();

@@ -51,7 +51,7 @@ async fn new_nodes_that_take_over_from_masters_which_are_forgotten_are_found() {
         stack.cluster_mut().node_mut(master).kill();
         load.more(JOBS).await;
     }
-    // The first nodes of the URL are gone.
+    // These processes start with a URL whose first nodes are gone.
     stack.carriers[0].restart();
     stack.add(Role::Api).await;
     load.more(JOBS).await;

@@ -103,7 +103,7 @@ async fn not_every_call_asks_a_redis_that_is_gone_for_a_connection() {
         assert_eq!(stack.submit(&job(&sink, &format!("refused-{n}"))).await.0, 503);
     }
     let (asked, took) = (proxy.accepted() - before, begun.elapsed());
-    // At most four in a second for calls and three for subscriptions, and some sooner at the begin.
+    // At most four connections per second for calls and three for subscriptions, and some more at the start.
     let most = 20 + took.as_millis() / 100;
     assert!(asked as u128 <= most, "{asked} connections in {took:?}");
     redis.restart().await;

@@ -26,7 +26,7 @@ async fn kill_9_again_and_again_loses_no_job_and_makes_none_early() {
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     let (mut due, mut count, mut kills) = (HashMap::new(), 0, 0);
     let wanted = variable("RINGBACK_TEST_KILLS").unwrap_or(STORM_KILLS);
-    // Each process is killed in its turn, over all storms.
+    // The processes are killed in turn, over all storms.
     let mut rounds = 0..;
     // A busy machine needs more than one storm for so many kills.
     while kills < wanted {
@@ -37,7 +37,7 @@ async fn kill_9_again_and_again_loses_no_job_and_makes_none_early() {
                 with(due, "timeout", "1s")
             })
             .collect();
-        // Some jobs have arrived twice, so all that ever arrived says nothing about these.
+        // Some jobs have arrived twice, so the total says nothing about new jobs.
         let before = sink.seen();
         due.extend(submit_all(&stack, &jobs).await);
         count += jobs.len();
@@ -92,7 +92,7 @@ async fn a_carrier_frozen_past_its_lock_loses_nothing() {
             .collect();
         let due = submit_all(&stack, &jobs).await;
         let ids: Vec<&String> = due.keys().collect();
-        // All of them, so the other one has taken over what the frozen one held.
+        // Once all jobs have arrived, the other carrier has taken over the shards of the frozen one.
         sink.wait_for_jobs(&ids, 1, STORM).await;
         stack.carriers[frozen].cont();
         none_is_early(

@@ -97,7 +97,7 @@ async fn a_name_with_a_forbidden_address_is_forbidden_and_nothing_is_sent() {
 #[tokio::test]
 async fn a_name_that_changes_its_address_is_judged_by_what_is_connected_to() {
     let (names, sink) = (NameServer::start(0), Sink::start().await);
-    // Nobody listens at the allowed address, so a first attempt fails and a second one looks the name up again.
+    // Nobody listens at the allowed address, so the first attempt fails and the second one looks up the name again.
     let allowed = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
     names.knows("rebinds.example", &[allowed]);
     let stack = guarded_by(&names).env("RINGBACK_EGRESS_ALLOW", "127.0.0.2").start().await;

@@ -67,7 +67,7 @@ where
                     let answer = answer.await;
                     active.fetch_sub(1, Ordering::SeqCst);
                     if let Some(mut respond) = answer {
-                        // Fails if the stream has ended.
+                        // The send fails if the stream has ended.
                         let _ = respond.send_response(Response::new(()), true);
                     }
                 });

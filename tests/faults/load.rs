@@ -91,7 +91,7 @@ async fn a_backlog_is_delivered_by_three_notifiers_each_job_once() {
 
 #[tokio::test]
 async fn while_nothing_is_due_redis_is_left_alone() {
-    // All roles together, without jobs; each of the five processes has some periodic calls.
+    // All roles together without jobs: each of the five processes makes some periodic calls.
     const CALLS_PER_SECOND: f64 = 45.0;
     let options = Stack::options().count(Role::Carrier, 2).count(Role::Notifier, 2).lock_ttl("5s");
     let (stack, sink) = (options.start().await, Sink::start().await);
@@ -105,7 +105,7 @@ async fn while_nothing_is_due_redis_is_left_alone() {
 
     let watch = stack.redis().watch_calls().await;
     let begin = Instant::now();
-    // No wait for something: the window of the measurement, as long as the slowest of their timers.
+    // This sleep waits for nothing: it is the window of the measurement, as long as the slowest timer.
     sleep(Duration::from_secs(5)).await;
     let rate = watch.total() as f64 / begin.elapsed().as_secs_f64();
     assert!(rate < CALLS_PER_SECOND, "{rate:.1} calls a second: {:?}", watch.by_command());

@@ -121,7 +121,7 @@ async fn processes_go_on_after_the_reader_of_their_logs_is_gone() {
 #[tokio::test]
 async fn ten_lines_of_a_kind_are_logged_and_the_others_are_counted() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
-    // Nobody listens there. A line says of each destination that it begins to fail.
+    // Nobody listens at these addresses. One line for each destination says that it begins to fail.
     for n in 0..35 {
         let url = format!("http://127.0.0.{}:{}/", n + 10, free_port());
         let job = with_all(job(&sink, &n.to_string()), &json!({"url": url, "retry": {"preset": "none"}}));

@@ -130,7 +130,7 @@ async fn a_flush_is_noticed_though_the_server_goes_on() {
     accept(&stack, &sink, "early", 5).await;
     let mut redis = stack.redis().client().await;
     redis::cmd("FLUSHALL").exec_async(&mut redis).await.expect("FLUSHALL");
-    // The very next submit shows it.
+    // The next submit already notices the loss.
     let (status, problem) = stack.submit(&job(&sink, "early-0")).await;
     assert_eq!(status, 503, "{problem}");
     let loss = stack.check().await.loss.expect("a loss");
@@ -197,7 +197,7 @@ async fn older_files_that_are_put_back_do_not_bring_submits_back() {
     stack.redis_mut().restart_empty().await;
     loses(&stack, &sink).await;
     stack.redis_mut().restart_with(&older).await;
-    // Until the API has connected again it answers 503.
+    // The API answers 503 until it has connected again.
     eventually(RECOVERY, "so many are missing", async || {
         let reply = stack.get("/v1/check").await;
         let is_right = reply.status == 200 && reply.json()["loss"]["jobs"].as_u64() >= Some(20);

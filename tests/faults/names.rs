@@ -34,9 +34,9 @@ async fn error_of(stack: &Stack, job: Value) -> Value {
 #[tokio::test]
 async fn a_name_is_asked_for_once_and_each_of_its_addresses_is_tried() {
     let (names, sink) = (NameServer::start(60), Sink::start().await);
-    // So that each job needs a connection of its own.
+    // Each job needs a connection of its own.
     sink.answer(Answer::status(200).header("connection", "close"));
-    // Nobody listens at the first two.
+    // Nobody listens at the first two addresses.
     names.knows("shop.example", &[[127, 0, 0, 3].into(), [127, 0, 0, 2].into(), HERE]);
     let stack = asking(&names).count(Role::Notifier, 1).start().await;
     for n in 0..20 {
@@ -183,7 +183,7 @@ async fn attempts_that_wait_for_a_silent_name_server_hold_no_threads_and_do_not_
         stack.accept(&job_for(&sink, &id, &format!("shop-{n}.example"))).await;
         sink.wait_for_job(&id, 1, SOON).await;
     }
-    // With a thread for each lookup there are hundreds.
+    // A thread for each look-up would make hundreds.
     assert!(threads() <= before + 4, "{} threads, {before} before", threads());
     let (asked, attempts) = (names.asked("silent.example"), attempts().await);
     assert!(

@@ -86,7 +86,7 @@ fn signal(file: &Path, signal: nix::sys::signal::Signal) {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Its workers end with it.
+        // The workers end with the main process.
         signal(&self.directory.path().join("pid"), nix::sys::signal::Signal::SIGTERM);
         let _ = self.process.wait();
     }

@@ -105,7 +105,7 @@ async fn a_redis_that_became_a_replica_is_reported_and_takes_nothing_until_it_is
         command.arg(host).arg(port);
         async move { command.exec_async(&mut redis).await.expect("redis answers") }
     };
-    // Nobody listens there, so it keeps its data and waits.
+    // Nobody listens at this master, so the replica keeps its data and waits.
     replica_of("127.0.0.1", "1").await;
     is_refused(&stack, &job(&sink, "refused"), Duration::from_secs(2)).await;
     stack.apis[0].wait_readiness(503, "replica", SOON).await;
@@ -167,7 +167,7 @@ async fn a_full_redis_refuses_new_jobs_and_still_drains() {
 async fn a_redis_that_is_nearly_full_drains_first_and_then_takes_jobs_again() {
     let options = Stack::options().count(Role::Notifier, 0);
     let (mut stack, sink) = (options.start().await, Sink::start().await);
-    // So large that the memory they leave is most of it.
+    // Bodies so large that they are most of the memory that is freed.
     let body = "x".repeat(100_000);
     let cycles = variable("RINGBACK_TEST_FULL_MEMORY").unwrap_or(FULL_CYCLES);
     for cycle in 0..cycles {

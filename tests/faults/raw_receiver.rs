@@ -43,7 +43,7 @@ impl RawReceiver {
         F: Future<Output = ()> + Send + 'static,
     {
         let socket = TcpSocket::new_v4().expect("a socket");
-        // Little of a request fits into it before it is read.
+        // With a small buffer, little of a request arrives before it is read.
         socket.set_recv_buffer_size(4096).expect("a size");
         socket.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
         let listener: TcpListener = socket.listen(1024).expect("it listens");

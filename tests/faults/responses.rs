@@ -56,7 +56,7 @@ async fn a_receiver_that_is_not_there_that_hangs_up_or_that_does_not_speak_tls_i
     sink.answer_job("nonsense", Answer::raw("what?\r\n\r\n"));
     sink.answer_job("half", Answer::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"));
     let plain = RawReceiver::start(|mut stream, _| async move {
-        // As web servers answer what is not HTTP.
+        // Web servers answer like this if a request is not HTTP.
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
         let _ = stream.read(&mut [0; 4096]).await;
     });

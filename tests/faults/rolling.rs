@@ -36,7 +36,7 @@ async fn an_update_behind_a_balancer_that_looks_each_second_refuses_no_submit() 
     let two = [Role::Api, Role::Notifier]
         .into_iter()
         .fold(Stack::options(), |options, role| options.count(role, 2));
-    // Each api works on for longer than the balancer may take to see that it is not ready.
+    // A terminated API serves for longer than the balancer needs to see that it is not ready.
     let two = two.role_env(Role::Api, "RINGBACK_DRAIN_DELAY", "2500ms");
     let (mut stack, sink) = (two.start().await, Sink::counting().await);
     let targets: Vec<Target> = stack.apis.iter().map(Target::of).collect();

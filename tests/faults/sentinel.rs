@@ -101,7 +101,7 @@ async fn a_stopped_master_and_sentinels_that_die_are_left_one_after_the_other() 
     stack.sentinel_mut().server_mut(master).kill();
     stack.sentinel_mut().another_master(1, master).await;
     works_again(&mut stack, &sink, "second-kill").await;
-    // Whoever is connected goes on without sentinels.
+    // Connected processes go on without sentinels.
     for sentinel in [1, 2] {
         stack.sentinel_mut().sentinel_mut(sentinel).kill();
         works_again(&mut stack, &sink, &format!("without-{sentinel}")).await;
@@ -114,7 +114,7 @@ async fn a_replica_that_lags_and_takes_over_shows_a_loss() {
     let (mut stack, sink) = start().await;
     works_again(&mut stack, &sink, "before").await;
     stack.sentinel_mut().are_in_sync(0).await;
-    // More than the buffers of their sockets take.
+    // More than the buffers of the sockets hold.
     let body = "x".repeat(200_000);
     let jobs: Vec<Value> = (0..200)
         .map(|n| with(with(job(&sink, &format!("late-{n}")), "delay", "1h"), "body", body.as_str()))
@@ -170,7 +170,7 @@ async fn a_former_master_that_still_answers_is_left_by_all_processes() {
     let calls = async || former.command_calls().await.get("fcall").copied();
     eventually(SOON, "nobody calls the former master", async || {
         let before = calls().await;
-        // No wait for something: the looks of all processes lie in this window.
+        // This sleep waits for nothing: every process checks its master within it.
         sleep(Duration::from_millis(1_200)).await;
         if calls().await == before { Ok(()) } else { Err("it is called") }
     })

@@ -50,7 +50,7 @@ async fn a_process_without_a_terminal_goes_on_at_sighup_and_reads_its_certificat
     let is_read = async || {
         with_certificate.log().contains("the certificate was read again").then_some(()).ok_or("not yet")
     };
-    // Sooner than it would look by itself, and without a connection.
+    // The file is read sooner than without the signal, and without a connection.
     eventually(Duration::from_secs(3), "it is read", is_read).await;
 }
 
@@ -168,7 +168,7 @@ async fn every_mistake_of_the_configuration_is_named_at_once() {
             &[(margin, "x"), ("RINGBACK_RETRY", "1s never"), ("RINGBACK_CONCURRENCY", "0")],
             &[],
         ),
-        // Times that do not fit each other.
+        // Settings that contradict each other.
         (Role::Carrier, &[(ttl, "9s"), (timeout, "2s")], &["at least 3s"]),
         (Role::Notifier, &[(margin, "10s"), (timeout, "0s")], &["at least 3s"]),
     ] {
@@ -228,7 +228,7 @@ async fn shards_move(lock_ttl: &str, end: impl Fn(&mut Process)) -> Duration {
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     end(&mut stack.carriers[0]);
     stack.carriers[0].wait_exit(SOON).await;
-    // Enough to lie in every shard.
+    // Enough jobs to have some in every shard.
     let ids: Vec<String> = (0..200).map(|n| format!("job-{n}")).collect();
     let jobs: Vec<Value> = ids.iter().map(|id| with(job(&sink, id), "delay", "100ms")).collect();
     let (status, answer) = stack.batch(&jobs).await;

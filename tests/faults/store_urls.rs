@@ -148,7 +148,7 @@ async fn a_password_is_neither_printed_nor_logged_nor_shown_while_its_server_is_
         }
         let log = process.log();
         assert!(!log.contains(CANARY), "{log}");
-        // Each variable that is set for nothing is named once, without its value.
+        // One line names all variables without effect, without their values.
         let named = log.lines().filter(|line| line.contains("have no effect here")).collect::<Vec<_>>();
         let names = "OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_TRACES_SAMPLER";
         assert!(named.len() == 1 && named[0].contains(names) && !named[0].contains("_HEADERS"), "{named:?}");

@@ -36,7 +36,7 @@ async fn orders_that_are_due_are_all_loaded_while_others_come_change_and_go() {
     let text = fs::read_to_string(&file).expect("a file");
     fs::write(&file, text.replace("every = \"1s\"", &format!("every = \"{every}s\""))).expect("a file");
     let soon = format!("now() + interval '{} seconds' + random() * interval '30 seconds'", 2 * every + 10);
-    // The other process takes over well before what is changed would be due at its former time.
+    // The other process takes over well before the former due times of changed orders.
     let options = feeding(&file, 2).role_env(Role::Feed, "RINGBACK_FEED_LOCK_TTL", "1s");
     let mut stack = options.start().await;
     eventually(long, "half of the orders are loaded", async || {

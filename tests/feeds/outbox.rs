@@ -59,7 +59,7 @@ async fn rows_may_stay_marked_and_bad_ones_say_why() {
     let (business, mut stack, sink) = outbox("loaded = \"mark\"\n").await;
     let bad = "insert into ringback_outbox (id, url) values ('bad id', 'http://a.example/'), ('bad-url', 'ftp://a/')";
     business.database.execute(bad).await;
-    // Its mistake has a character that no text in PostgreSQL has.
+    // The error contains a character that no text in PostgreSQL can have.
     let nul = "alter table ringback_outbox add retry json;
         insert into ringback_outbox (id, url, retry) values ('nul', 'http://a.example/', '{\"\\u0000\":1}')";
     business.database.execute(nul).await;

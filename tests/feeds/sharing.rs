@@ -42,7 +42,7 @@ async fn two_processes_share_the_feeds_and_the_other_goes_on_when_one_is_killed(
             business.database.url()
         )
     };
-    // So many that a process that starts a little later gets some.
+    // So many feeds that a process that starts a little later gets some.
     let names = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"];
     let file = business.file("");
     fs::write(&file, names.map(feed).concat()).expect("a file");

@@ -17,7 +17,7 @@ const GONE: Duration = Duration::from_secs(60);
 async fn orders_are_delivered_at_their_times_as_they_are_then() {
     for business in Business::each().await {
         let sink = Sink::start().await;
-        // As if it was due while nothing ran.
+        // This order became due while no process ran.
         business.insert(&sink, &[("due", ago(LONG))]).await;
         business.insert(&sink, &[("later", within(LONG)), ("far", within(3 * LONG * 3))]).await;
         let stack = feeding(&business.orders(), 1).start().await;
@@ -61,7 +61,7 @@ async fn rows_that_do_not_change_are_read_again_and_not_submitted() {
         business.insert(&sink, &orders).await;
         let stack = feeding(&business.orders(), 1).start().await;
         wait_rows(&stack, "submitted", 250).await;
-        // The first pass is complete once rows are met again.
+        // The first pass is complete once rows are read again.
         wait_rows(&stack, "unchanged", 250).await;
         let calls = stack.redis().watch_calls().await;
         wait_rows(&stack, "unchanged", 750).await;
@@ -132,7 +132,7 @@ async fn rows_of_a_transaction_that_commits_late_are_delivered() {
     business.insert(&sink, &[("a", within(LONG))]).await;
     let stack = feeding(&business.orders(), 1).start().await;
     wait_rows(&stack, "unchanged", 2).await;
-    // As if it had been inserted ten minutes ago, in a transaction that has just ended.
+    // Inserts a row that is ten minutes old, as if its transaction had just ended.
     business.insert(&sink, &[("late", ago(LONG))]).await;
     sink.wait_for_job("late", 1, SOON).await;
 }

@@ -163,7 +163,7 @@ async fn jobs_that_come_after_the_call_are_left_alone_and_it_waits_for_a_carrier
 async fn a_carrier_killed_in_the_middle_is_followed_by_another_and_each_job_is_run_once() {
     let options = Stack::options().count(Role::Carrier, 2).lock_ttl("500ms");
     let (mut stack, sink) = (options.start().await, Sink::start().await);
-    // Each is delayed again after its first attempt, and fits again.
+    // After its first attempt each job is delayed again, and fits the filter again.
     sink.answer(Answer::status(500));
     let jobs = tagged(1500, "job", "a").into_iter();
     let jobs = jobs.map(|job| with(with(job, "url", sink.url("/hook")), "retry", json!({"delays": ["1h"]})));

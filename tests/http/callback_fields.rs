@@ -183,7 +183,7 @@ async fn a_pull_job_that_has_expired_is_given_to_nobody() {
         assert_eq!((&dead["state"], &dead["reason"]), (&json!("dead"), &json!("expired")), "{dead}");
         assert_eq!(dead["last"]["error"], "no paper");
 
-        // So does one by the consumer's own delay, and a release.
+        // A retry by the consumer's own delay, or a release, ends the job in the same way.
         for (id, action) in [("delayed", "retry"), ("given-back", "release")] {
             stack.accept(&with(pull(id), "expires", "59m")).await;
             let given = stack.reserve_one("pulled", &ask).await;
@@ -196,7 +196,7 @@ async fn a_pull_job_that_has_expired_is_given_to_nobody() {
             );
         }
 
-        // So does a lease that runs out.
+        // An expired lease ends the job in the same way.
         stack.accept(&with(with(pull("held"), "retry", json!({"delays": ["1h"]})), "expires", "59m")).await;
         stack.reserve_one("pulled", &json!({"wait": "10s", "ttr": "100ms"})).await;
         let dead = stack.wait_state("pulled", "held", "dead", SOON).await;

@@ -160,7 +160,7 @@ async fn a_notice_is_retried_by_its_topic_s_policy_and_has_no_notice_of_its_own(
         let (status, problem) = stack.submit(&with(doomed(&sink, "no"), "topic", NOTICES)).await;
         assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("on_dead")), "{problem}");
 
-        // By then the notifier knows of the policy.
+        // After the delay the notifier knows the policy.
         stack.accept(&with(doomed(&sink, "a"), "delay", "1s")).await;
         let tried = notices(&sink, "/dead", 2).await;
         assert_eq!(tried[0].header("x-from"), Some("us"));

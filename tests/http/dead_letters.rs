@@ -142,7 +142,7 @@ async fn many_dead_jobs_are_revived_at_their_rate_and_delivered() {
 async fn what_dies_after_the_call_is_not_revived_and_nothing_is_twice() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer(Answer::status(410));
-    // All in one shard, and more than are read at a time.
+    // All jobs are in one shard, and they are more than are read at a time.
     let jobs: Vec<_> = many(800, "gone")
         .into_iter()
         .map(|job| {
@@ -152,7 +152,7 @@ async fn what_dies_after_the_call_is_not_revived_and_nothing_is_twice() {
         .collect();
     stack.import(&jobs).await;
     let location = revive(&stack, json!({"rate": 1000})).await;
-    // Each dies again at once, while the bulk operation goes on.
+    // Each revived job dies again at once, while the bulk operation goes on.
     assert_eq!(ended(&stack, &location).await["changed"], 800);
     stack.wait_count("dead", 800, SOON).await;
     assert_eq!(sink.seen(), 800);

@@ -182,7 +182,7 @@ async fn a_listener_that_does_not_read_is_dropped_and_another_gets_everything() 
         if dropped == Some(1.0) { Ok(()) } else { Err(format!("it is not after {sent} batches")) }
     })
     .await;
-    // At last it reads: what was on its way, and why there is no more.
+    // The slow listener reads at last: what was under way, and why the stream ends.
     let mut read = Vec::new();
     let reading = async {
         while !read.ends_with(b"\r\n0\r\n\r\n") {

@@ -82,7 +82,7 @@ async fn what_was_exported_and_imported_is_exported_the_same_again() {
             assert_eq!(other.job(TOPIC, id).await, stack.job(TOPIC, id).await);
         }
 
-        // The same submit is known there as it was here.
+        // The other installation recognises a repetition of the submit.
         for job in &jobs {
             let (status, answer) = other.submit(job).await;
             assert_eq!(status, 200, "{job}: {answer}");
@@ -213,9 +213,9 @@ async fn what_is_set_for_topics_is_exported_whole_and_in_order() {
         for topic in ["a", "topic-0350", "z"] {
             stack.set_policy(topic, &secret).await;
         }
-        // Neither is set for topics that only have jobs.
+        // A topic that only has jobs has neither a policy nor a pause.
         stack.accept(&json!({"topic": "jobs", "id": "i", "delay": "1h", "url": "http://h/"})).await;
-        // More than the store is asked for at a time.
+        // More topics than are read from the store at a time.
         for n in 0..PAUSED {
             stack.post_empty(&format!("/v1/topics/topic-{n:04}/pause")).await.expect(200);
         }
@@ -298,7 +298,7 @@ async fn an_export_outlives_a_short_silence_of_redis() {
     while let Ok(chunk) = timeout(Duration::from_secs(1), export.chunk()).await {
         count(chunk.expect("it does not break off").expect("it is not over"));
     }
-    // By the time that a later call has been given up, that of the export has.
+    // Once a later call has been given up, so has that of the export.
     let listed = stack.get("/v1/jobs").await;
     assert_eq!(listed.status, 503);
     stack.redis_mut().cont();

@@ -188,7 +188,7 @@ async fn while_the_store_is_away_the_gauges_are_absent_and_metrics_are_answered(
     stack.accept(&json!({"topic": TOPIC, "id": "a"})).await;
     wait(&stack, &of_state("ready"), |jobs| jobs == Some(1.0)).await;
     stack.redis_mut().stop();
-    // The last answer is shown for some seconds, and then nothing: no wrong number ever.
+    // The last answer is shown for some seconds, and then none; never a wrong number.
     let absent = async || {
         let own = tokio::time::timeout(SOON, gauges(&stack.carriers[0])).await.expect("metrics are answered");
         let shown = own.get(&of_state("ready"));
@@ -226,7 +226,7 @@ async fn scrapes_share_an_answer_of_the_store() {
     for _ in 0..100 {
         gauges(&stack.carriers[0]).await;
     }
-    // Each answer is shown for five seconds, and the first of these scrapes may need a new one.
+    // Each answer is used for five seconds, and the first of these scrapes may need a new one.
     let answers = 1 + between(begun, now()).as_secs() / 5 + 1;
     let calls = calls() - before;
     assert!(calls <= SHARDS * answers, "{calls} calls for 100 scrapes, which need {answers} answers");

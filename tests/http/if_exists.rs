@@ -154,7 +154,7 @@ async fn a_job_in_delivery_is_not_replaced_and_the_answer_says_when_to_come_agai
         let detail = conflict(reply.parts());
         assert!(detail.contains("is being delivered"), "{detail}");
         let seconds: u64 = reply.header("retry-after").expect("a time").parse().expect("seconds");
-        // Rounded up, by a clock that may be some ms behind the store's.
+        // The seconds are rounded up, by a clock that may be some ms behind the store's.
         assert!(
             (1..=101).contains(&seconds) && detail.contains(&format!("in {seconds} s")),
             "{seconds}: {detail}"
@@ -181,7 +181,7 @@ async fn a_repetition_by_its_idempotency_key_changes_nothing() {
         assert_eq!(keyed(&stack, "k-1", &new).await, (200, replaced.clone()));
         let detail = conflict(keyed(&stack, "k-1", &far(&sink, "other", "replace")).await);
         assert!(detail.contains("other content"), "{detail}");
-        // Without a key the same submit counts anew.
+        // Without a key, the same submit is a new change.
         let (status, moved) = stack.submit(&new).await;
         assert_eq!(status, 200);
         assert!(time(&moved["due_at"]) >= time(&replaced["due_at"]));

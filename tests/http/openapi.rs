@@ -132,7 +132,7 @@ async fn end(stack: &Stack, id: &str) {
 
 /// Stops all bulk operations, starts one, and returns its id.
 async fn bulk(stack: &Stack) -> String {
-    // No carrier ends them.
+    // Stops running operations, because no carrier ends them.
     let running = stack.get("/v1/bulk").await.json();
     for bulk in running["items"].as_array().into_iter().flatten() {
         stack.delete(&format!("/v1/bulk/{}", bulk["id"].as_str().expect("an id"))).await.expect(200);

@@ -154,7 +154,7 @@ async fn exports_of_which_nothing_is_read_break_off_and_leave_their_places() {
         .await;
     }
     let mut unread = Vec::new();
-    // All four places.
+    // Uses all four places.
     for last in [1, 1, 2, 3] {
         unread.push(ask_and_read_nothing(address, last, "/v1/export").await);
     }

@@ -104,7 +104,7 @@ async fn secret_headers_go_to_the_origins_that_the_policy_names_and_to_no_other(
         })
         .await;
         assert_eq!(headers_at(&evil, "evil-2", evil.url("/hook").into()).await, (false, false));
-        // Whoever does not know the value cannot send it elsewhere.
+        // A caller who does not know the value cannot send it to another origin.
         let masked = json!({"headers": {"authorization": MASK}, "headers_to": [evil.url("")]});
         let refused = stack.put(PATH, &masked).await.expect(422);
         assert_eq!(refused["errors"][0]["field"], "headers_to", "{refused}");
@@ -123,7 +123,7 @@ async fn an_existing_job_is_retried_by_the_current_policy_of_its_topic() {
             .await;
         let dead = stack.wait_state(TOPIC, "own", "dead", SOON).await;
         assert_eq!(dead["failures"], 1, "its own policy counts: {dead}");
-        // For ever, and the last tier repeats.
+        // The job is retried for ever, and the last tier repeats.
         let arrivals = sink.wait_for_job("waits", 12, SOON).await;
         for pair in arrivals.windows(2).skip(1) {
             assert!(between(pair[0].at, pair[1].at) >= Duration::from_millis(30), "a tier of 30 ms");
@@ -148,7 +148,7 @@ async fn an_attempt_ends_after_the_time_that_its_topic_gives_it() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         sink.answer(Answer::status(200).held());
         stack.set_policy(TOPIC, &json!({"timeout": "2s", "retry": {"preset": "none"}})).await;
-        // By then everybody knows.
+        // After a second all processes know the policy.
         stack.accept(&with(job(&sink, "slow"), "delay", "1s")).await;
         let dead = stack.wait_state(TOPIC, "slow", "dead", SOON).await;
         assert_eq!(dead["last"]["error"], "timeout", "{dead}");
@@ -266,7 +266,7 @@ async fn a_job_without_a_url_goes_to_the_url_its_topic_had_at_its_submit() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         stack.set_policy(TOPIC, &json!({"url": sink.url("/first"), "ttr": "5s"})).await;
-        // This API has the policy that was put through it.
+        // This API knows the policy at once, because it has put it.
         let late = with(with(bare("late"), "delay", "2s"), "timeout", "5s");
         stack.accept(&late).await;
         stack.accept(&bare("now")).await;

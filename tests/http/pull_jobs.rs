@@ -89,7 +89,7 @@ async fn the_job_of_a_consumer_that_is_gone_goes_to_another_and_its_late_finish_
         let second = stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await;
         let (deadline, at) = (time(&first["deadline"]), now());
         assert!(at >= deadline, "{at} is before {deadline}");
-        // Its tier is 10 ms; the rest is for a busy machine.
+        // The tier is 10 ms; the rest of the limit is for a busy machine.
         assert!(between(deadline, at) < Duration::from_secs(2), "{:?} late", between(deadline, at));
         assert_eq!((&second["id"], &second["attempt"]), (&json!("left"), &json!(2)));
         let late = stack.settle(&first, "finish", &json!({})).await;

@@ -178,7 +178,7 @@ fn cases(sink: &Sink) -> Vec<Case> {
         ("redirect-307", redirect(307), tiers.clone(), "done", 2, None),
         ("redirect-308", redirect(308), tiers.clone(), "done", 2, None),
         ("redirect-304", redirect(304), tiers.clone(), "done", 2, None),
-        // From the start of the first call: its whole time-out, then the tier.
+        // The gap counts from the start of the first call: its whole timeout, then the tier.
         (
             "slow",
             always(status(200).held()),
@@ -189,7 +189,7 @@ fn cases(sink: &Sink) -> Vec<Case> {
         ),
         // A body that never ends.
         ("cut", once(Answer::raw(cut)), tiers, "done", 2, None),
-        // Longer than is read.
+        // A body longer than is read.
         ("long", always(status(200).body(vec![b'x'; 4 << 20])), json!({}), "done", 1, None),
         ("close", always(Answer::close()), retry(&["50ms"]), "exhausted", 2, None),
         ("nonsense", always(Answer::raw(nonsense)), retry(&["50ms"]), "exhausted", 2, None),

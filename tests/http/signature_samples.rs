@@ -239,7 +239,7 @@ fn is_installed(tool: &str, argument: &str) -> bool {
 
 fn compile(directory: &TempDir, tool: &str, arguments: &[&str]) {
     let mut command = Command::new(tool);
-    // No module and no other version of Go is downloaded.
+    // With these variables, Go downloads no module and no other version.
     command.env("GOFLAGS", "").env("GOPROXY", "off").env("GOTOOLCHAIN", "local");
     let run = command.args(arguments).current_dir(directory.path()).output().expect("the compiler starts");
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));

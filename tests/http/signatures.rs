@@ -188,7 +188,7 @@ async fn a_wrong_request_is_refused_and_not_repeated_in_the_answer() {
     }
     assert_eq!(listed(&stack).await, []);
 
-    // The same secret again is the same one; seven more fit beside it.
+    // The same secret again is the same one; seven more secrets are allowed beside it.
     let given = json!({"secret": INSTALLATION});
     let (id, secret) = add(&stack, &given).await;
     assert_eq!(secret, INSTALLATION);

@@ -128,7 +128,7 @@ async fn the_time_zone_is_part_of_the_content_as_written() {
     let local = |zone: &str| named("i", &json!({"at": "2030-01-23T09:00", "time_zone": zone}));
     stack.accept(&local("Europe/Berlin")).await;
     assert_eq!(stack.submit(&local("Europe/Berlin")).await.0, 200);
-    // The same point in time, written otherwise.
+    // The same point in time in another form is another job.
     assert_eq!(stack.submit(&local("Europe/Paris")).await.0, 409);
     assert_eq!(stack.submit(&named("i", &json!({"at": "2030-01-23T08:00:00Z"}))).await.0, 409);
 }

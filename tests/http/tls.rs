@@ -82,7 +82,7 @@ async fn shown(address: &str, version: &'static rustls::SupportedProtocolVersion
     let stream = TcpStream::connect(address).await.expect("a connection");
     let name = ServerName::try_from("127.0.0.1").expect("an address");
     let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("a handshake");
-    // Without ALPN it is HTTP/1.1.
+    // Without ALPN the connection uses HTTP/1.1.
     stream.write_all(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("it is sent");
     let mut start = [0; 12];
     stream.read_exact(&mut start).await.expect("an answer");
@@ -110,7 +110,7 @@ async fn the_api_speaks_https_over_both_versions_of_tls() {
         for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
             assert_eq!(shown(&address(&stack), version).await, certificate("api.pem"));
         }
-        // Nothing is answered in the clear.
+        // A request without TLS is not answered.
         let mut plain = TcpStream::connect(address(&stack)).await.expect("a connection");
         plain.write_all(b"GET /v1/stats HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("it is sent");
         let mut all = Vec::new();

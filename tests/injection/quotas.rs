@@ -85,7 +85,7 @@ async fn draws_may_be_cut_short() {
             let reply = send(&client, &key, Method::POST, &format!("{url}/v1/jobs"), Some(&job(&id))).await;
             match reply.map(|reply| reply.status) {
                 Some(201) => drop(accepted.lock().expect("it is not poisoned").insert(id)),
-                // Killed, cut off, beyond the quota, or not ready yet: the key of the caller is not known then.
+                // The API is killed, cut off or not ready yet, when it does not know the key; or the quota is used up.
                 None | Some(401 | 429 | 503) => sleep(Duration::from_millis(20)).await,
                 Some(status) => panic!("{status}"),
             }

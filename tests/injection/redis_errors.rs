@@ -34,7 +34,7 @@ const MANY: usize = 3;
 #[tokio::test]
 async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() {
     let (seed, rounds) = (seed(), rounds());
-    // By default a third of the calls.
+    // By default a third of the calls are chosen.
     let is_chosen = |place: &usize| rounds.is_some() || seed.wrapping_add(*place as u64).is_multiple_of(3);
     let redis = RedisServer::options().persistence(Persistence::Always).start().await;
     let proxy = RedisErrors::start(redis.port()).await;

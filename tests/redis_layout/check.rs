@@ -118,7 +118,7 @@ async fn archive(redis: &mut MultiplexedConnection, base: &str, archived: &mut H
         bytes += entry.len();
         let head = entry[..HEAD].to_vec();
         if archived.remove(&(base.to_owned(), head.clone())) {
-            // The last bytes of a record with a large payload are the size of that.
+            // The last four bytes of a record with a large payload are the size of the payload.
             let size = entry.last_chunk::<4>().map_or(0, |size| u32::from_be_bytes(*size));
             let key = [base.as_bytes(), b":archive:", &head].concat();
             let stored: usize = ask(redis, cmd("STRLEN").arg(key)).await;

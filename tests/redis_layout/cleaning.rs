@@ -132,7 +132,7 @@ async fn partly_cleaned(
     mut jobs: Vec<NewJob>,
     queue: &[u8],
 ) -> Vec<NewJob> {
-    // The first ones are older.
+    // The first jobs are older.
     bench.submit(&jobs[..5]).await;
     until(now().plus(ms(20))).await;
     bench.submit(&jobs[5..]).await;

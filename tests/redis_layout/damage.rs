@@ -326,13 +326,13 @@ async fn entries_that_lead_nowhere_are_counted_and_are_no_findings() {
     let dead = ground.key("dead").await;
     let nobody = [b"nobody's job".as_slice(), &lane()].concat();
     ground.run(&[b"ZADD", &dead, LATE, &nobody]).await;
-    // Most entries of the queue count.
+    // With these jobs, most entries of the queue count.
     for n in 0..5 {
         ground.bench.accept(ground.bench.job(&format!("job-{n}"))).await;
     }
     let before = ground.check(Repair::No).await;
     assert_eq!((before.total(), before.stale), (0, 4), "{before:#?}");
-    // So a cancelled job's entry stays until it is met.
+    // So the entry of a cancelled job stays until it is met.
     ground.bench.cancel(&ground.ready.key).await;
     assert_eq!(ground.check(Repair::No).await.stale, 5);
 }

@@ -90,7 +90,7 @@ async fn a_far_job_is_delayed_and_can_be_cancelled() {
     let stats = bench.stats().await.states;
     assert_eq!((stats.delayed, stats.cancelled), (1, 1));
     bench.check().await;
-    // With its last job a slot is gone.
+    // A slot is removed with its last job.
     bench.cancel(&stays.key).await;
     for name in ["slot:*", "cancelled:*", "slots"] {
         let left: Vec<String> = keys::all(&mut redis, name).await;
@@ -164,7 +164,7 @@ async fn a_far_job_that_was_cancelled_and_comes_again_counts() {
     let due = now().plus(HOURS);
     let new = || bench.job("a").at(due);
     let job = bench.accept(new()).await;
-    // As long as most of its entries count, a slot keeps the others.
+    // While most entries of a slot count, it keeps the others too.
     for name in ["b", "c"] {
         bench.accept(bench.job(name).at(due)).await;
     }
@@ -330,7 +330,7 @@ async fn a_job_is_moved_while_its_slot_is_put_in_order() {
     let jobs = soon(&bench, 8).await;
     into_slot(&mut redis, &jobs).await;
     until(jobs[7].due).await;
-    // Some are in order, the others are in the list.
+    // Some jobs are in order, and the others in the list.
     assert_eq!(bench.promote(4).await.moved, 0);
     let (far, again) = (now().plus(HOURS), now().plus(ms(500)));
     for job in [&jobs[0], &jobs[4]] {

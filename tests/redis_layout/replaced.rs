@@ -122,7 +122,7 @@ async fn a_far_job_that_is_moved_leaves_an_entry_in_its_slot_which_nothing_acts_
         let notes: Vec<Vec<u8>> = ask(&mut redis, &[b"SMEMBERS", void.as_bytes()]).await;
         assert_eq!(notes, if is_back { vec![] } else { vec![item.clone()] });
     }
-    // As if its time had come near.
+    // Moves the slot to a near time.
     let near = now().as_millis() / WIDTH + 1;
     for (name, from) in [("slot", &list), ("cancelled", &void)] {
         let to = key(&mut redis, &format!("{name}:{near}")).await;
@@ -270,7 +270,8 @@ async fn a_former_record_never_goes_with_a_new_payload() {
         submit(&bench, bench.replacing(job(b'b', is)), SubmitResult::Replaced).await;
         let new = bench.store().get_stored(&former.key).await;
         assert!(matches!(new, Ok(Some(FoundJob::Stored(new))) if new.delivery.body.bytes == vec![b'b'; is]));
-        // As for a reader that has read the record before the call, and reads the payload after it.
+        // Puts back the former record, as a reader sees it that reads the record before the call and the payload after
+        // it.
         run(&mut redis, &[b"HSET", pool.as_bytes(), &locator, &record]).await;
         let torn = bench.store().get_stored(&former.key).await;
         assert!(matches!(torn, Err(StoreError::Unreadable(_))), "{id}: {torn:?}");

@@ -190,7 +190,7 @@ async fn a_full_store_takes_no_notes_and_shows_those_it_has() {
         lease.attempt += 1;
         [note]
     };
-    // Looks at how full it is, which counts for a second.
+    // This call checks the memory, and the result counts for a second.
     assert_eq!(bench.store().log_attempts(bench.shard(), &note()).await.expect("note"), LogResult::Kept);
     fill_up(&server).await;
     let refused = bench.store().log_attempts(bench.shard(), &note()).await;

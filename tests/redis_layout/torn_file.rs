@@ -97,7 +97,7 @@ async fn every_job_before_a_torn_end_is_found_after_a_repair() {
         damaged += usize::from(check(&bench, &recorded, cut, &at).await);
         server = closed(shared, bench);
     }
-    // Other versions drop the half, and nothing is damaged.
+    // Valkey drops a half transaction, and nothing is damaged.
     let replays = server.info_field("server", "valkey_version").await.is_empty();
     assert!(!replays || damaged > 0, "seed {seed}: no cut has done any damage");
 }
@@ -237,7 +237,7 @@ async fn a_large_job_whose_replacement_is_torn_has_its_former_or_its_new_body() 
         clean(store, &at).await;
         server = closed(shared, bench);
     }
-    // Other versions drop the half.
+    // Valkey drops a half transaction.
     let replays = server.info_field("server", "valkey_version").await.is_empty();
     assert_eq!(found.len(), if replays { 2 } else { 1 }, "{} cuts", cuts.len());
 }
@@ -274,7 +274,7 @@ async fn a_file_that_is_rewritten_after_a_start_replays_no_half() {
     let files = Files::read(source.directory());
     drop(source);
 
-    // The last submit is cut before its end.
+    // Cuts the last submit before its end.
     let cuts = cuts::all(&files.last);
     let cut = cuts.iter().rfind(|cut| cut.command == "HSET").expect("it writes hashes");
     let mut server = server().await;

@@ -86,7 +86,7 @@ impl Target {
 /// An attack that runs until this is dropped.
 pub(crate) struct Running {
     _child: Child,
-    // After the child, which writes its log there.
+    // Dropped after the child, which writes its log there.
     _dir: TempDir,
 }
 

@@ -277,7 +277,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily: processes are ended before, but the order of fields is not to be relied on.
+        // A lazy unmount: processes end before, but the order of fields is not to be relied on.
         let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        // No answer is kept, so that a change is seen at once.
+        // Answers may not be cached, so that a change is seen at once.
         let receivers = NameServer::start(0);
         receivers.knows(RECEIVER, &[Ipv4Addr::LOCALHOST.into()]);
         Self { preload: Preload::compile(), receivers }

@@ -55,7 +55,7 @@ impl Child {
     pub(crate) fn read_output(&mut self) {
         let mut pipe = self.unread.take().expect("it was started with a pipe that nobody reads");
         let mut log = open(&self.log);
-        // Ends with the child.
+        // The thread ends with the child.
         thread::spawn(move || io::copy(&mut pipe, &mut log));
     }
 

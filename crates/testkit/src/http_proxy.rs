@@ -68,7 +68,7 @@ async fn accept(listener: TcpListener, server: SocketAddr, changes: HttpChanges)
     loop {
         if let Ok((client, _)) = listener.accept().await {
             connections.spawn(async move {
-                // Either side may end it.
+                // Either side may end the connection.
                 let _ = converse(client, server, &changes).await;
             });
         }

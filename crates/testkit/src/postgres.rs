@@ -27,7 +27,7 @@ pub struct PostgresServer {
     port: u16,
     fsync: &'static str,
     child: Child,
-    // After the child: the directory goes when nobody writes into it any more.
+    // Dropped after the child, so that nobody writes into the directory any more.
     dir: TempDir,
 }
 
@@ -135,7 +135,7 @@ fn data(dir: &TempDir) -> PathBuf {
 fn spawn(programs: &Path, dir: &TempDir, port: u16, fsync: &str) -> Child {
     let mut command = command(programs, "postgres");
     command.arg("-D").arg(data(dir)).args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k"]).arg(dir.path());
-    // Without fsync what a killed process has written is with the operating system; the machine does not crash here.
+    // Without fsync, data of a killed process stay with the operating system; the machine does not crash here.
     command.args(["-c", &format!("fsync={fsync}"), "-c", "max_connections=20", "-c", "shared_buffers=16MB"]);
     Child::spawn("postgres", &mut command, &dir.path().join("log"))
 }

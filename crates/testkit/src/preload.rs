@@ -32,7 +32,7 @@ pub struct Seen {
     file: Arc<File>,
     address: u32,
     env: [(&'static str, String); 3],
-    // Goes after the last program that reads a file in it.
+    // Dropped after the last program that reads a file in the directory.
     _dir: Arc<TempDir>,
 }
 

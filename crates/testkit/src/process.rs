@@ -107,7 +107,7 @@ impl ProcessSpec {
 pub struct Process {
     spec: ProcessSpec,
     child: Child,
-    // After the child: the directory goes when nobody writes into it any more.
+    // Dropped after the child, so that nobody writes into the directory any more.
     dir: TempDir,
 }
 

@@ -196,7 +196,7 @@ impl Shared {
     /// Adds a new connection, with the mode of the current fault if that hits its address. Returns it and its changes
     /// of mode.
     fn connection(&self, from: IpAddr) -> (Arc<Connection>, watch::Receiver<ProxyMode>) {
-        // Until it is among the others, so that no fault misses it.
+        // Held until the connection is among the others, so that no fault misses it.
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         let is_hit = fault.from.as_ref().is_none_or(|all| all.contains(&from));
         let (mode, changes) = watch::channel(if is_hit { fault.mode } else { ProxyMode::Pass });
@@ -230,7 +230,7 @@ async fn pass(
     mut changes: watch::Receiver<ProxyMode>,
 ) {
     held(&mut changes).await;
-    // Without a server the client's connection is closed.
+    // If there is no server, the client's connection is closed.
     let Ok(server) = TcpStream::connect(("127.0.0.1", target)).await else { return };
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
     let look = |bytes: &[u8]| {
@@ -267,7 +267,7 @@ async fn copy_replies(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut mode:
     loop {
         let now = *mode.borrow_and_update();
         if now == ProxyMode::HalfClose {
-            // Fails only if the client has gone, which ends the other direction too.
+            // The shutdown fails only if the client has gone, which ends the other direction too.
             let _ = to.shutdown().await;
         }
         let read = tokio::select! {
@@ -276,7 +276,7 @@ async fn copy_replies(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut mode:
         };
         let now = held(&mut mode).await;
         let Ok(read @ 1..) = read else { return };
-        // After the end of its direction, replies go nowhere.
+        // Replies after the end of their direction are dropped.
         let is_ended = matches!(now, ProxyMode::HalfClose | ProxyMode::SwallowReplies);
         if now == ProxyMode::CutReplies || (!is_ended && !write(&mut to, &buffer[..read], now).await) {
             return;

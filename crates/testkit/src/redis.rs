@@ -45,7 +45,7 @@ pub struct RedisServer {
     seen: Option<Box<Seen>>,
     proxies: Vec<Proxy>,
     child: Child,
-    // After the child: the directory goes when nobody writes into it any more.
+    // Dropped after the child, so that nobody writes into the directory any more.
     dir: TempDir,
 }
 

@@ -80,7 +80,7 @@ async fn accept(listener: TcpListener, target: u16, armed: Armed) {
         if let Ok((client, _)) = listener.accept().await {
             let armed = Arc::clone(&armed);
             connections.spawn(async move {
-                // Either side may end it.
+                // Either side may end the connection.
                 let _ = converse(client, target, &armed).await;
             });
         }

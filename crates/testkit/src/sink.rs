@@ -79,7 +79,7 @@ struct Shared {
     arrivals: Mutex<Vec<Arrival>>,
     counts: Mutex<HashMap<String, u32>>,
     scripts: Mutex<Scripts>,
-    // Counts releases; held requests wait for it to change.
+    // Counts releases; held requests wait until it changes.
     releases: watch::Sender<u64>,
 }
 

@@ -107,7 +107,7 @@ async fn many_ends_are_erased_by_several_at_once_and_none_is_left() {
             let mut erased = 0;
             loop {
                 let reply = stack.delete("/v1/history?tag=all:1").await;
-                // On a busy machine the turn may not come in time.
+                // A busy machine may refuse the call.
                 if reply.status == 503 && reply.header("retry-after").is_some() {
                     continue;
                 }

@@ -74,7 +74,7 @@ pub(crate) async fn a_change_wakes_whom_a_submit_would(bench: &Workbench) {
     bench.promote(10).await;
     let mut wakes = bench.wakes().await;
     answered(bench, &bench.postponing(bench.job("a").after(LONG / 2)), SubmitResult::Postponed).await;
-    // In a cluster the wake-up of the first submit may come late.
+    // In a cluster, the wake-up of the first submit may come late.
     while let Wake::Due(shard, wait) = next(&mut wakes).await {
         assert_eq!(shard, bench.shard());
         if wait <= LONG / 2 + ms(2) {

@@ -140,7 +140,7 @@ pub(crate) async fn a_stale_receipt_changes_nothing(bench: &Workbench) {
     assert_eq!(bench.settle_receipt(other.receipt, Outcome::Complete).await, SettleResult::Applied);
     assert_eq!(bench.settle_receipt(job.receipt, bury()).await, SettleResult::Stale);
 
-    // Nothing but the random bits is wrong.
+    // A receipt in which only the random bits are wrong.
     let held = bench.pulled("b").await;
     let text = held.receipt.to_string();
     let guessed: Receipt = format!("{}AAAAAAAAAA", &text[..30]).parse().expect("a receipt");

@@ -128,7 +128,7 @@ impl Pair {
             let mut count = 0;
             for shard in store.shards() {
                 let cursors = store.dead_cursors(shard, filter, None, 500).await.expect("cursors").items;
-                // Again, as after a lost answer.
+                // The call is repeated, as after a lost answer.
                 for _ in 0..2 {
                     if purge {
                         count += store.purge_many(shard, &cursors).await.expect("purge");
@@ -149,7 +149,7 @@ impl Pair {
         let mut answers = Vec::new();
         for store in &self.stores {
             answers.push(match store.cancel(key).await.expect("cancel") {
-                // Whether a brief lease has run out depends on the moment.
+                // Whether a brief lease has expired depends on the moment.
                 Cancelled::Requested { .. } => Cancelled::Requested { in_flight_unknown: false },
                 other => other,
             });

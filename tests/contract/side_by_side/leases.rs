@@ -30,7 +30,7 @@ impl Pair {
         Reserve {
             caller: "notifier",
             sequence: self.sequence,
-            // More than there can be, so that both take the same whatever their order.
+            // More jobs than there can be, so that both stores reserve the same, whatever their order.
             limit: 500,
             lane_limit: 500,
             lane_limits,
@@ -71,7 +71,8 @@ impl Pair {
                 let lanes: Vec<_> = reserved.leases.iter().map(lane_of).collect();
                 let most = lanes.iter().map(|lane| lanes.iter().filter(|other| *other == lane).count()).max();
                 assert!(lanes.len() <= limit && most.unwrap_or(0) <= lane_limit, "{}: {lanes:?}", self.at);
-                // On Redis the entry of a job that has moved on uses up the limit of its lane, which is full then.
+                // On Redis, an entry of a job that has moved on uses up the limit of its lane, which then counts as
+                // full.
                 let is_closed = |lane: &String| ask.lane_limits.iter().any(|(name, _)| name == lane);
                 let is_more = reserved.more || !reserved.full.iter().all(is_closed);
                 if reserved.leases.is_empty() && !is_more {

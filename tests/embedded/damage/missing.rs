@@ -82,7 +82,7 @@ async fn jobs_that_are_there_after_all_are_no_longer_missing_and_never_fewer_tha
     });
     mended(path, "one is missing, and none was accepted that is not there", DamageKind::Ledger, 1).await;
     are_missing(&open(path).await, 0).await;
-    // Two more were accepted than are known, and then one more is known than was accepted.
+    // First two more jobs were accepted than are known, then one fewer.
     change_row(path, shard, |row| row[5] += 2);
     mended(path, "two are missing", DamageKind::Ledger, 1).await;
     are_missing(&open(path).await, 2).await;

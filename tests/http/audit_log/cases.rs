@@ -93,7 +93,7 @@ fn many_jobs() -> Vec<Case> {
         let entry = json!({"after": {"action": action, "filter": {"tag": "nothing"}, "state": "running"}});
         case(name, Method::POST, &format!("/v1/jobs/{action}"), ask, entry)
     };
-    // Where there is a carrier, it is done by then.
+    // If there is a carrier, the operation is done by then.
     let stopped = json!({"target": {"bulk": "{bulk}"}, "count": 0});
     vec![
         operation("run_jobs", "run", json!({})),

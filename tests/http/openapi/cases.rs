@@ -154,12 +154,12 @@ fn bodies(operation: &Operation, target: &str) -> Vec<Case> {
         if is_lines {
             values.iter_mut().filter(|value| !value.is_array()).for_each(|line| *line = json!([line.take()]));
         }
-        // Each item has a result of its own in the answer.
+        // The answer has a result for each item, so items can share a request.
         let values = if is_lines || good.is_array() { in_few_lists(values) } else { values };
         for value in values {
             cases.push(with(&kind, written(media_type, schema, &value)));
         }
-        // More than any request for one job may have, and then some.
+        // A field larger than any request for one job may be.
         let long = format!("\"{}\"", "x".repeat(1_200_000));
         for field in fields(schema) {
             let mut value = item(&good).clone();
@@ -254,7 +254,7 @@ pub(super) fn good(schema: &Value) -> Value {
         (Value::Null, None) => made(schema),
         (Value::Null, Some(example)) | (example, _) => example.clone(),
     };
-    // Nothing here is to be waited for.
+    // No request should wait.
     if let Some(fields) = value.as_object_mut() {
         fields.remove("wait");
     }
@@ -322,7 +322,7 @@ fn variations(schema: &Value, good: &Value, depth: usize) -> Vec<Value> {
     }
     for name in fields(schema) {
         let inner = &schema["properties"][&name];
-        // Nothing here is to be waited for.
+        // No request should wait.
         let values = if name == "wait" { wrongs() } else { variations(inner, &self::good(inner), depth - 1) };
         // A field that the good value does not have may exclude one that it has.
         let base = if object.contains_key(&name) { good.clone() } else { least(schema) };

@@ -9,7 +9,7 @@ async fn every_example_is_valid_by_its_schema() {
     let document = document().await;
     let mut found = 0;
     for_each_object(&document, "", &mut |place, object| {
-        // Beside a schema, as in a parameter, or inside of one.
+        // An example is beside a schema, as in a parameter, or inside one.
         let schema = object.get("schema").unwrap_or(object);
         let several = object["examples"].as_array().into_iter().flatten();
         for example in object.get("example").into_iter().chain(several) {

@@ -48,7 +48,7 @@ impl Operation {
             here.map(|parameter| (parameter["name"].as_str().expect("a name").to_owned(), parameter))
         };
         let query = named("query").map(|(name, parameter)| {
-            // Where the schema has no example, the parameter has one.
+            // If the schema has no example, that of the parameter is used.
             let mut schema = resolved(document, &parameter["schema"], 0);
             if let Some(example) = parameter.get("example") {
                 schema["example"] = example.clone();

@@ -150,7 +150,7 @@ async fn a_backup_has_credentials_sealed_and_they_are_restored_before_the_polici
         }
         let arrival = sink.wait_for_job("due", seen + 1, SOON).await.remove(seen);
         assert_eq!(arrival.header("authorization"), Some(&*format!("Bearer {TOKEN}")));
-        // Another one of this name stays.
+        // Another credential of this name stays.
         put(&to, &json!({"to": ["https://b.example"], "bearer": "other"})).await.expect(200);
         let output = run(&to, &["restore", file], false).await;
         assert!(output.contains("credential bank has other origins here"), "{output}");

@@ -20,7 +20,7 @@ async fn each_attempt_of_a_rotation_is_accepted_by_the_libraries_of_the_specific
         let (stack, sink) = (sealed(options).start().await, Sink::start().await);
         let (_, old) = add(&stack, &json!({})).await;
         wait_signed_by(&stack, &sink, &[&old]).await;
-        // The first attempts fail, so that jobs are retried under another secret than they began with.
+        // The first attempts fail, so that jobs are retried under another secret.
         sink.answer(Script::first(JOBS, Answer::status(500)).finally(Answer::status(200)));
         let submit = async |part: &str| {
             let jobs: Vec<_> = (0..JOBS)

@@ -161,7 +161,7 @@ async fn a_restore_sends_no_job_unsigned_that_was_signed() {
     let output = run(&to, &["restore", file], false).await;
     assert!(output.contains("no signing secrets") && output.contains("ringback secret add"), "{output}");
     assert_eq!((to.job(TOPIC, "signed").await.0, sink.seen()), (404, 0));
-    // The same policy without its secrets gets them.
+    // The same policy without its secrets gets them from the backup.
     to.set_policy(TOPIC, &json!({"timeout": "5s"})).await;
     run(&to, &["restore", file], true).await;
     assert_eq!(listed(&to).await, [(id, Value::Null)]);

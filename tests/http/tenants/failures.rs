@@ -43,7 +43,7 @@ async fn a_tenant_whose_receivers_fail_leaves_time_to_the_others_and_to_its_own(
         assert!((attempts as f64) < most, "{attempts} attempts in {seconds} s beside {successes} successes");
         assert!(attempts > 150, "{attempts} attempts");
 
-        // Once they succeed, all are delivered.
+        // Once callbacks succeed, all jobs are delivered.
         failing.answer(Answer::status(200));
         greedy.wait_get(&stack, "/v1/topics/bad", |topic| topic["states"]["done"] == 300).await;
     }

@@ -142,14 +142,14 @@ async fn no_operation_shows_or_touches_what_belongs_to_another_tenant() {
         let (a, b) = (Caller::of(&stack, "a").await, Caller::of(&stack, "b").await);
         let names = furnish(&stack, &a, &sink, "only-of-a").await;
         furnish(&stack, &b, &sink, "only-of-b").await;
-        // Time and lateness go on while nothing else does.
+        // The times and the lateness in `possessions` change by themselves.
         let before = possessions(&stack, "a").await;
         let document = a.get(&stack, "/openapi.json").await.expect(200);
         let mut called = 0;
         for (path, item) in document["paths"].as_object().expect("paths") {
             for method in METHODS.iter().filter(|method| item.get(**method).is_some()) {
                 let operation = item[*method]["operationId"].as_str().expect("an id");
-                // They stream without an end, or are the operator's, which a test of their own covers.
+                // These stream without an end, or are the operator's, which another test covers.
                 if operation == "events" || path.starts_with("/v1/keys") || path.starts_with("/v1/check") {
                     continue;
                 }
@@ -266,7 +266,7 @@ async fn callbacks_and_notices_are_those_of_the_tenant_whose_job_it_is() {
             ids.push(call.header("webhook-id").expect("an id").to_owned());
         }
         assert_ne!(ids[0], ids[1]);
-        // Each notice is signed as its tenant's topic is.
+        // Each notice is signed with the secret of its tenant's topic.
         for secret in &secrets {
             let signed =
                 notices.iter().filter(|notice| super::super::signatures::is_signed_by(notice, &[secret]));

@@ -57,7 +57,7 @@ async fn all_apis_together_accept_no_more_than_the_rate() {
     let (greedy, other) = (caller(&stack, "greedy").await, caller(&stack, "other").await);
     let (urls, started, mut sum) = (stack.api_urls(), Instant::now(), 0);
     let (mut round, mut others) = (0, 0);
-    // For longer than refusals hold.
+    // Longer than refusals are remembered.
     while started.elapsed() < Duration::from_millis(1500) {
         let batches = [jobs(&format!("a{round}"), 50), jobs(&format!("b{round}"), 50)];
         let calls = urls.iter().zip(&batches).map(|(url, batch)| accepted(&greedy, url, batch));
@@ -90,7 +90,7 @@ async fn all_apis_together_accept_no_more_than_the_rate() {
 #[tokio::test]
 async fn all_apis_together_accept_no_more_jobs_than_a_tenant_may_have() {
     let stack = two_apis().start().await;
-    // For all tenants that have none of their own.
+    // A quota for all tenants that have none of their own.
     set(&stack, "*", &json!({"jobs": 30}), 201).await;
     let greedy = caller(&stack, "greedy").await;
     let (urls, mut sum) = (stack.api_urls(), 0);
@@ -158,7 +158,7 @@ async fn each_store_knows_quotas_and_imports_are_limited_too() {
 #[tokio::test]
 async fn a_tenant_has_no_more_topics_origins_and_bytes_than_its_quota_allows() {
     for options in StackOptions::api_on_each_store() {
-        // All jobs are in one shard.
+        // Puts all jobs into one shard.
         let stack = options.env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_SHARDS", "1").start().await;
         set(&stack, "greedy", &json!({"topics": 2, "lanes": 3, "body_bytes": 10}), 201).await;
         let (greedy, other) = (caller(&stack, "greedy").await, caller(&stack, "other").await);
@@ -213,7 +213,7 @@ async fn schedules_wait_for_the_quota_of_their_tenant() {
         set(&stack, "acme", &json!({"jobs": 100}), 200).await;
         caller.wait_get(&stack, tick, |found| found["fired"].as_u64() > Some(6)).await;
         set(&stack, "acme", &json!({"body_bytes": 9}), 200).await;
-        // Its body is too large by now.
+        // The schedule's body is too large for the quota now.
         caller.wait_get(&stack, tick, is_late).await;
         let run = caller.send(&stack, Method::POST, "/v1/schedules/tick/run", None).await;
         run.refused(413, "quota allows 9");

@@ -45,7 +45,7 @@ async fn a_consumer_that_waits_with_a_deleted_key_is_given_no_job() {
         let reply = reply.expect("it was spawned").expect("an answer");
         reply.expect(401);
         assert!(deleted.elapsed() < WITHIN);
-        // The job that comes then is for others, at once and as new.
+        // A job that is submitted now goes to another consumer, at once and as new.
         let root = Caller::root(Some("acme"));
         root.post(&stack, "/v1/jobs", &json!({"topic": "t", "body": "secret"})).await.expect(201);
         let pulled = root.post(&stack, "/v1/topics/t/reserve", &json!({"wait": "5s"})).await.expect(200);

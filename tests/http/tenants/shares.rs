@@ -11,7 +11,7 @@ use crate::prelude::*;
 
 #[tokio::test]
 async fn a_tenant_leaves_half_of_the_bulk_operations_to_the_others() {
-    // Without a carrier they go on for ever.
+    // Without a carrier, bulk operations never end.
     for options in StackOptions::api_on_each_store() {
         let stack = options.env("RINGBACK_ROOT_KEY", ROOT).start().await;
         let begin = async |caller: &Caller, n: usize| {
@@ -59,7 +59,7 @@ async fn a_tenant_leaves_half_of_the_waiting_consumers_to_the_others() {
     assert_eq!((refused.len(), answered.len()), (1, 8));
     refused[0].refused(503, "8 consumers of your tenant");
     answered.into_iter().for_each(|reply| drop(reply.expect(200)));
-    // Who does not wait needs no place.
+    // A reserve without a wait needs no place.
     let calls = join_all((0..9).map(|n| wait(if n < 6 { &one } else { &two }, "0s")));
     calls.await.into_iter().for_each(|reply| drop(reply.expect(200)));
 }

@@ -75,7 +75,7 @@ impl Load {
             let kind = match (number + place) % 6 {
                 0 => SettleKind::Retry,
                 1 => SettleKind::Release,
-                // This one's lease runs out.
+                // The lease of this job expires.
                 2 => continue,
                 _ => SettleKind::Finish,
             };

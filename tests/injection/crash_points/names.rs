@@ -28,7 +28,7 @@ const OF_QUOTAS: &str = "grant_quota";
 /// Calls that are made if a server refuses to rewrite its append-only file, and if a schedule cannot be read.
 const UNREACHED: [&str; 10] = [
     "drop_server",
-    // After a loss, in the tests of lost data.
+    // Calls after a loss, which the tests of lost data reach.
     "take_back",
     "note_forgotten",
     "forget_schedule_times",
@@ -95,7 +95,7 @@ impl Plan {
         let file = self.dir.path().join("plan");
         let plan = fs::read_to_string(&file).expect("the plan can be read");
         let first = plan.lines().filter_map(|line| Some(format!("{} 1\n", line.rsplit_once(' ')?.0)));
-        // In one step, because a process may read it.
+        // Replaces the file in one step, because a process may read it.
         let new = self.dir.path().join("new");
         fs::write(&new, first.collect::<String>()).and_then(|()| fs::rename(&new, &file)).expect("a plan");
     }

@@ -95,7 +95,7 @@ fn look_after(
     let pid = process.pid();
     if let Some(status) = process.exit_status() {
         let is_kill = status.signal() == Some(9);
-        // Before it has a handler, SIGTERM ends a process too.
+        // SIGTERM also ends a process that has no handler yet.
         let is_ended = status.success() || status.signal() == Some(15);
         assert!(is_kill || is_ended, "{status}: {}", process.log());
         stopped.remove(&pid);

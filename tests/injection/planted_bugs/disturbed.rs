@@ -85,7 +85,7 @@ pub(crate) async fn run(bug: Option<&Bug>) -> Report {
     };
     let ((), functions) = tokio::join!(run.load(&is_over), faults);
     let has_drained = run.drains(LIVE + Duration::from_secs(2)).await;
-    // With the bug again; and whatever is left must be readable.
+    // Puts back the library with the bug. Jobs that are left must be readable.
     run.ask::<redis::Value, _>("FUNCTION", ("RESTORE", functions, "REPLACE")).await;
     if !has_drained {
         run.drains(LIVE).await;

@@ -24,7 +24,7 @@ struct Use {
 /// Reads MONITOR until [`Self::finish`] is called.
 pub(crate) struct LockWatch {
     seen: Arc<Mutex<Seen>>,
-    // Ends with this value.
+    // The task ends when this is dropped.
     _reader: JoinSet<()>,
 }
 

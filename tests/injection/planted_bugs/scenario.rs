@@ -71,7 +71,7 @@ impl Run {
         self.submit(&RecordedJob { timeout: Some(1_000), ..self.job("slow", "/slow") }).await;
         let second = "HTTP/1.1 200 \r\ncontent-length: 0\r\n\r\n";
         self.sink.answer_path("/two-answers", Answer::status(200).with_extra_bytes(second));
-        // Each is followed by one that fails, which may have the connection then.
+        // A failing job follows each of these, and may use the same connection.
         for n in 0..10 {
             let job = self.job(&format!("two-answers-{n}"), "/two-answers");
             self.submit(&RecordedJob { delay: Some(100 + n * 90), ..job }).await;
@@ -99,7 +99,7 @@ impl Run {
         }
         self.sink.answer_path("/later", Script::first(1, Answer::status(503).header("retry-after", "1")));
         self.submit(&self.job("later", "/later")).await;
-        // They fail at about the same time, so that what their retries have in common shows on a busy machine too.
+        // The jobs fail at about the same time, so that equal retry times show on a busy machine too.
         let flaky = (0..FLAKY).map(async |n| {
             let id = format!("flaky-{n}");
             self.sink.answer_job(&id, Script::first(1, Answer::status(503)));
@@ -118,7 +118,7 @@ impl Run {
         self.sink.answer_path("/fails-slowly", Answer::status(503).after(Duration::from_millis(400)));
         let job = RecordedJob { timeout: Some(1_000), ..self.job("cancelled-in-flight", "/fails-slowly") };
         self.submit(&job).await;
-        // With some bugs it never arrives.
+        // With some bugs the job never arrives.
         let deadline = Instant::now() + DRAIN;
         while self.sink.arrivals_of(&job.id).is_empty() && Instant::now() < deadline {
             sleep(Duration::from_millis(10)).await;

@@ -70,7 +70,7 @@ impl Client<'_> {
         let accepted = json!({"run_id": run_id});
         self.ok("POST", "check/accept-loss", accepted).await;
         count(1).await;
-        // Two losses in one run of a server are one.
+        // Without the record, a second loss in the same run of the server is noticed too.
         let installation: Vec<String> = self.ask("KEYS", "*:install").await;
         self.ask::<(), _>("HDEL", (&installation[0], "accepted_losses")).await;
     }

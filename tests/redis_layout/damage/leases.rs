@@ -70,7 +70,7 @@ async fn all_jobs_of_a_batch_without_an_index_entry_are_linked_again_at_once() {
     ] {
         ground.run(&words).await;
         let repaired = ground.check(Repair::Yes).await;
-        // These, the one that was ready and the one that was reserved before.
+        // These jobs, and those that were ready and reserved before.
         assert_eq!(repaired.found.get(&DamageKind::Unindexed), Some(&7), "{damage}: {repaired:#?}");
         assert!(repaired.is_clean(), "{damage}: {repaired:#?}");
         ground.bench.check().await;

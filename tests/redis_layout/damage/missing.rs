@@ -59,7 +59,7 @@ async fn jobs_that_are_back_are_no_longer_missing_and_never_fewer_than_none() {
     ground.mended("one of them is back", &kinds).await;
     assert_eq!(ground.accepted_and_missing().await, (accepted, 1));
 
-    // More than were ever missing.
+    // Puts back more records than are missing.
     let (locator, record) = records.remove(0);
     ground.run(&[b"HSET", &pool, &locator, &record]).await;
     ground.run(&[b"HINCRBY", &shard, b"accepted", b"-1"]).await;

@@ -58,7 +58,7 @@ async fn what_is_counted_of_topics_is_found_wrong_and_put_right() {
             ground.mended(&sum.escape_ascii().to_string(), &[DamageKind::Topic]).await;
         }
     }
-    // The last job of each lane goes, and nothing is left of what was put right.
+    // Ends the last job of each lane, after which nothing of the repaired rows is left.
     let (near, pull) = (ground.near.key.clone(), ground.pull.key.clone());
     ground.bench.cancel(&pull).await;
     ground.bench.cancel(&near).await;

@@ -115,7 +115,7 @@ async fn deliver(store: &Store, shard: Shard, round: u64) {
         margin: Duration::ZERO,
     };
     let mut leases = store.reserve(shard, &ask).await.expect("reserve").leases;
-    // Some are left to run out.
+    // The leases of the rest expire.
     leases.truncate(leases.len() * 3 / 4);
     let outcome = |n: usize| match n % 4 {
         0 => retry(ms(3)),
@@ -274,7 +274,7 @@ async fn no_job_is_missed_while_queues_and_slots_are_cleaned() {
     let server = RedisServer::start().await;
     let (store, shard) = of_one_shard(&server).await;
     let ready = |n: u64| backlog_job(n % JOBS);
-    // Each pass over the far jobs has another order, so that those that stay are everywhere in their slot.
+    // Each pass over the far jobs has another order, so that remaining jobs are everywhere in their slot.
     let far = |n: u64| {
         let pass = n / JOBS;
         let factor = [1, 7, 11, 13][pass as usize % 4];

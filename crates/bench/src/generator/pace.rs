@@ -55,7 +55,7 @@ impl Ticker {
                         wait_until(time);
                         go.add_permits(1);
                     });
-                    // Each connection finds out by itself that there is nothing left.
+                    // Each connection then finds that the load has ended.
                     go.add_permits(connections);
                 };
                 Some(named.spawn(run).expect("a thread can be started"))

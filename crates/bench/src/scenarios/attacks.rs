@@ -35,7 +35,7 @@ async fn one(setup: &Setup, attack: &Attack, requests: usize) {
     // A name server that never answers.
     let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let server = silent.local_addr().expect("a socket has an address").to_string();
-    // With `always` the waits for a disk hide the rest.
+    // With `always`, waits for the disk hide other costs.
     let options = setup.stack(Profile::EverySec).count(Role::Carrier, 2);
     let stack = options.env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_NAME_SERVERS", &server).start().await;
     let receiver = Receiver::start().await;

@@ -29,7 +29,7 @@ const SHARDS: [u16; 2] = [1, 4];
 pub(crate) async fn run(setup: &Setup) {
     let jobs = setup.size.pick(100_000, 5_000);
     let rounds = setup.size.pick(3, 1);
-    // Interleaved, so that a pause of the disk slows all of them alike.
+    // The rounds are interleaved, so that a pause of the disk slows all variants alike.
     let (mut bares, mut ours) = ([const { Vec::new() }; 3], [const { Vec::new() }; 2]);
     for _ in 0..rounds {
         for (rates, (repair, names)) in bares.iter_mut().zip(YARDSTICKS) {

@@ -26,7 +26,7 @@ pub(crate) async fn run(setup: &Setup) {
     let (disk, replicated) = (stack("disk").await, stack("replicated").await);
     let time = setup.size.pick(Duration::from_secs(5), Duration::from_secs(1));
     let (mut of_disk, mut of_replicated, mut first) = (Vec::new(), Vec::new(), 0);
-    // In turn, so that both see the same machine. The first round warms up.
+    // Both stacks are measured in turn on the same machine. The first round warms up.
     for _ in 0..=setup.rounds() {
         of_disk.push(load(&disk, time, &mut first).await);
         of_replicated.push(load(&replicated, time, &mut first).await);

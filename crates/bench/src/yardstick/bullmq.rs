@@ -58,7 +58,7 @@ impl Shape {
 /// Running workers, which end when this is dropped.
 pub(crate) struct Workers {
     _children: Vec<Child>,
-    // After the children, which write their logs there.
+    // Dropped after the children, which write their logs there.
     _dir: TempDir,
 }
 

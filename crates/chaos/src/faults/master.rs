@@ -27,7 +27,7 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
     let group = &mut *installation.group.as_ref().expect("a run on several servers").lock().await;
     let masters = masters(group).await;
     let master = masters[rng.random_range(0..masters.len())];
-    // Longer and shorter than it takes to replace it.
+    // Both longer and shorter than it takes to replace the master.
     let length = Duration::from_millis(rng.random_range(100..7_000));
     let history = &installation.history;
     let begun = RunningFault::new(history, kind.name(), kind.class(), None);
@@ -75,7 +75,7 @@ pub(super) async fn wait_replaced(group: &Group, master: usize, length: Duration
         while group.master_of(sentinel).await == master && Instant::now() < deadline {
             sleep(Duration::from_millis(50)).await;
         }
-        // The other replica follows by then.
+        // After this time the other replica follows the new master.
         sleep(Duration::from_secs(2)).await;
     }
 }
@@ -112,7 +112,7 @@ async fn fail_over(group: &Group, master: usize) {
         Group::Sentinel(sentinel) => {
             // Sentinels that find no replica good enough at the moment give up.
             for _ in 0..FAIL_OVERS {
-                // Otherwise it would deliver what is cancelled on its successor.
+                // Without the pause, the former master would deliver jobs that are cancelled on its successor.
                 ask(&sentinel.servers()[master], &["CLIENT", "PAUSE", "20000", "WRITE"]).await;
                 sentinel.are_in_sync(master).await;
                 sentinel.fail_over().await;

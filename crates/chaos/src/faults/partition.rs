@@ -47,12 +47,12 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     let beside = beside(group, master, rng).await;
     let side = |at| if at == master || beside == Some(at) { Side::Master } else { Side::Others };
     let servers: Vec<_> = (0..).map(side).zip(group.all()).collect();
-    // Without a compiler there is nothing in between.
+    // Without a C compiler there are no proxies between servers.
     let addresses = servers.iter().filter_map(|(side, server)| Some((*side, server.seen()?.address())));
     let mut ends: Vec<_> = addresses.collect();
     for member in &installation.members {
         let side = match (group, member.role, Side::any(rng)) {
-            // Through the former master it would deliver what is cancelled on its successor.
+            // A notifier on the side of the former master would deliver jobs that are cancelled on its successor.
             (Group::Sentinel(_), Role::Notifier, _) => Side::Others,
             (_, _, side) => side,
         };
@@ -61,7 +61,7 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     if ends.is_empty() {
         return;
     }
-    // Longer and shorter than it takes to replace it.
+    // Both longer and shorter than it takes to replace the master.
     let length = Duration::from_millis(rng.random_range(500..9_000));
 
     let begun = begin(installation, Kind::Partition);

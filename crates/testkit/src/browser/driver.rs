@@ -21,7 +21,7 @@ pub(super) struct Driver {
     child: Child,
     port: u16,
     browser: OsString,
-    // After the child: the directory goes when nobody writes into it any more.
+    // Dropped after the child, so that nobody writes into the directory any more.
     dir: TempDir,
 }
 

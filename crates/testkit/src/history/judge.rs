@@ -54,7 +54,7 @@ impl<'a> Run<'a> {
         let grace = tables.settings.live.unwrap_or(DEFAULT_GRACE);
         let faults = &tables.run.faults;
         let window = |fault: &FaultRecord| (fault.begin, fault.end.saturating_add(grace));
-        // Who ends with 0 has released its jobs before.
+        // A process that ends with 0 has released its jobs before.
         let exits = tables.run.exits.iter().filter(|exit| exit.status != Some(0));
         let exits = exits.map(|exit| (exit.time, exit.time.saturating_add(grace)));
         let of = |classes: &[FaultClass]| {

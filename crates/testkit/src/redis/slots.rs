@@ -36,7 +36,7 @@ impl RedisCluster {
                 .await
                 .expect("CLUSTER NODES answers");
             let own = nodes.lines().find(|line| line.contains("myself,master")).unwrap_or_default();
-            // After the eight fields of a node come its slots.
+            // The slots of a node come after its eight fields.
             let mut ranges = own.split(' ').skip(8).filter_map(|range| {
                 let (first, last) = range.split_once('-').unwrap_or((range, range));
                 Some((first.parse::<u16>().ok()?, last.parse::<u16>().ok()?))
@@ -74,7 +74,7 @@ impl SlotMove {
         if !keys.is_empty() {
             let mut migrate = redis::cmd("MIGRATE");
             migrate.arg("127.0.0.1").arg(self.to_port).arg("").arg(0).arg(5_000).arg("KEYS").arg(&keys);
-            // For a moment after a master was replaced, some nodes refuse all keys.
+            // Some nodes refuse all keys for a moment after a master was replaced.
             eventually(OWNER_DEADLINE, "keys are moved", async || {
                 let moved: Result<String, _> = migrate.query_async(&mut self.from).await;
                 moved.map_err(|error| error.to_string())

@@ -55,7 +55,7 @@ async fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
             };
             tokio::select! {
                 () = due => {}
-                // No client sends a second request before the first is answered: close the connection.
+                // The client sends no second request before the first answer, so it has closed the connection.
                 _ = stream.read_buf(&mut input) => {
                     shared.hung_up.fetch_add(1, Ordering::AcqRel);
                     delivery.iter().for_each(|delivery| delivery.hung_up());

@@ -30,7 +30,7 @@ impl Drop for Stack {
             return;
         }
         let Some(target) = self.check_target() else { return };
-        // On a runtime of its own, because the test's runtime may be the one that drops this.
+        // Runs on a runtime of its own, because the test's runtime may be the one that drops this.
         let check = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime can be built").block_on(target.check())

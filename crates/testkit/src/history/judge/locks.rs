@@ -9,7 +9,7 @@ use crate::history::tables::{FaultRecord, LockRecord, Tables};
 use crate::history::windows::Windows;
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
-    // Either server has locks of its own meanwhile.
+    // During a split, each server has locks of its own.
     let is_split = |fault: &&FaultRecord| fault.class == FaultClass::Split;
     let splits = tables.run.faults.iter().filter(is_split).map(|fault| (fault.begin, fault.end));
     let splits = Windows::new(splits);

@@ -168,7 +168,7 @@ impl Spread {
             }
             waits.sort_unstable_by(|(one, ..), (other, ..)| one.total_cmp(other));
             let (low, high) = (waits[waits.len() / 10], waits[waits.len() * 9 / 10]);
-            // Evenly spread, eight tenths of the jitter lie between the two.
+            // If waits are spread evenly, eight tenths of the jitter lie between these two.
             if high.0 - low.0 < 0.2 {
                 let percent = (high.0 - low.0) * 100.0;
                 let what = format_args!(

@@ -45,7 +45,7 @@ fn a_loss_is_noticed_soon_after_the_first_answer() {
 #[test]
 fn time_in_which_the_machine_or_the_store_stood_still_does_not_count() {
     let stalled = |since: u64, t: u64| format!("{LOSS}{{\"stall\":{{\"t\":{t},\"since\":{since}}}}}\n");
-    // From before the store answered, and from within the limit.
+    // Stalls that began before the store answered, and within the limit.
     for (since, t, last) in [(3_000_000, 4_500_000, 7_000_000), (4_900_000, 6_000_000, 7_600_000)] {
         assert_eq!(verdict(&stalled(since, t), &[last]), InvariantResult::Held, "{since}");
         assert_eq!(verdict(&stalled(since, t), &[last + 1]), InvariantResult::Violated, "{since}");
@@ -56,7 +56,7 @@ fn time_in_which_the_machine_or_the_store_stood_still_does_not_count() {
         + "{\"stall\":{\"t\":5900000,\"since\":5800000,\"of\":\"store\"}}\n";
     assert_eq!(verdict(&both, &[8_100_000]), InvariantResult::Held);
     assert_eq!(verdict(&both, &[8_100_001]), InvariantResult::Violated);
-    // Before, and too late.
+    // Stalls before the limit began, and too late.
     for (since, t) in [(3_000_000, 4_000_000), (6_500_000, 7_500_000)] {
         assert_eq!(verdict(&stalled(since, t), &[6_500_001]), InvariantResult::Violated, "{since}");
     }

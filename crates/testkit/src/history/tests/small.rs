@@ -141,7 +141,7 @@ fn a_job_that_was_due_before_the_clock_stepped_back_may_be_delivered_after_that(
 
 #[test]
 fn the_answer_of_a_reserve_may_come_when_a_later_attempt_is_over() {
-    // Due at once, with three attempts; deadlines are 100 ms after the grant.
+    // The job is due at once and has three attempts; deadlines are 100 ms after the grant.
     let lines = r#"{"submit":{"t":1000,"n":1,"job":"a/1","body":"DIGEST","headers":"DIGEST"}}
 {"ok":{"t":2000,"n":1,"status":201,"job":"a/1","due":1795000000001}}
 {"reserve":{"t":3000,"n":2}}
