@@ -1,7 +1,7 @@
 //! The store's contract: what every backend must answer at every transition of a job's life.
 //!
-//! A case knows only a `Workbench`, so another backend is one more runner in `contract!`. After each case the store
-//! is audited. What only one backend can be asked is in `redis_layout` and `embedded`.
+//! A case uses only a `Workbench`, so another backend is one more runner in `contract!`. After each case the store is
+//! audited. Tests of a single backend are in `redis_layout` and `embedded`.
 
 #[macro_use]
 mod runner;

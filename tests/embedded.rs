@@ -1,5 +1,4 @@
-//! What only the embedded store can be asked: its files, their lock, restarts and kill -9, group commits, and a clock
-//! that is set.
+//! Tests of the embedded store alone: its files and lock, restarts, kill -9, group commits, and clocks that are set.
 
 mod clock;
 mod compact;
@@ -98,7 +97,7 @@ impl Filler {
         Self { child, lines }
     }
 
-    /// The next wake-up, until the stream ends.
+    /// The next line that the process prints; `None` when its output has ended.
     fn line(&mut self) -> Option<String> {
         self.lines.next().and_then(Result::ok)
     }
@@ -111,7 +110,7 @@ impl Filler {
 
 impl Drop for Filler {
     fn drop(&mut self) {
-        // Fails only when it has ended already.
+        // The kill fails only if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -124,7 +123,7 @@ async fn what_was_accepted_is_there_after_kill_9() {
         let mut filler = Filler::start(directory.path(), "1000000");
         let mut accepted: Vec<String> = (0..400).map(|_| filler.line().expect("it goes on")).collect();
         filler.kill();
-        // Those that were answered just before.
+        // Jobs that were answered just before the kill.
         accepted.extend(std::iter::from_fn(|| filler.line()).filter(|line| line != "all"));
         let store = open(directory.path()).await;
         for number in &accepted {
@@ -166,7 +165,7 @@ async fn stores_of_one_process_share_a_directory() {
     assert_eq!(submit(&other, job("a")).await.expect("submit"), SubmitResult::Repeated);
 }
 
-/// They hold bodies and headers of jobs.
+/// The files hold bodies and headers of jobs.
 #[tokio::test]
 async fn files_of_a_store_are_readable_by_their_owner_alone() {
     let directory = tempdir().expect("a directory");
@@ -251,7 +250,7 @@ async fn a_group_answers_each_of_its_calls() {
     for n in 0..300_u64 {
         let store = store.clone();
         calls.spawn(async move {
-            // Three of each name: new, the same again, and another under this name.
+            // Three submits of each name: a new job, the same again, and another job under this name.
             let content = if n % 3 == 2 { 9 } else { 1 };
             let job = job(&format!("job-{}", n / 3)).content(content).after(LONG);
             let key = job.key.clone();

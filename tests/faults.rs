@@ -1,4 +1,4 @@
-//! What goes wrong around Ringback: processes die, stores fail, nodes change, callers race, load is high.
+//! Tests of faults around Ringback: processes die, stores fail, nodes change, callers race, load is high.
 
 mod accepted_count;
 mod canary;
@@ -49,8 +49,8 @@ mod tls;
 
 use ringback_testkit::variable;
 
-/// Whether tests of replaced and missing servers run that `make test` leaves out: `RINGBACK_TEST_TOPOLOGIES=all`. If
-/// not, the test that asks shows that.
+/// Whether `RINGBACK_TEST_TOPOLOGIES=all` is set, which adds tests of replaced and missing servers that `make test`
+/// leaves out. If not, prints that the calling test leaves something out.
 pub(crate) fn runs_all_topologies() -> bool {
     let runs = variable::<String>("RINGBACK_TEST_TOPOLOGIES").is_some_and(|value| value == "all");
     if !runs {
@@ -59,7 +59,7 @@ pub(crate) fn runs_all_topologies() -> bool {
     runs
 }
 
-/// Shows that the test that calls this leaves something out: it counts as passed.
+/// Prints that the calling test leaves something out. The test still counts as passed.
 #[expect(clippy::print_stdout, reason = "what did not run is shown")]
 fn show_left_out(why: &str) {
     println!("left out: {}: {why}", std::thread::current().name().unwrap_or_default());

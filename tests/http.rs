@@ -1,4 +1,4 @@
-//! The public API as callers use it, on real processes: routes, deliveries, events, metrics.
+//! Tests of the public API on real processes: its routes, and the deliveries, events, metrics and logs that follow.
 
 mod attempts;
 mod audit_log;

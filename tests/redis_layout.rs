@@ -1,6 +1,5 @@
-//! What only Redis can be asked: server settings, and keys that were changed by hand.
-//!
-//! How a key of the layout is called and packed is known to `keys` alone.
+//! Tests of the Redis store alone: settings of the server, lost and damaged data, and keys changed by hand. Only
+//! `keys` knows how keys of the layout are named and packed.
 
 pub(crate) mod check;
 mod cleaning;

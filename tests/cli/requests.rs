@@ -1,4 +1,4 @@
-//! `ringback get --full` and `--curl`, and lists with `--full`. A printed curl command is run by `sh`, and what
+//! `ringback get --full` and `--curl`, and `ringback list --full`. A printed curl command is run by `sh`, and what
 //! arrives is compared with the delivery.
 
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use crate::prelude::*;
 /// What a careless shell would run, split or expand.
 const HOSTILE: &str = r#"it's "$(id)" `id` ${HOME} \ ! * ? ~ ; & | > < # [a] {b,c} --next -d @x %41"#;
 
-/// Runs a script of commands as a person would: from a file, without proxies of the environment.
+/// Runs a script with `sh` from a file, without proxies of the environment. Asserts that it succeeds.
 async fn sh(script: String) -> Output {
     let run = move || {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
@@ -26,7 +26,7 @@ async fn sh(script: String) -> Output {
     output
 }
 
-/// The headers without those that each attempt has anew.
+/// The headers of an arrival without those that differ between attempts.
 fn comparable(arrival: &Arrival) -> HeaderMap {
     let mut headers = arrival.headers.clone();
     for own in ["webhook-timestamp", "traceparent"] {
@@ -70,7 +70,7 @@ async fn a_printed_curl_command_sends_what_a_delivery_sends() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         let server = stack.url("");
         stack.set_policy("t", &json!({"headers": {"x-topic": HOSTILE, "x-at": "of the topic"}})).await;
-        // Nothing of a paused topic is delivered, so that the printed commands come first.
+        // Jobs of a paused topic are not delivered, so the printed commands come first.
         assert_eq!(stack.post_empty("/v1/topics/t/pause").await.status, 200);
         let jobs = hostile_jobs(&sink);
         for job in &jobs {

@@ -1,5 +1,5 @@
-//! The outbox: each dead letter leaves an entry with all its notice needs, until it is acknowledged, and so does a
-//! success that somebody wants to know of.
+//! Cases of the outbox for notices: each death, and each success that is asked for, leaves one entry with all that its
+//! notice needs, until it is acknowledged.
 
 mod successes;
 
@@ -47,7 +47,7 @@ async fn dead(bench: &Workbench, job: NewJob) -> Job {
     bench.job_in(State::Dead, job).await
 }
 
-/// The last lease of a job that dies as lost if this one runs out too. The job's timeout must be brief.
+/// The lease of a job that dies as lost if this lease expires too. The job's timeout must be brief.
 async fn last_lease(bench: &Workbench, key: &JobKey) -> Lease {
     for _ in 0..4 {
         bench.take_one(key).await;
@@ -56,7 +56,7 @@ async fn last_lease(bench: &Workbench, key: &JobKey) -> Lease {
     bench.take_one(key).await
 }
 
-/// Checks that an entry agrees with its job.
+/// Asserts that an entry agrees with its job and has the `on_dead` URL and the context.
 fn is_of(death: &EndedJob, job: &Job) {
     assert_eq!(death.job, *job);
     assert!(death.at >= job.created && death.at <= now(), "{death:?}");
@@ -216,7 +216,7 @@ pub(crate) async fn a_job_that_is_imported_again_and_dies_again_has_another_entr
     assert_ne!(names[0], names[1]);
 }
 
-/// Buries the only job.
+/// Reserves and buries the job `a`, and returns it.
 async fn dead_by_hand(bench: &Workbench) -> Job {
     let lease = bench.take_one(&bench.job("a").key).await;
     assert_eq!(bench.settle(lease, bury()).await, SettleResult::Applied);

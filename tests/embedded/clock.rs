@@ -1,4 +1,4 @@
-//! A clock that was far ahead for a while: what the store does once it is right again, restarts included.
+//! The embedded store after its clock was far ahead and is right again, or after a restart: due times, leases, waits.
 
 use ringback_core::clock::{ManualClock, Timestamp};
 use ringback_core::job::{JobKey, NewJob};
@@ -16,7 +16,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// How far the clock was ahead.
 const STEP: Duration = DAY.saturating_mul(30);
 
-/// All of them are in one shard.
+/// A job whose id puts it into the same shard as all others.
 fn job(name: &str) -> NewJob {
     super::job(&format!("one~{name}"))
 }
@@ -42,7 +42,7 @@ impl Stepped {
         Self { clock, begin, memory, store, shard, epoch }
     }
 
-    /// The clock is right again, and the store is opened again.
+    /// Sets the clock right, opens the store again and promotes once.
     async fn back(self) -> Self {
         let Self { clock, begin, memory, store, shard, epoch } = self;
         clock.set(begin);
@@ -60,7 +60,7 @@ impl Stepped {
         self.store.get(&job(name).key).await.expect("get").expect("it is known").due
     }
 
-    /// The ids of the jobs that are delivered now, each once and with success.
+    /// Reserves and completes the jobs that are ready, and returns their keys. Asserts that each settle is applied.
     async fn delivered(&self, sequence: u64) -> Vec<JobKey> {
         let mut keys = Vec::new();
         for lease in reserve(&self.store, self.shard, sequence).await {

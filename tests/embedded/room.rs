@@ -1,8 +1,8 @@
-//! A disk with too little room: an embedded store takes no new jobs, and delivers those that it has.
+//! An embedded store on a disk with too little room accepts no new jobs, and delivers those that it has.
 
 use crate::prelude::*;
 
-/// A start with this setting says that less is free than is to be left free.
+/// More MiB to leave free than any disk has.
 const MORE_THAN_THERE_IS: &str = "1048576";
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! The address guard: where callbacks may not go, nothing is sent.
+//! The address guard: URLs, names, redirects and imports that lead to forbidden addresses are refused or buried, and
+//! nothing is sent there.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -15,12 +16,12 @@ fn guarded_by(names: &NameServer) -> StackOptions {
     Stack::options().guarded().env("RINGBACK_NAME_SERVERS", &names.address().to_string())
 }
 
-/// A job for the receiver under another host.
+/// A job for the receiver under another host name.
 fn job_for(sink: &Sink, id: &str, host: &str) -> Value {
     with(job(sink, id), "url", sink.url("/hook").replace("127.0.0.1", host))
 }
 
-/// Submits a job that has to die at its first attempt, of which nothing is sent.
+/// Submits a job, and asserts that it dies at its first attempt with the reason `forbidden-address`.
 async fn dies_forbidden(stack: &Stack, job: &Value) {
     stack.accept(job).await;
     let dead = stack.wait_state(TOPIC, job["id"].as_str().expect("an id"), "dead", SOON).await;
@@ -96,7 +97,7 @@ async fn a_name_with_a_forbidden_address_is_forbidden_and_nothing_is_sent() {
 #[tokio::test]
 async fn a_name_that_changes_its_address_is_judged_by_what_is_connected_to() {
     let (names, sink) = (NameServer::start(0), Sink::start().await);
-    // Nobody listens at the allowed address, so a first attempt fails and a second one looks the name up again.
+    // Nobody listens at the allowed address, so the first attempt fails and the second one looks up the name again.
     let allowed = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
     names.knows("rebinds.example", &[allowed]);
     let stack = guarded_by(&names).env("RINGBACK_EGRESS_ALLOW", "127.0.0.2").start().await;

@@ -1,5 +1,6 @@
-//! Secrets with which an installation is driven at log level `trace`, through success, failure, refusals and a restart
-//! of Redis. No log, metric, event, trace, list, error, export or stored file may show them.
+//! Planted secrets: an installation on Redis and on the embedded store runs at log level `trace` through success,
+//! failure, refusals and, with Redis, a restart of the store. No log, metric, event, trace, list, error, export or
+//! stored file may show one.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -39,7 +40,7 @@ impl Canaries {
         Self(all.into())
     }
 
-    /// Panics if one of them is in a text, an answer or a file.
+    /// Panics if one of the secrets is in `bytes`, or if `bytes` is empty.
     fn are_not_in(&self, what: &str, bytes: &[u8]) {
         assert!(!bytes.is_empty(), "{what} is empty");
         for (name, canary) in &self.0 {
@@ -92,7 +93,7 @@ impl Caller<'_> {
     }
 }
 
-/// Starts a stack with all the secrets. `store` is the URL of its store.
+/// Starts a stack that has all the secrets in its settings, on the store at a URL.
 async fn start(store: &str, collector: &Sink) -> Stack {
     let options =
         if store.starts_with("embedded:") { Stack::options().in_one_process() } else { Stack::options() };
@@ -110,7 +111,7 @@ async fn start(store: &str, collector: &Sink) -> Stack {
         .await
 }
 
-/// Makes a key that may do everything but what the root key may.
+/// Makes a key with all scopes that a key can have.
 async fn key(stack: &Stack) -> String {
     let root = Caller { stack, key: ROOT };
     let ask = json!({"scopes": ["submit", "consume", "read", "manage", "import"]});
@@ -118,7 +119,7 @@ async fn key(stack: &Stack) -> String {
     made["key"].as_str().expect("a key").to_owned()
 }
 
-/// Sets the policy and the signing secret, and has jobs delivered, failed and refused.
+/// Sets a policy and a signing secret, and submits jobs that are delivered, failed and refused.
 async fn drive(caller: &Caller<'_>, sink: &Sink) {
     let policy = json!({"headers": {"authorization": format!("Bearer {HEADER}")}, "headers_to": ["*"],
         "retry": {"delays": ["50ms"], "jitter": 0}, "attempts": "all"});
@@ -141,12 +142,12 @@ async fn drive(caller: &Caller<'_>, sink: &Sink) {
     caller.state("fails", "dead").await;
 }
 
-/// Sends the secrets where they do not belong. Returns the answers.
+/// Sends the secrets where they do not belong, and asserts that each is refused. Returns the answers.
 async fn misplace(caller: &Caller<'_>, sink: &Sink) -> Vec<(String, Reply)> {
     let signing = format!("whsec_{}", STANDARD.encode(SIGNING));
     let mut answers = Vec::new();
     for secret in [caller.key, ROOT, &signing, HEADER, PASSWORD, MASTER] {
-        // In place of a key.
+        // A secret in place of a key.
         for authorization in [format!("Basic {secret}"), secret.to_owned(), format!("Bearer {secret}x")] {
             let headers = [("authorization", authorization.as_str())];
             let answer = caller.send(Method::GET, "/v1/stats", &headers, None).await;
@@ -159,7 +160,7 @@ async fn misplace(caller: &Caller<'_>, sink: &Sink) -> Vec<(String, Reply)> {
         answers.push(("a key in the query".to_owned(), caller.send(Method::GET, &path, &[], None).await));
         answers.push(("a key in the query".to_owned(), caller.call(Method::GET, &path, None).await));
 
-        // In documents.
+        // A secret in documents.
         let topic = format!("/v1/topics/{TOPIC}");
         for (place, method, path, body) in [
             ("a policy as text", Method::PUT, topic.clone(), json!(secret)),
@@ -210,7 +211,7 @@ async fn misplace(caller: &Caller<'_>, sink: &Sink) -> Vec<(String, Reply)> {
     answers
 }
 
-/// What a key with the scope `read` can see.
+/// The answers to all that a key with the scope `read` can see.
 async fn seen(reader: &Caller<'_>) -> Vec<(String, Reply)> {
     let topic = format!("/v1/topics/{TOPIC}");
     let job = |id: &str| format!("/v1/jobs/{TOPIC}/{id}");
@@ -240,7 +241,8 @@ async fn seen(reader: &Caller<'_>) -> Vec<(String, Reply)> {
     answers
 }
 
-/// All of it on one store. `restart` restarts the store while the stack runs.
+/// Drives a stack on a store with the secrets, and asserts that nothing shows one. Restarts the server, if one is
+/// given, while the stack runs. Returns the ended stack, whose files are still to be searched.
 async fn shows_none(store: &str, server: Option<&mut RedisServer>) -> (Stack, Canaries) {
     let (sink, collector) = (Sink::start().await, Sink::start().await);
     let mut stack = start(store, &collector).await;

@@ -1,4 +1,5 @@
-//! Processes that are killed or frozen at a bad moment.
+//! Processes that are killed or frozen at a bad moment, and function libraries that Redis loses: no job is lost, early
+//! or undone.
 
 use std::collections::HashMap;
 use std::ops::RangeFrom;
@@ -25,7 +26,7 @@ async fn kill_9_again_and_again_loses_no_job_and_makes_none_early() {
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     let (mut due, mut count, mut kills) = (HashMap::new(), 0, 0);
     let wanted = variable("RINGBACK_TEST_KILLS").unwrap_or(STORM_KILLS);
-    // Each process is killed in its turn, over all storms.
+    // The processes are killed in turn, over all storms.
     let mut rounds = 0..;
     // A busy machine needs more than one storm for so many kills.
     while kills < wanted {
@@ -36,7 +37,7 @@ async fn kill_9_again_and_again_loses_no_job_and_makes_none_early() {
                 with(due, "timeout", "1s")
             })
             .collect();
-        // Some jobs have arrived twice, so all that ever arrived says nothing about these.
+        // Some jobs have arrived twice, so the total says nothing about new jobs.
         let before = sink.seen();
         due.extend(submit_all(&stack, &jobs).await);
         count += jobs.len();
@@ -50,8 +51,8 @@ async fn kill_9_again_and_again_loses_no_job_and_makes_none_early() {
     Reached::new(Figure::Kills, "kill 9 again and again", kills).write();
 }
 
-/// Kills one process after the other until so many jobs have arrived. Each kill waits for progress since the previous
-/// one, so that the run neither stalls nor ends early. Returns how many there were.
+/// Kills and restarts one process after the other until `count` jobs have arrived. After each kill it waits for `step`
+/// more arrivals, so that the run neither stalls nor ends early. Returns the number of kills.
 async fn storm(
     stack: &mut Stack,
     sink: &Sink,
@@ -91,7 +92,7 @@ async fn a_carrier_frozen_past_its_lock_loses_nothing() {
             .collect();
         let due = submit_all(&stack, &jobs).await;
         let ids: Vec<&String> = due.keys().collect();
-        // All of them, so the other one has taken over what the frozen one held.
+        // Once all jobs have arrived, the other carrier has taken over the shards of the frozen one.
         sink.wait_for_jobs(&ids, 1, STORM).await;
         stack.carriers[frozen].cont();
         none_is_early(
@@ -179,11 +180,11 @@ async fn an_api_killed_after_its_answer_has_kept_the_job() {
     }
 }
 
-/// Submits jobs in batches; when each is due.
+/// Submits jobs in batches. Returns the due time of each.
 async fn submit_all(stack: &Stack, jobs: &[Value]) -> HashMap<String, Timestamp> {
     let mut due = HashMap::new();
     for chunk in jobs.chunks(500) {
-        // Those that were refused because the machine is busy come again; for the others that changes nothing.
+        // A busy machine may refuse some jobs, so the batch is repeated; for accepted jobs that changes nothing.
         let answer = eventually(STORM, "the jobs are accepted", async || match stack.batch(chunk).await {
             (200, answer) if answer["accepted"] == chunk.len() => Ok(answer),
             (status, answer) => Err(format!("{status}: {answer}")),
@@ -210,7 +211,7 @@ fn none_is_early(arrivals: &[Arrival], due: &HashMap<String, Timestamp>) {
     }
 }
 
-/// Has a job in flight whose notifier then freezes; its receiver hangs.
+/// Submits a job whose receiver hangs, and freezes the only busy notifier during the attempt.
 async fn freeze_in_flight(stack: &mut Stack, sink: &Sink, id: &str) {
     sink.answer_job(id, Answer::status(200).held());
     let policy = json!({"delays": ["100ms"], "jitter": 0});
@@ -219,7 +220,7 @@ async fn freeze_in_flight(stack: &mut Stack, sink: &Sink, id: &str) {
     stack.notifiers[0].stop();
 }
 
-/// The frozen notifier goes on, gives up its old call, and works: alone, a later job gets through it.
+/// Continues the frozen notifier, alone, and waits until it has given up its old call and delivered a later job.
 async fn wakes_up(stack: &mut Stack, sink: &Sink) {
     stack.notifiers.truncate(1);
     stack.notifiers[0].cont();

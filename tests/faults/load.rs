@@ -1,4 +1,5 @@
-//! Backlogs, a receiver that hangs, and a stack without work.
+//! Notifiers and Redis under load and at rest: backlogs, hanging receivers, narrow limits, and the calls to Redis of
+//! idle and of many processes.
 
 use ringback_testkit::Role;
 use tokio::time::{Instant, sleep};
@@ -30,7 +31,7 @@ async fn a_receiver_that_hangs_does_not_delay_another() {
     assert_eq!((hanging.seen(), hanging.hung_up()), (4, 0), "no more than its lane may have");
 }
 
-/// A notifier that lost track of a full lane would only continue at its floor timer, every five seconds.
+/// A notifier that lost track of a full lane would continue only at its floor timer, every five seconds.
 #[tokio::test]
 async fn a_narrow_notifier_goes_on_as_soon_as_it_can() {
     for (concurrency, lane) in [("1", "1"), ("2", "1"), ("5", "3")] {
@@ -46,7 +47,7 @@ async fn a_narrow_notifier_goes_on_as_soon_as_it_can() {
     }
 }
 
-/// A lane is refilled in batches; one whose other calls hang would never have room for one.
+/// A lane is refilled in batches; a lane whose other calls hang would never have room for one.
 #[tokio::test]
 async fn the_last_free_call_of_a_lane_is_used_though_its_others_hang() {
     let options = Stack::options().role_env(Role::Notifier, "RINGBACK_LANE_CONCURRENCY", "8");
@@ -90,7 +91,7 @@ async fn a_backlog_is_delivered_by_three_notifiers_each_job_once() {
 
 #[tokio::test]
 async fn while_nothing_is_due_redis_is_left_alone() {
-    // All roles together, without jobs; each of the five processes has some periodic calls.
+    // All roles together without jobs: each of the five processes makes some periodic calls.
     const CALLS_PER_SECOND: f64 = 45.0;
     let options = Stack::options().count(Role::Carrier, 2).count(Role::Notifier, 2).lock_ttl("5s");
     let (stack, sink) = (options.start().await, Sink::start().await);
@@ -104,7 +105,7 @@ async fn while_nothing_is_due_redis_is_left_alone() {
 
     let watch = stack.redis().watch_calls().await;
     let begin = Instant::now();
-    // No wait for something: the window of the measurement, as long as the slowest of their timers.
+    // This sleep waits for nothing: it is the window of the measurement, as long as the slowest timer.
     sleep(Duration::from_secs(5)).await;
     let rate = watch.total() as f64 / begin.elapsed().as_secs_f64();
     assert!(rate < CALLS_PER_SECOND, "{rate:.1} calls a second: {:?}", watch.by_command());
@@ -112,15 +113,15 @@ async fn while_nothing_is_due_redis_is_left_alone() {
     assert_eq!(states["delayed"], json!(1_000), "{states}");
 }
 
-/// A job that becomes ready wakes every notifier, and one of them gets it. If each of the others asked in
-/// vain every time, eight notifiers would cost the store several times as much as one.
+/// A job that becomes ready wakes every notifier, and only one gets it. If each of the others asked in vain every
+/// time, eight notifiers would cost the store several times as much as one.
 #[tokio::test]
 async fn many_notifiers_cost_the_store_little_more_than_one() {
     let (one, eight) = (calls_of_a_trickle(1).await, calls_of_a_trickle(8).await);
     assert!(eight < one * 2, "{one} calls with one notifier, {eight} with eight");
 }
 
-/// How many scripts run while jobs become due one after the other, 200 a second.
+/// The number of script calls while 1,000 jobs become due one after the other, 200 a second.
 async fn calls_of_a_trickle(notifiers: usize) -> u64 {
     const JOBS: u64 = 1_000;
     let options = Stack::options().count(Role::Notifier, notifiers);

@@ -1,4 +1,4 @@
-//! A master of a cluster that cannot save its data, and so takes no writes (MISCONF).
+//! A master of a Redis Cluster that accepts no writes because it cannot save (MISCONF): only its shards are refused.
 
 use ringback_testkit::{RedisServer, Role};
 
@@ -12,7 +12,7 @@ const RECOVERY: Duration = Duration::from_secs(60);
 /// How many jobs are submitted while the master takes no writes.
 const JOBS: usize = 30;
 
-/// Tries to save a snapshot, and waits until that has ended so.
+/// Starts snapshots of a node until the last one ends with the status `end`.
 async fn save(node: &RedisServer, end: &str) {
     let mut client = node.client().await;
     eventually(RECOVERY, "a snapshot ends", async || {
@@ -31,7 +31,7 @@ async fn a_master_of_a_cluster_that_takes_no_writes_is_named_and_its_shards_alon
     for id in &before {
         stack.accept(&with(job(&sink, id), "delay", "2s")).await;
     }
-    // One that does not have the installation's row.
+    // A node without the installation's row.
     let slot = stack.cluster_mut().slot_of("{meta}").await;
     let row = stack.cluster_mut().master_of(slot).await;
     let node = &stack.cluster_mut().nodes()[(row + 1) % 3];
@@ -51,7 +51,7 @@ async fn a_master_of_a_cluster_that_takes_no_writes_is_named_and_its_shards_alon
         unready(process, &port.to_string()).await;
         unready(process, "MISCONF").await;
     }
-    // It does not come and go.
+    // The message is not logged again and again.
     let unavailable = stack.apis[0].log().matches("the store is unavailable").count();
     assert!((1..=2).contains(&unavailable), "{}", stack.apis[0].log());
     let (mut accepted, mut refused) = (Vec::new(), Vec::new());

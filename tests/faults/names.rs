@@ -1,5 +1,5 @@
-//! Names of receivers: unknown ones, some that no name server answers for, or for one family only, several addresses of
-//! which some are dead, and families that this machine does not have.
+//! Host names of receivers: unknown names, silent or failing name servers, one address family only, dead addresses
+//! among others, and families that this machine does not have.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -19,12 +19,12 @@ fn asking(names: &NameServer) -> StackOptions {
     Stack::options().env("RINGBACK_NAME_SERVERS", &names.address().to_string())
 }
 
-/// A job for a receiver under another name.
+/// A job for the receiver under another host name.
 fn job_for(sink: &Sink, id: &str, name: &str) -> Value {
     with(job(sink, id), "url", sink.url("/hook").replace("127.0.0.1", name))
 }
 
-/// The error of the only attempt of a job.
+/// Submits a job without retries, and returns the error of its only attempt.
 async fn error_of(stack: &Stack, job: Value) -> Value {
     let job = with(job, "retry", json!({"preset": "none"}));
     stack.accept(&job).await;
@@ -34,9 +34,9 @@ async fn error_of(stack: &Stack, job: Value) -> Value {
 #[tokio::test]
 async fn a_name_is_asked_for_once_and_each_of_its_addresses_is_tried() {
     let (names, sink) = (NameServer::start(60), Sink::start().await);
-    // So that each job needs a connection of its own.
+    // Each job needs a connection of its own.
     sink.answer(Answer::status(200).header("connection", "close"));
-    // Nobody listens at the first two.
+    // Nobody listens at the first two addresses.
     names.knows("shop.example", &[[127, 0, 0, 3].into(), [127, 0, 0, 2].into(), HERE]);
     let stack = asking(&names).count(Role::Notifier, 1).start().await;
     for n in 0..20 {
@@ -124,7 +124,7 @@ async fn an_address_that_is_dead_does_not_cost_the_attempt_while_another_answers
         stack.accept(&with_all(job_for(&sink, &n.to_string(), name), &members)).await;
         stack.wait_state(TOPIC, &n.to_string(), "done", SOON).await;
     }
-    // Of several errors the one that says most, whichever comes first.
+    // Of several errors, the job gets the one that says most, whichever comes first.
     names.knows("closed.example", &[Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1).into(), CLOSED]);
     for n in 0..2 {
         let job = job_for(&sink, &format!("closed-{n}"), "closed.example");
@@ -183,7 +183,7 @@ async fn attempts_that_wait_for_a_silent_name_server_hold_no_threads_and_do_not_
         stack.accept(&job_for(&sink, &id, &format!("shop-{n}.example"))).await;
         sink.wait_for_job(&id, 1, SOON).await;
     }
-    // With a thread for each lookup there are hundreds.
+    // A thread for each look-up would make hundreds.
     assert!(threads() <= before + 4, "{} threads, {before} before", threads());
     let (asked, attempts) = (names.asked("silent.example"), attempts().await);
     assert!(

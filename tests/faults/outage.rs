@@ -1,4 +1,5 @@
-//! The store is away, silent or full, and comes back.
+//! A single Redis that is away, silent, a replica or full, and comes back: submits are refused in time, and what was
+//! accepted is delivered.
 
 use bytes::Bytes;
 use http::Method;
@@ -74,7 +75,7 @@ async fn a_silent_redis_is_refused_like_an_absent_one() {
     still_the_same_processes(&mut stack);
 }
 
-/// Parsing large batches counts towards the time of their answer, and delays no other request.
+/// The time to parse large batches counts towards their answers, and delays no other request.
 #[tokio::test]
 async fn the_largest_batches_are_refused_by_a_silent_redis_in_time_too() {
     let (mut stack, sink) = (Stack::start().await, Sink::start().await);
@@ -104,7 +105,7 @@ async fn a_redis_that_became_a_replica_is_reported_and_takes_nothing_until_it_is
         command.arg(host).arg(port);
         async move { command.exec_async(&mut redis).await.expect("redis answers") }
     };
-    // Nobody listens there, so it keeps its data and waits.
+    // Nobody listens at this master, so the replica keeps its data and waits.
     replica_of("127.0.0.1", "1").await;
     is_refused(&stack, &job(&sink, "refused"), Duration::from_secs(2)).await;
     stack.apis[0].wait_readiness(503, "replica", SOON).await;
@@ -166,7 +167,7 @@ async fn a_full_redis_refuses_new_jobs_and_still_drains() {
 async fn a_redis_that_is_nearly_full_drains_first_and_then_takes_jobs_again() {
     let options = Stack::options().count(Role::Notifier, 0);
     let (mut stack, sink) = (options.start().await, Sink::start().await);
-    // So large that the memory they leave is most of it.
+    // Bodies so large that they are most of the memory that is freed.
     let body = "x".repeat(100_000);
     let cycles = variable("RINGBACK_TEST_FULL_MEMORY").unwrap_or(FULL_CYCLES);
     for cycle in 0..cycles {
@@ -175,7 +176,8 @@ async fn a_redis_that_is_nearly_full_drains_first_and_then_takes_jobs_again() {
     Reached::new(Figure::FullMemory, "a nearly full redis", cycles).write();
 }
 
-/// Fills the memory, which drains without help, and then takes jobs again. There is no notifier before.
+/// Fills Redis up to a limit of memory and asserts that submits are refused. Then adds a notifier, waits until it has
+/// delivered the jobs and submits are accepted, and removes limit and notifier. No notifier may run before.
 async fn fills_and_drains(stack: &mut Stack, sink: &Sink, cycle: u64, body: &str) {
     let ids: Vec<String> = (0..100).map(|n| format!("job-{cycle}-{n}")).collect();
     let jobs: Vec<Value> = ids.iter().map(|id| with(job(sink, id), "body", body)).collect();
@@ -211,7 +213,7 @@ async fn leases_that_cannot_be_recovered_are_logged_once_and_delay_no_due_job() 
     let stack = Stack::options().env("RINGBACK_SHARDS", "1").count(Role::Notifier, 0).start().await;
     stack.accept(&json!({"topic": "pull", "id": "expires"})).await;
     stack.reserve_one("pull", &json!({"ttr": "300ms"})).await;
-    // What the leases are in is no longer what it should be.
+    // Gives the key of the leases another type.
     let mut redis = stack.redis().client().await;
     let keys: Vec<String> = keys::all(&mut redis, "batches").await;
     let [batches] = keys.as_slice() else { panic!("{keys:?}") };
@@ -242,13 +244,13 @@ async fn leases_that_cannot_be_recovered_are_logged_once_and_delay_no_due_job() 
     assert_eq!(logged("pass failed"), 1);
 }
 
-/// A submit that is refused within that time.
+/// Submits a job, and asserts that it is refused with 503 in less than `within`.
 async fn is_refused(stack: &Stack, job: &Value, within: Duration) {
     let took = refusal(stack.post("/v1/jobs", job)).await;
     assert!(took < within, "the answer took {took:?}");
 }
 
-/// How long it takes until a request is answered, which must be by 503 with Retry-After as problem+json.
+/// Awaits a response that must be 503 with Retry-After and problem+json. Returns how long that took.
 async fn refusal(request: impl Future<Output = Reply>) -> Duration {
     let begin = Instant::now();
     let reply = request.await;
@@ -260,7 +262,7 @@ async fn refusal(request: impl Future<Output = Reply>) -> Duration {
     took
 }
 
-/// A submit that is answered 201, or 200 because an earlier one did arrive.
+/// Submits a job. Succeeds for 201, and for 200 because an earlier submit may have arrived; else describes the answer.
 pub(super) async fn accepted(stack: &Stack, job: &Value) -> Result<(), String> {
     match stack.submit(job).await {
         (200 | 201, _) => Ok(()),
@@ -268,7 +270,7 @@ pub(super) async fn accepted(stack: &Stack, job: &Value) -> Result<(), String> {
     }
 }
 
-/// Waits until a job is accepted.
+/// Repeats a submit until the job is accepted. Panics after [`RECOVERY`].
 pub(super) async fn accepted_again(stack: &Stack, job: &Value) {
     eventually(RECOVERY, "submits are accepted again", async || accepted(stack, job).await).await;
 }
@@ -278,14 +280,14 @@ async fn set_limit(redis: &mut redis::aio::MultiplexedConnection, bytes: u64) {
     config.arg("SET").arg("maxmemory").arg(bytes).query_async::<()>(redis).await.expect("CONFIG SET");
 }
 
-/// Nobody has ended: they have recovered by themselves.
+/// Asserts that no process has ended: all have recovered by themselves.
 pub(super) fn still_the_same_processes(stack: &mut Stack) {
     for process in stack.processes_mut() {
         assert_eq!(process.exit_status(), None, "{}", process.log());
     }
 }
 
-/// Waits until no job waits or is under way and all processes are ready. None has ended.
+/// Waits until no job is pending and all processes are ready. Asserts that none has ended.
 pub(super) async fn nothing_waits(stack: &mut Stack) {
     for state in ["delayed", "ready", "reserved"] {
         stack.wait_count(state, 0, RECOVERY).await;
@@ -294,7 +296,7 @@ pub(super) async fn nothing_waits(stack: &mut Stack) {
     still_the_same_processes(stack);
 }
 
-/// Everything that was acknowledged is delivered, and no loss is noticed.
+/// Waits until all acknowledged jobs are delivered and nothing is pending. Asserts that no loss is noticed.
 pub(super) async fn nothing_is_lost(mut stack: Stack, sink: &Sink, acknowledged: &[String]) {
     sink.wait_for_jobs(acknowledged, 1, RECOVERY).await;
     nothing_waits(&mut stack).await;

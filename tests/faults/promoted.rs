@@ -1,5 +1,5 @@
-//! A replica that takes over without all that its master had acknowledged, and a master of a cluster that comes back
-//! empty.
+//! A replica of Redis that takes over without all acknowledged jobs, and a master of a cluster that comes back empty:
+//! each loss is noticed.
 
 use ringback_testkit::{Persistence, RedisServer};
 
@@ -11,7 +11,7 @@ use crate::prelude::*;
 /// How long it may take until everything works again.
 const RECOVERY: Duration = Duration::from_secs(60);
 
-/// Waits until a loss is noticed, accepts it, and returns how many jobs it has.
+/// Waits until a loss is noticed, accepts it, and returns how many jobs are lost.
 async fn loss(stack: &Stack, sink: &Sink) -> u64 {
     let refused = job(sink, "refused");
     eventually(RECOVERY, "the loss is noticed", async || match stack.submit(&refused).await {
@@ -39,7 +39,7 @@ async fn a_replica_that_lags_for_long_and_takes_over_is_a_loss() {
     .await;
     replica.promote().await;
     accept(&stack, &sink, "lost", 20).await;
-    // What was accepted before that is not of late any more.
+    // After this, earlier jobs no longer count as accepted recently.
     stack.accept(&with(job(&sink, "later"), "delay", "8s")).await;
     sink.wait_for_job("later", 1, SOON).await;
 

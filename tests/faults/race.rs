@@ -1,5 +1,5 @@
-//! Thousands of jobs that are cancelled, rescheduled or run within milliseconds of their due time: each response
-//! holds.
+//! Thousands of jobs that are cancelled, rescheduled or run within milliseconds of their due time, on Redis and on the
+//! embedded store: each response holds.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use crate::redis_layout;
 use crate::sample_jobs::time;
 
 const JOBS: usize = 5_000;
-/// All of them are due within this, evenly: what a debug build on a busy machine keeps up with.
+/// The time over which due times are spread evenly: a debug build on a busy machine keeps up with it.
 const WITHIN: Duration = Duration::from_secs(12);
-/// The first is due so long after they begin to be submitted.
+/// How long after the start of the submits the first job is due.
 const AHEAD: Duration = Duration::from_secs(8);
-/// A job's calls are made so long before it is due at the earliest, and so long after at the latest.
+/// The calls of a job are made at most this long before or after it is due.
 const CLOSE: Duration = Duration::from_millis(5);
 /// Calls under way at a time.
 const CALLERS: usize = 32;
-/// Debug builds on a busy machine.
+/// The limit of waits, for debug builds on a busy machine.
 const END: Duration = Duration::from_secs(60);
 
 /// A call for a job. A job gets one, two at the same time, or none.
@@ -51,7 +51,7 @@ struct Response {
     answer: Value,
 }
 
-/// When a job's calls are made: from [`CLOSE`] before it is due to as long after, by the millisecond.
+/// When the calls for job `n` are made: at a millisecond from [`CLOSE`] before its due time to [`CLOSE`] after it.
 fn moment(n: usize, due: Timestamp) -> Timestamp {
     let steps = 2 * CLOSE.as_millis() + 1;
     let step = u32::try_from(n as u128 / 10 % steps).expect("few");
@@ -89,7 +89,7 @@ async fn call(stack: &Stack, id: &str, call: Call) -> Response {
     }
 }
 
-/// Submits all of them, and returns when each is due.
+/// Submits all jobs, and returns their due times. Panics if the first is due in less than [`CLOSE`] by then.
 async fn submit(stack: &Stack, sink: &Sink) -> Vec<Timestamp> {
     let first = now() + AHEAD;
     let due = |n: usize| first + WITHIN * u32::try_from(n).expect("few") / u32::try_from(JOBS).expect("few");
@@ -97,7 +97,7 @@ async fn submit(stack: &Stack, sink: &Sink) -> Vec<Timestamp> {
         (0..JOBS).map(|n| with(job(sink, &n.to_string()), "at", format!("{:.3}", due(n)))).collect();
     let mut dues = Vec::with_capacity(JOBS);
     for jobs in jobs.chunks(500) {
-        // Those that were refused because the machine is busy come again; for the others that changes nothing.
+        // A busy machine may refuse some jobs, so the batch is repeated; for accepted jobs that changes nothing.
         let answer = eventually(END, "the jobs are accepted", async || match stack.batch(jobs).await {
             (200, answer) if answer["refused"] == 0 => Ok(answer),
             (status, answer) => Err(format!("{status}, {} refused", answer["refused"])),
@@ -110,7 +110,7 @@ async fn submit(stack: &Stack, sink: &Sink) -> Vec<Timestamp> {
     dues
 }
 
-/// Makes all calls, in the order in which the jobs are due.
+/// Makes the calls for each job at its moment, from [`CALLERS`] callers. Returns the responses by job, if it has calls.
 async fn hit(stack: &Arc<Stack>, due: &[Timestamp]) -> HashMap<usize, Vec<Response>> {
     let (next, mut callers) = (Arc::new(AtomicUsize::new(0)), JoinSet::new());
     let due: Arc<[Timestamp]> = due.into();
@@ -139,7 +139,8 @@ async fn hit(stack: &Arc<Stack>, due: &[Timestamp]) -> HashMap<usize, Vec<Respon
     callers.join_all().await.into_iter().flatten().collect()
 }
 
-/// Whether a job may have arrived as it did. No delivery fails, so each job is delivered once or never.
+/// Asserts that a job has arrived as its responses allow: once, or never if it was cancelled, and not early. Returns
+/// whether it was cancelled. No delivery fails here.
 fn judge(n: usize, due: Timestamp, responses: &[Response], arrivals: &[&Arrival]) -> bool {
     let why = || {
         format!("job {n}, due {due}: {responses:?}, {:?}", arrivals.iter().map(|a| a.at).collect::<Vec<_>>())
@@ -148,7 +149,7 @@ fn judge(n: usize, due: Timestamp, responses: &[Response], arrivals: &[&Arrival]
     assert_eq!(arrivals.len(), usize::from(!cancelled), "{}", why());
     for response in responses {
         let expected: &[u16] = match response.call {
-            // It may be on its way, or done.
+            // The job may be on its way, or done.
             Call::Cancel => &[200, 202, 409],
             Call::Reschedule(_) | Call::Run => &[200, 409],
         };
@@ -169,10 +170,10 @@ fn judge(n: usize, due: Timestamp, responses: &[Response], arrivals: &[&Arrival]
     let earliest = match *moved.as_slice() {
         [] => due,
         [one] if one.call == Call::Run && one.answer["state"] == "ready" => one.asked.min(due),
-        // It was being delivered, or had ended.
+        // The job was being delivered, or had ended.
         [one] if one.call == Call::Run => due,
         [one] => time(&one.answer["due_at"]),
-        // Of two at the same time either may have come last.
+        // Either of two calls at the same time may have come last.
         [one, other] => time(&one.answer["due_at"]).min(time(&other.answer["due_at"])),
         _ => panic!("two calls at most: {}", why()),
     };
@@ -218,7 +219,7 @@ async fn what_was_answered_holds(stack: Stack) -> Stack {
     assert!(repeated < JOBS / 4, "{repeated} calls were repeated: {outcomes:?}");
     let counts = (stack.count_in("done").await, stack.count_in("cancelled").await);
     assert_eq!(counts, (JOBS as u64 - cancelled, cancelled));
-    // Without both it was no race.
+    // Unless each call has succeeded and been refused, there was no race.
     for call in [Call::Cancel, Call::Run, Call::Reschedule(1500)] {
         assert!(outcomes.contains_key(&(call, 200)) && outcomes.contains_key(&(call, 409)), "{outcomes:?}");
     }

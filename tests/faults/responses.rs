@@ -1,4 +1,4 @@
-//! Receivers that answer too much, nothing, or something else: each attempt ends, costs little, and says why.
+//! Receivers that answer too much, nothing or no HTTP: each attempt ends, costs little, and its error says why.
 
 use ringback_testkit::free_port;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -9,7 +9,7 @@ use crate::prelude::*;
 const INTERIM: &str = "HTTP/1.1 100 Continue\r\n\r\n";
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
-/// The last attempt of a job without retries, in a state.
+/// Submits a job without retries, and returns the job once it is in `state`.
 async fn last(stack: &Stack, job: Value, state: &str) -> Value {
     let fields = json!({"retry": {"preset": "none"}, "timeout": "10s"});
     let job = with_all(job, &fields);
@@ -56,7 +56,7 @@ async fn a_receiver_that_is_not_there_that_hangs_up_or_that_does_not_speak_tls_i
     sink.answer_job("nonsense", Answer::raw("what?\r\n\r\n"));
     sink.answer_job("half", Answer::raw("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"));
     let plain = RawReceiver::start(|mut stream, _| async move {
-        // As web servers answer what is not HTTP.
+        // Web servers answer like this if a request is not HTTP.
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").await;
         let _ = stream.read(&mut [0; 4096]).await;
     });

@@ -1,5 +1,5 @@
-//! What real clients send that is unusual and right, and what is between them and the API: half-closed connections,
-//! heads that wait for 100 Continue, byte order marks, nginx.
+//! Unusual but correct requests of real clients: half-closed connections, heads that wait for 100 Continue, byte order
+//! marks, and an nginx before the API.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ fn address(stack: &Stack) -> SocketAddr {
     stack.apis[0].setting("RINGBACK_API_LISTEN").expect("an api").parse().expect("an address")
 }
 
-/// What comes until the server closes the connection.
+/// Reads text until the server closes the connection. Panics after [`SOON`], or if the connection is reset.
 async fn all(mut stream: TcpStream) -> String {
     let mut answer = String::new();
     timeout(SOON, stream.read_to_string(&mut answer)).await.expect("the connection ends").expect("no reset");
@@ -132,7 +132,7 @@ async fn a_byte_order_mark_is_ignored_at_the_start_of_a_body_and_named_elsewhere
     }
 }
 
-/// An nginx with its defaults before the API. `None`, and a line that says so, where there is no nginx.
+/// Starts an nginx with its defaults before the API. Returns process and port; `None`, after a message, without nginx.
 #[expect(clippy::print_stdout, reason = "what is left out is said")]
 fn nginx(api: SocketAddr, directory: &std::path::Path) -> Option<(Child, u16)> {
     let program = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"]

@@ -1,4 +1,5 @@
-//! The life of a job without faults: submitted, due, delivered, done.
+//! The life of a job without faults: submits, due times, bodies, callback headers, states, repetitions, statistics,
+//! and the renewal of a lease. On Redis and, in one test, on a cluster.
 
 use ringback_testkit::{RedisServer, Role, now};
 
@@ -10,7 +11,7 @@ use crate::sample_jobs::{between, sentinel, time};
 const ODD_BODY: &str = "{ \"a\" : 1.0e5,\t\"b\":[1 ,2 ] , \"big\":12345678901234567890123,\n \"-0\":-0.0,\
                         \"text\":\"\\u00e9 é 😀 \\/\" , \"a\":2}";
 
-/// A submit with `Idempotency-Key` headers.
+/// Submits with `Idempotency-Key` headers. Returns the status and the answer.
 async fn post_with(stack: &Stack, path: &str, keys: &[&str], job: &Value) -> (u16, Value) {
     let keys = keys.iter().map(|key| ("Idempotency-Key", *key));
     raw_post(stack.url(path), &[JSON].into_iter().chain(keys).collect::<Vec<_>>(), job.to_string())
@@ -281,7 +282,7 @@ async fn a_call_longer_than_its_lease_is_renewed_and_delivered_once() {
     assert_eq!((sink.seen(), sink.hung_up()), (1, 0));
 }
 
-/// The fields that every answer with a job has, and none that is unknown.
+/// Asserts that an answer has all fields of a job and no unknown one.
 fn shows_a_job(shown: &Value, id: &str) {
     let fields = shown.as_object().unwrap_or_else(|| panic!("{shown} is not an object"));
     let always = ["topic", "id", "state", "due_at", "created_at", "attempts", "failures"];

@@ -1,5 +1,5 @@
-//! What one address may hold of an API, and for how long: clients at several loopback addresses, and clients that read
-//! nothing.
+//! Limits of one address at an API: half of the exports and of the listeners, and the time in which it must read.
+//! Clients are at several loopback addresses.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ async fn ask(client: &Client, url: &str) -> Response {
     client.get(url).send().await.expect("an answer")
 }
 
-/// The status of an answer, and why.
+/// The status and detail of a refusal, which must have `retry-after: 1`.
 async fn problem(answer: Response) -> (u16, String) {
     let status = answer.status().as_u16();
     assert_eq!(answer.headers()["retry-after"], "1");
@@ -46,7 +46,7 @@ async fn expect_refusal(client: &Client, url: &str, why: &str) {
     assert!(status == 503 && detail.contains(why), "{status} {detail}");
 }
 
-/// Waits until a call is answered 200.
+/// Repeats a call until it is answered 200, and returns the answer.
 async fn expect_room(client: &Client, url: &str) -> Response {
     eventually(SOON, "there is room", async || match ask(client, url).await {
         answer if answer.status() == 200 => Ok(answer),
@@ -90,9 +90,8 @@ async fn one_address_has_half_of_the_listeners() {
     expect_room(&one, &url).await;
 }
 
-/// The routes of an API over a store in memory, served in this process on a port of its own, where a client may read
-/// nothing for so long. The system keeps little of what its clients do not read. Returns its address; dropping the tasks
-/// ends it.
+/// Serves the API over a store in memory in this process. A client may read nothing for `stalled_for`, and the system
+/// buffers little for it. Returns the address, and the tasks, which end the API when dropped.
 pub(crate) async fn served(stalled_for: Duration) -> (SocketAddr, tokio::task::JoinSet<()>) {
     let (config, mistakes) = load_from(Config::SETTINGS, &[("EGRESS_ALLOW", "127.0.0.0/8")], Config::load);
     assert_eq!(mistakes, [""; 0]);
@@ -126,7 +125,7 @@ pub(crate) async fn served(stalled_for: Duration) -> (SocketAddr, tokio::task::J
     (address, serving)
 }
 
-/// Asks for something at 127.0.0.`last`, and reads nothing of the answer.
+/// Sends a `GET` from 127.0.0.`last`, and returns the connection without reading the answer.
 pub(crate) async fn ask_and_read_nothing(address: SocketAddr, last: u8, path: &str) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.set_recv_buffer_size(4096).expect("it is set");
@@ -155,7 +154,7 @@ async fn exports_of_which_nothing_is_read_break_off_and_leave_their_places() {
         .await;
     }
     let mut unread = Vec::new();
-    // All four places.
+    // Uses all four places.
     for last in [1, 1, 2, 3] {
         unread.push(ask_and_read_nothing(address, last, "/v1/export").await);
     }

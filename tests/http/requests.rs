@@ -1,4 +1,4 @@
-//! `include=request`: what was submitted with a job, what applies to it, and how large the pages are.
+//! `include=request`: answers show what was submitted with a job and what applies to it, in pages of bounded size.
 
 use std::collections::BTreeSet;
 
@@ -182,7 +182,7 @@ async fn pages_of_large_jobs_are_bounded_and_complete() {
             assert_eq!(met.len(), 40, "{path}");
             assert!(pages > 1, "{path}");
         }
-        // Without requests the same jobs are on one page.
+        // Without their requests, the same jobs fit on one page.
         assert_eq!(
             stack.get("/v1/topics/dead/dead?limit=1000").await.expect(200)["items"].as_array().map(Vec::len),
             Some(40)

@@ -1,5 +1,5 @@
-//! Reads every key of an installation: the states of the records add up to the ledger, and each record has the
-//! index entries that its state needs.
+//! Audits every key of an installation in Redis after a test: the states of the records add up to the counts, each
+//! record has the index entries that its state needs, and nothing else is left.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -25,7 +25,7 @@ const OPEN: [&str; 4] = ["delayed", "ready", "reserved", "dead"];
 /// The bytes of a lane's row before its name: four counts of four, and two of six.
 const LANE_ROW: usize = 28;
 const EXTERNAL: u8 = 2;
-/// The time of a slot, in ms.
+/// The length of a slot, in ms.
 const WIDTH: u64 = 600_000;
 
 fn number(raw: &[u8]) -> u64 {
@@ -33,7 +33,7 @@ fn number(raw: &[u8]) -> u64 {
 }
 
 impl Record {
-    /// From what was submitted, and its run where it has one.
+    /// Parses a record, and its run record if it has one.
     fn parse(raw: &[u8], run: Option<&[u8]>) -> Self {
         let own_due = run.map_or(0, |run| number(&run[2..8]));
         Self {
@@ -51,7 +51,7 @@ type Hash = BTreeMap<Vec<u8>, Vec<u8>>;
 /// How many jobs of a lane are in each of the states that are [`OPEN`].
 type Lanes = BTreeMap<Vec<u8>, [i64; 4]>;
 
-/// Checks all keys of an installation on one server.
+/// Checks all keys of an installation on one server. Panics at the first that is wrong.
 pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
     let mut pools: BTreeMap<String, Vec<(Vec<u8>, Record)>> = BTreeMap::new();
     let (mut bodies, mut archived) = (HashSet::new(), HashSet::new());
@@ -108,7 +108,8 @@ pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
     assert!(bodies.is_empty(), "bodies without a record: {bodies:?}");
 }
 
-/// The bytes of the archive outbox are those of its entries and their payloads, and each payload has an entry.
+/// Checks that the counted bytes of the archive outbox are those of its entries and payloads. Takes the payloads that
+/// have an entry out of `archived`.
 async fn archive(redis: &mut MultiplexedConnection, base: &str, archived: &mut HashSet<(String, Vec<u8>)>) {
     const HEAD: usize = 19;
     let entries: Vec<Vec<u8>> = ask(redis, cmd("LRANGE").arg(format!("{base}:archive")).arg(&[0, -1])).await;
@@ -117,7 +118,7 @@ async fn archive(redis: &mut MultiplexedConnection, base: &str, archived: &mut H
         bytes += entry.len();
         let head = entry[..HEAD].to_vec();
         if archived.remove(&(base.to_owned(), head.clone())) {
-            // The last bytes of a record with a large payload are the size of that.
+            // The last four bytes of a record with a large payload are the size of the payload.
             let size = entry.last_chunk::<4>().map_or(0, |size| u32::from_be_bytes(*size));
             let key = [base.as_bytes(), b":archive:", &head].concat();
             let stored: usize = ask(redis, cmd("STRLEN").arg(key)).await;
@@ -130,7 +131,7 @@ async fn archive(redis: &mut MultiplexedConnection, base: &str, archived: &mut H
     assert_eq!(counted.unwrap_or(0), bytes, "bytes of the archive outbox of {base}");
 }
 
-/// The shard's next notice time is not later than the first outbox entry.
+/// Checks that the shard's next notice time is not later than the first entry of the outbox.
 async fn outbox(redis: &mut MultiplexedConnection, base: &str) {
     let first: Vec<(Vec<u8>, f64)> =
         ask(redis, cmd("ZRANGE").arg(format!("{base}:outbox")).arg(&[0, 0]).arg("WITHSCORES")).await;
@@ -194,14 +195,14 @@ async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, lanes: &Lan
     assert_eq!(counter("topics"), counted as i64, "topics of {base} that have jobs or are paused");
 }
 
-/// Adds a row's counts of done and cancelled jobs.
+/// Adds a row's counts of done and cancelled jobs to `ended`.
 fn add(ended: &mut [i64; 2], row: &[u8]) {
     assert_eq!(row.len(), 12);
     ended.iter_mut().zip(row.chunks(6)).for_each(|(sum, n)| *sum += number(n) as i64);
 }
 
-/// Each topic that is known has a row that counts its lanes, and each lane's topic is known; all of
-/// them, and nothing else, stand in both lists. `topics` is how many lanes each has that has some.
+/// Checks that each known topic has a row which counts its lanes, that each lane's topic is known, and that both lists
+/// have all of them and nothing else. `topics` has the number of lanes of each topic that has some.
 async fn known_topics(
     redis: &mut MultiplexedConnection,
     base: &str,
@@ -227,7 +228,7 @@ async fn known_topics(
     assert_eq!(lanes.len() as i64, topics.values().sum::<i64>(), "lanes in the index of {base}");
 }
 
-/// Where a job is found by the transitions that its state leads to; the state that this means.
+/// Checks that a job is in the indexes that its state needs, and returns the state that this means.
 async fn indexed(
     redis: &mut MultiplexedConnection,
     base: &str,
@@ -279,7 +280,7 @@ async fn indexed(
     name
 }
 
-/// No due time of a job that is not there, and nothing kept of slots that are over.
+/// Checks that no slot is listed without its list, and that the shard's first slot is right.
 async fn empty_lists(redis: &mut MultiplexedConnection, base: &str) {
     let slots: Vec<String> = ask(redis, cmd("ZRANGE").arg(format!("{base}:slots")).arg(0).arg(-1)).await;
     for slot in &slots {
@@ -291,8 +292,7 @@ async fn empty_lists(redis: &mut MultiplexedConnection, base: &str) {
     assert_eq!(Ok(first.unwrap_or(0)), stored, "the first slot of {base}");
 }
 
-/// Whether a lane is set aside under its name, and its topic is paused, or its destination and the name is that of the
-/// pause.
+/// Whether a lane is set aside for its topic, which is paused, or for a pause of its destination.
 async fn is_set_aside(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]) -> bool {
     let shard = format!("{base}:shard");
     let row: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg(lane)).await;
@@ -313,7 +313,7 @@ async fn is_set_aside(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]
     false
 }
 
-/// No more than the last three segments of attempts, and the size of the current one is right.
+/// Checks segments of attempts: only the last three are left, each expires, none is too large, and the size is right.
 async fn attempts(redis: &mut MultiplexedConnection, base: &str) {
     let number = |name: &str| cmd("HGET").arg(format!("{base}:shard")).arg(name).to_owned();
     let current: Option<u64> = ask(redis, &number("attempts_segment")).await;
@@ -332,7 +332,7 @@ async fn attempts(redis: &mut MultiplexedConnection, base: &str) {
     let size = sizes.get(&current).copied();
     // A segment that nothing was written to yet is not there.
     assert_eq!(size.unwrap_or(0), stored.unwrap_or(0), "the size of {base}'s attempts");
-    // What one third of the least room a test sets allows, in each.
+    // A segment has at most a third of the room of a shard, which has a third of 64 MiB.
     assert!(sizes.values().all(|size| *size <= 64 * 1024 * 1024 / 9), "{sizes:?}");
 }
 

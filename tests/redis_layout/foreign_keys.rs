@@ -1,5 +1,5 @@
-//! Content of Redis that no transition writes: another layout, epochs and times of long ago, more topics and lanes than
-//! fit.
+//! Content of Redis that no transition of this version writes (another layout, epochs and times of long ago), and more
+//! topics and lanes than fit.
 
 use std::collections::BTreeMap;
 
@@ -100,7 +100,7 @@ async fn ended_jobs_evicted_early_are_counted() {
     for name in names {
         assert_eq!(bench.stats().await.evicted_early, 0);
         bench.job_in(State::Done, bench.job(name)).await;
-        // What has ended before now ended two minutes ago.
+        // Makes earlier ends two minutes old.
         let shards: Vec<String> =
             cmd("KEYS").arg(format!("{prefix}:*:shard")).query_async(&mut redis).await.expect("KEYS");
         let earlier = now().as_millis().saturating_sub(120_000).to_string();

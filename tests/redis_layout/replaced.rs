@@ -1,5 +1,5 @@
-//! Jobs that a submit takes the place of, and moved jobs: what is left of their former entries in Redis, and how much
-//! memory they take.
+//! Jobs that were replaced, postponed or moved in Redis: which former entries and records remain, and how much memory
+//! they take.
 
 use ringback_core::job::{Due, Job, NewJob};
 use ringback_core::store_types::{FoundJob, MoveResult, SettleResult, StoreError, SubmitResult};
@@ -10,7 +10,7 @@ use crate::contract::workbench::{Workbench, now};
 use crate::prelude::*;
 use crate::redis_layout::keys::{self, ask, bench, entry, key, key_of, lane, memory, queued, run};
 
-/// So far off that a new job is in a slot.
+/// A delay so long that a new job is in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 const WIDTH: u64 = 600_000;
 /// The bytes of a tombstone without a token.
@@ -18,7 +18,7 @@ const TOMBSTONE: usize = 37;
 /// Beyond every lease number that a clock gives for the next hundred years.
 const FAR: u64 = 5_000_000_000_000_000;
 
-/// Submits a job, which must be answered so.
+/// Submits a job, asserts the answer, and returns the job.
 async fn submit(bench: &Workbench, job: NewJob, answer: SubmitResult) -> Job {
     let submitted = bench.submit(&[job]).await.remove(0);
     assert_eq!(submitted.answer, answer, "{:?}", submitted.job);
@@ -122,7 +122,7 @@ async fn a_far_job_that_is_moved_leaves_an_entry_in_its_slot_which_nothing_acts_
         let notes: Vec<Vec<u8>> = ask(&mut redis, &[b"SMEMBERS", void.as_bytes()]).await;
         assert_eq!(notes, if is_back { vec![] } else { vec![item.clone()] });
     }
-    // As if its time had come near.
+    // Moves the slot to a near time.
     let near = now().as_millis() / WIDTH + 1;
     for (name, from) in [("slot", &list), ("cancelled", &void)] {
         let to = key(&mut redis, &format!("{name}:{near}")).await;
@@ -152,7 +152,7 @@ async fn a_ready_job_that_is_replaced_again_and_again_keeps_its_place_in_the_que
         submit(&bench, bench.replacing(bench.job("first").content(n)), SubmitResult::Replaced).await;
     }
     assert_eq!(queued(&mut redis).await, 2);
-    // One that is delayed again leaves the queue.
+    // A job that is delayed again leaves the queue.
     submit(&bench, bench.postponing(last.after(LONG)), SubmitResult::Postponed).await;
     assert_eq!(queued(&mut redis).await, 1);
     bench.check().await;
@@ -270,7 +270,8 @@ async fn a_former_record_never_goes_with_a_new_payload() {
         submit(&bench, bench.replacing(job(b'b', is)), SubmitResult::Replaced).await;
         let new = bench.store().get_stored(&former.key).await;
         assert!(matches!(new, Ok(Some(FoundJob::Stored(new))) if new.delivery.body.bytes == vec![b'b'; is]));
-        // As for a reader that has read the record before the call, and reads the payload after it.
+        // Puts back the former record, as a reader sees it that reads the record before the call and the payload after
+        // it.
         run(&mut redis, &[b"HSET", pool.as_bytes(), &locator, &record]).await;
         let torn = bench.store().get_stored(&former.key).await;
         assert!(matches!(torn, Err(StoreError::Unreadable(_))), "{id}: {torn:?}");

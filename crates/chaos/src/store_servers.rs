@@ -1,4 +1,4 @@
-//! Stores of several servers: a cluster with replicas, or a master that sentinels watch.
+//! Stores of several servers: a cluster with replicas, or a master with replicas and sentinels.
 
 use ringback_testkit::{Persistence, RedisCluster, RedisSentinel, RedisServer};
 
@@ -12,7 +12,7 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    /// Starts the servers that a kind of store has, if it has several.
+    /// Starts the servers of a kind of store; `None` if it is a single Redis or embedded.
     pub(crate) async fn start(kind: StoreKind, world: &World) -> Option<Self> {
         let options = world.servers().persistence(Persistence::Always);
         match kind {
@@ -36,7 +36,7 @@ impl Group {
         }
     }
 
-    /// The same, and then the sentinels.
+    /// The servers, and then the sentinels.
     pub(crate) fn all(&self) -> Vec<&RedisServer> {
         let sentinels = match self {
             Self::Cluster(_) => &[],

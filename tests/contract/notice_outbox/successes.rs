@@ -1,4 +1,4 @@
-//! Entries of jobs that are done.
+//! Cases of outbox entries of done jobs: with the receiver's answer, without bodies, once, and beside that of a death.
 
 use ringback_core::job::{Callback, NewJob};
 use ringback_core::store_types::{Lease, SettleResult, Success};
@@ -11,7 +11,7 @@ use crate::prelude::*;
 
 const ON_DONE: &str = "https://up.example/done?x=1";
 
-/// A job whose submitter wants to know of each of its ends.
+/// The job with an `on_dead` and an `on_done` URL.
 fn with_both(job: NewJob) -> NewJob {
     let mut job = with_on_dead(job);
     job.delivery.on_done = Some(Box::new(Callback::parse(ON_DONE).expect("a URL")));
@@ -64,7 +64,7 @@ pub(crate) async fn successes_of_exchanges_and_of_large_jobs_have_entries_withou
     assert!(ends.iter().all(|end| end.url.is_some()), "{ends:?}");
 }
 
-/// An answer is noted before its outcome is known to be a success.
+/// A receiver's answer is stored with the lease before the outcome is known to be a success.
 pub(crate) async fn what_is_no_success_has_no_entry_of_one(bench: &Workbench) {
     for (name, outcome) in [("retried", retry(ms(60_000))), ("released", release(ms(60_000)))] {
         let lease = bench.reserved(with_both(bench.job(name))).await;

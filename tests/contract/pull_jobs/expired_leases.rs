@@ -1,4 +1,4 @@
-//! Pull jobs: leases that expire before the job is settled.
+//! Cases of expired leases of pull jobs: they are returned until settled, postponed, renewed, or finished late.
 
 use std::collections::HashSet;
 

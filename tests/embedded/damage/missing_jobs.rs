@@ -1,4 +1,5 @@
-//! Accepted jobs whose rows were removed from the file by hand: a repair counts them as missing, and the count stays.
+//! Accepted jobs whose rows were removed by hand from the embedded store: a repair counts them as missing, also after a
+//! restart, and no longer once they are back.
 
 use ringback_core::store_types::{DamageKind, Repair, Shard, SubmitResult};
 use ringback_store::Store;
@@ -12,7 +13,7 @@ use crate::contract::workbench::{SOON, at_most};
 const MISSING: usize = 14;
 const SHARDS: [u16; 4] = [0, 1, 2, 3];
 
-/// How many jobs the gauges show as missing.
+/// The number of missing jobs in the gauges of all shards.
 async fn gauge(store: &Store) -> u64 {
     let mut sum = 0;
     for shard in SHARDS.map(Shard) {
@@ -49,7 +50,7 @@ async fn jobs_without_a_record_count_as_missing_after_a_repair_and_a_restart() {
     let store = open(path).await;
     are_missing(&store, 5).await;
     assert_eq!(gauge(&store).await, 5);
-    // What is left of them is in nobody's way.
+    // Remains of the missing jobs do not prevent new jobs with the same ids.
     for id in ["ready", "delayed"] {
         assert_eq!(submit(&store, job(id).after(ms(1))).await.expect("submit"), SubmitResult::Created);
     }
@@ -81,7 +82,7 @@ async fn jobs_that_are_there_after_all_are_no_longer_missing_and_never_fewer_tha
     });
     mended(path, "one is missing, and none was accepted that is not there", DamageKind::Ledger, 1).await;
     are_missing(&open(path).await, 0).await;
-    // Two more were accepted than are known, and then one more is known than was accepted.
+    // First two more jobs were accepted than are known, then one fewer.
     change_row(path, shard, |row| row[5] += 2);
     mended(path, "two are missing", DamageKind::Ledger, 1).await;
     are_missing(&open(path).await, 2).await;

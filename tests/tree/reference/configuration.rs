@@ -1,4 +1,4 @@
-//! The page of settings, from the declarations of each binary.
+//! The page of settings, from the settings that each binary declares.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,7 @@ struct Row {
     binaries: Vec<&'static str>,
 }
 
-/// All settings. One with another default or meaning in another binary has several rows.
+/// All settings, each with its binaries. A setting with another default or meaning in another binary has several rows.
 fn rows() -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for (binary, groups) in BINARIES {

@@ -34,7 +34,7 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     begun.healed();
 }
 
-/// The hash tags of the keys that all masters have, in order.
+/// The sorted hash tags of the keys on all nodes.
 async fn tags(cluster: &RedisCluster) -> Vec<String> {
     let mut tags = Vec::new();
     for node in cluster.nodes() {

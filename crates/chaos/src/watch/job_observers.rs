@@ -1,4 +1,4 @@
-//! Observers that look at jobs during a run, and write the state that each was in.
+//! Observers that read jobs during a run and write the state of each to the history.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::clients::{CallOutcome, Clients, SubmittedJob};
 pub(super) const OBSERVERS: u64 = 2;
 /// The pause between two looks of an observer.
 const PAUSE: Duration = Duration::from_millis(40);
-/// Among how many of the latest jobs it chooses.
+/// The number of latest jobs among which an observer chooses.
 const LATEST: usize = 200;
-/// How often a job is looked at in a row.
+/// How often a chosen job is read in a row.
 const LOOKS: usize = 3;
 
-/// Looks at jobs until it is dropped.
+/// Reads random ones of the [`LATEST`] known jobs until the task is dropped.
 pub(super) async fn observe(clients: Arc<Clients>, number: u64) {
     let mut rng = StdRng::seed_from_u64(number);
     loop {
