@@ -113,9 +113,9 @@ bugs! {
         "due-by-another-clock" Calm [NotEarly] DUE => "return at > 0 and NOW_UP - 300 + at or NOW - 300";
         "due-truncated-to-seconds" Calm [NotEarly] DUE =>
             "return at > 0 and math.floor((NOW_UP + at) / 1000) * 1000 or NOW";
-        // An empty store takes on the generation that its callers know, and no process compares counts.
+        // An empty store takes on the id that its callers know, and no process compares counts.
         "empty-store-accepted" Disturbed [LossNoticed]
-            "generation = unique()" => "generation = args[3] ~= '' and args[3] or unique()",
+            "id = unique()" => "id = args[3] ~= '' and args[3] or unique()",
             "if fields.accepted < known_accepted then" => "if false then",
             "return {fields.accepted, run_id()}" => "return {9000000000, run_id()}";
         "expired-lease-kept" Calm [Liveness] "if at <= NOW and #over < limit then" => "if limit < 0 then";
