@@ -495,7 +495,7 @@ contract! {
         an_import_wakes_as_a_submit_does,
         what_one_installation_has_another_takes_over_as_it_is,
     }
-    outbox {
+    notice_outbox {
         a_dead_letter_has_an_entry_with_all_its_notice_needs,
         each_way_to_die_leaves_an_entry,
         jobs_that_end_otherwise_or_are_imported_dead_leave_no_entry,

@@ -35,7 +35,7 @@ impl Watch {
         let stalls = Stalls::watch(installation.history.clone());
         let mut tasks = JoinSet::new();
         tasks.spawn(samples::repeat(Arc::clone(installation)));
-        for number in 0..states::OBSERVERS {
+        for number in 0..job_observers::OBSERVERS {
             tasks.spawn(job_observers::observe(Arc::clone(clients), number));
         }
         Self { installation: Arc::clone(installation), memory, tasks, _stalls: stalls }
