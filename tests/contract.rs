@@ -8,13 +8,13 @@ mod runner;
 
 mod archive;
 mod attempts;
+pub(crate) mod audit;
 mod audit_log;
 mod bulk;
 mod bulk_revive;
 mod cancel;
 mod cancel_races;
 mod carriers;
-pub(crate) mod check;
 mod dead_letters;
 pub(crate) mod destinations;
 mod events;

@@ -3,8 +3,8 @@
 mod clock;
 mod compact;
 mod damage;
+mod full_disk;
 mod removed;
-mod room;
 mod wal;
 
 use std::fs::DirEntry;
@@ -22,7 +22,7 @@ use ringback_core::store_types::{
 use ringback_store::{Memory, Store, settings};
 use tempfile::tempdir;
 
-use crate::contract::check;
+use crate::contract::audit;
 use crate::contract::jobs::{LONG, With, ms, new_job, release, retry};
 use crate::contract::workbench::{SOON, at_most};
 use crate::prelude::*;
@@ -138,7 +138,7 @@ async fn what_was_accepted_is_there_after_kill_9() {
             stats.accepted >= accepted.len() as u64 && stats.accepted == stats.states.delayed,
             "{stats:?}"
         );
-        check::tables(&store).await;
+        audit::tables(&store).await;
     }
 }
 
@@ -239,7 +239,7 @@ async fn leases_replays_tombstones_and_epochs_outlive_the_process() {
     let later = store.take_shard(shard, "carrier").await.expect("claim");
     assert_ne!(later, epoch);
     assert_eq!(store.promote(shard, &epoch, at_most(10)).await.expect("promote"), Pass::Fenced);
-    check::tables(&store).await;
+    audit::tables(&store).await;
 }
 
 #[tokio::test]
@@ -265,7 +265,7 @@ async fn a_group_answers_each_of_its_calls() {
     assert_eq!(count(SubmitResult::Repeated) + count(SubmitResult::Conflict), 200);
     assert!(answers.iter().all(|(_, _, state)| *state == State::Delayed));
     assert_eq!(store.stats().await.expect("stats").accepted, 100);
-    check::tables(&store).await;
+    audit::tables(&store).await;
 }
 
 async fn in_memory(memory: &Memory) -> Store {
@@ -319,7 +319,7 @@ async fn leases_and_epochs_grow_though_the_clock_is_set_back_and_the_store_opene
     let next = reserve(&store, shard, 3).await;
     assert!(next.iter().all(|lease| lease.grant.receipt.lease.number > number), "lease numbers grow");
     assert_eq!(settle(&store, lost, retry(LONG)).await, SettleResult::Applied);
-    check::tables(&store).await;
+    audit::tables(&store).await;
 }
 
 #[tokio::test]
@@ -348,8 +348,8 @@ async fn a_topic_that_is_paused_stays_so_over_a_restart() {
     let store = open(directory.path()).await;
     assert!(store.topic(&topic).await.expect("topic").expect("it is known").paused);
     assert!(reserve(&store, shard, 2).await.is_empty());
-    check::tables(&store).await;
+    audit::tables(&store).await;
     assert!(store.resume(&topic).await.expect("resume"));
     assert_eq!(reserve(&store, shard, 3).await.len(), 1);
-    check::tables(&store).await;
+    audit::tables(&store).await;
 }

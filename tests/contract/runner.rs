@@ -9,7 +9,7 @@ use ringback_testkit::{RedisCluster, RedisSentinel, RedisServer};
 use tokio::task::{JoinSet, LocalSet};
 
 use super::workbench::{Server, Workbench};
-use super::{GROUPS, check};
+use super::{GROUPS, audit};
 
 /// A case, ready to be run beside others.
 pub(crate) type Case = for<'a> fn(&'a Workbench) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
@@ -75,7 +75,7 @@ async fn side_by_side(server: &Arc<Server>, cases: &[(&'static str, Case)]) -> V
     })
     .await;
     for bench in ended.iter().filter(|bench| bench.is_checked_last()) {
-        check::own(bench.store()).await;
+        audit::own(bench.store()).await;
     }
     failed
 }

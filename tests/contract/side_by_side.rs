@@ -32,7 +32,7 @@ use strum::VariantArray as _;
 use self::events::WatchedEvents;
 use self::operations::{Op, Past, RandomOutcome, Times, Wait, op};
 use self::pull_jobs::{ReservedPair, is_pull, push_or_pull};
-use super::check;
+use super::audit;
 use super::jobs::{LONG, With, ms, new_job, topic as topic_of};
 use super::workbench::{at_most, now, until};
 use crate::prelude::*;
@@ -322,9 +322,9 @@ impl Pair {
             items.into_iter().map(|(topic, counts)| (topic, counted(&counts))).collect::<Vec<_>>()
         });
         assert_eq!(redis_topics, memory_topics);
-        check::ledger(&memory);
-        redis_layout::check::keys(&mut server.client().await, &self.options.prefix).await;
-        check::tables(&self.stores[1]).await;
+        audit::ledger(&memory);
+        redis_layout::audit::keys(&mut server.client().await, &self.options.prefix).await;
+        audit::tables(&self.stores[1]).await;
         assert!(State::VARIANTS.len() == 6 && redis.accepted > 0 || steps < 50);
         self.events.compare(&self.stores).await;
     }

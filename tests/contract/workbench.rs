@@ -20,7 +20,7 @@ use ringback_testkit::{RedisCluster, RedisSentinel, RedisServer};
 use tempfile::TempDir;
 use tokio::time::{sleep, sleep_until};
 
-use super::check;
+use super::audit;
 use super::jobs::{BRIEF, LONG, TOPIC, With, new_job};
 use crate::prelude::*;
 use crate::redis_layout;
@@ -357,23 +357,23 @@ impl Workbench {
     /// Audits the store: its ledger, its keys or tables, and by its own check, unless that waits until all cases have
     /// ended.
     pub(crate) async fn check(&self) {
-        check::ledger(&self.stats().await);
+        audit::ledger(&self.stats().await);
         if !self.is_checked_last() {
-            check::own(&self.store).await;
+            audit::own(&self.store).await;
         }
         match &*self.server {
             Server::Redis(server) => {
-                redis_layout::check::keys(&mut server.client().await, &self.options.prefix).await;
+                redis_layout::audit::keys(&mut server.client().await, &self.options.prefix).await;
             }
             Server::Cluster(cluster) => {
                 for node in cluster.nodes() {
-                    redis_layout::check::keys(&mut node.client().await, &self.options.prefix).await;
+                    redis_layout::audit::keys(&mut node.client().await, &self.options.prefix).await;
                 }
             }
             Server::Sentinel(set) => {
-                redis_layout::check::keys(&mut set.servers()[0].client().await, &self.options.prefix).await;
+                redis_layout::audit::keys(&mut set.servers()[0].client().await, &self.options.prefix).await;
             }
-            Server::Disk(_) | Server::Memory(_) => check::tables(&self.store).await,
+            Server::Disk(_) | Server::Memory(_) => audit::tables(&self.store).await,
         }
     }
 }

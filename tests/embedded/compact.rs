@@ -11,7 +11,7 @@ use tempfile::tempdir;
 
 use super::{Filler, job, open, submit};
 use crate::cli::{ringback, spec};
-use crate::contract::check;
+use crate::contract::audit;
 use crate::contract::jobs::{LONG, With};
 use crate::contract::workbench::SOON;
 use crate::prelude::*;
@@ -57,7 +57,7 @@ async fn check(store: &Store) {
     assert_eq!(ended, Some(State::Cancelled));
     let stats = store.stats().await.expect("stats").states;
     assert_eq!((stats.delayed, stats.cancelled), (STAY as u64, ENDED as u64));
-    check::tables(store).await;
+    audit::tables(store).await;
 }
 
 #[tokio::test]

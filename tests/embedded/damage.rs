@@ -11,7 +11,7 @@ use ringback_store::Store;
 use strum::VariantArray as _;
 use tempfile::{TempDir, tempdir};
 
-use super::{check, job, open, reserve, settle, submit};
+use super::{audit, job, open, reserve, settle, submit};
 use crate::contract::destinations::pause_of;
 use crate::contract::jobs::{LONG, With, bury};
 use crate::prelude::*;
@@ -55,8 +55,8 @@ async fn ground() -> TempDir {
         }
     }
     submit(&store, job("ready")).await.expect("submit");
-    check::own(&store).await;
-    check::tables(&store).await;
+    audit::own(&store).await;
+    audit::tables(&store).await;
     directory
 }
 
@@ -117,8 +117,8 @@ async fn mended_kinds(directory: &Path, damage: &str, kinds: &[(DamageKind, u64)
     assert_eq!(found_kinds, kinds, "{damage}: {found:#?}");
     let repaired = look(&store, Repair::Yes).await;
     assert_eq!((repaired.total(), repaired.repaired), (count, count), "{damage}: {repaired:#?}");
-    check::own(&store).await;
-    check::tables(&store).await;
+    audit::own(&store).await;
+    audit::tables(&store).await;
     for state in State::VARIANTS.iter().copied().filter(|state| *state != State::Cancelled) {
         let key: JobKey = job(state.into()).key;
         let known = store.get(&key).await.expect("get").unwrap_or_else(|| panic!("{damage}: {key} is gone"));
@@ -167,7 +167,7 @@ async fn topics_and_lanes_that_have_no_turn_are_found_and_given_one() {
     empty(path, LANE_TURNS);
     let store = open(path).await;
     assert_eq!(look(&store, Repair::Yes).await.repaired, 2);
-    check::own(&store).await;
+    audit::own(&store).await;
     // The turn that the lane had leads to it too.
     assert_eq!(look(&store, Repair::No).await.stale, 1);
 }
@@ -268,7 +268,7 @@ async fn counts_of_tenants_are_put_right_and_made_anew() {
         let key = (0..).map(key).find(|key| store.shard_of(key) == Shard(0)).expect("a key");
         let limits = Some(TenantLimits { topics: 1, lanes: 1 });
         let answer = submit(&store, NewJob { key, limits, ..job("of-tenant") }).await.expect("submit");
-        check::tables(&store).await;
+        audit::tables(&store).await;
         answer
     };
     assert_eq!(submitted("~t/one").await, SubmitResult::Created);
@@ -295,8 +295,8 @@ async fn lanes_of_a_paused_topic_are_no_damage_unless_it_is_resumed() {
         store.pause(&topic, None).await.expect("pause").expect("there is room");
         let shard = store.shard_of(&job("ready").key);
         assert!(reserve(&store, shard, 99).await.is_empty());
-        check::own(&store).await;
-        check::tables(&store).await;
+        audit::own(&store).await;
+        audit::tables(&store).await;
         shard
     };
     // Makes the topic count as resumed, while its lane is still set aside.
@@ -317,8 +317,8 @@ async fn lanes_of_a_paused_destination_are_no_damage_unless_its_pause_is_gone() 
         store.pause_destination(&pause).await.expect("pause").expect("there is room");
         let shard = store.shard_of(&job("ready").key);
         assert!(reserve(&store, shard, 99).await.is_empty());
-        check::own(&store).await;
-        check::tables(&store).await;
+        audit::own(&store).await;
+        audit::tables(&store).await;
         shard
     };
     empty(path, DESTINATIONS);

@@ -9,7 +9,7 @@ use ringback_core::job::JobKey;
 use ringback_core::store_types::{Cancelled, SubmitResult};
 use tempfile::{TempDir, tempdir};
 
-use super::{Filler, check, job, open, refused, submit};
+use super::{Filler, audit, job, open, refused, submit};
 use crate::prelude::*;
 
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
@@ -87,7 +87,7 @@ fn format_number(file: &Path, name: &str) -> Option<u64> {
 /// The number of jobs that a store has accepted. Asserts that nothing is wrong with its tables.
 async fn accepted(directory: &Path) -> u64 {
     let store = open(directory).await;
-    check::tables(&store).await;
+    audit::tables(&store).await;
     let accepted = store.stats().await.expect("stats").accepted;
     drop(store);
     accepted
@@ -224,7 +224,7 @@ async fn what_a_checkpoint_has_taken_over_is_not_carried_out_again() {
     let state = store.get(&key).await.expect("get").map(|job| job.state);
     assert_eq!(state, Some(State::Cancelled), "the log was carried out again");
     assert_eq!(store.stats().await.expect("stats").accepted, all);
-    check::tables(&store).await;
+    audit::tables(&store).await;
 }
 
 #[tokio::test]
@@ -252,7 +252,7 @@ async fn a_checkpoint_is_made_soon_after_the_store_falls_silent() {
     in_the_tables(directory.path(), 1).await;
     // The index is also kept up to date after a snapshot.
     assert_eq!(submit(&store, job("b")).await.expect("submit"), SubmitResult::Created);
-    check::tables(&store).await;
+    audit::tables(&store).await;
     in_the_tables(directory.path(), 2).await;
     assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Repeated);
 }
@@ -275,7 +275,7 @@ async fn what_follows_a_snapshot_or_a_checkpoint_is_carried_out_on_top_of_it() {
     let directory = tempdir().expect("a directory");
     let store = open(directory.path()).await;
     assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
-    check::tables(&store).await;
+    audit::tables(&store).await;
     assert_eq!(submit(&store, job("b")).await.expect("submit"), SubmitResult::Created);
     assert_eq!(accepted(as_after_kill_9(directory.path()).path()).await, 2);
 

@@ -3,7 +3,7 @@
 use ringback_testkit::{Persistence, RedisOptions, RedisServer, Role};
 use tokio::time::sleep;
 
-use super::outage::{accepted, nothing_is_lost};
+use super::redis_outage::{accepted, nothing_is_lost};
 use super::runs_all_topologies;
 use super::steady_load::SteadyLoad;
 use crate::prelude::*;

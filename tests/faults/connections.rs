@@ -8,7 +8,7 @@ use ringback_store::{Store, Wakes, settings};
 use ringback_testkit::{Proxy, RedisCluster, RedisOptions, RedisServer};
 use tokio::time::{Instant, timeout};
 
-use super::outage::{accepted_again, still_the_same_processes};
+use super::redis_outage::{accepted_again, still_the_same_processes};
 use crate::prelude::*;
 
 /// How long it may take until everything works again: checks, time-outs and back-offs, on a busy machine too.

@@ -3,7 +3,7 @@
 use redis::aio::MultiplexedConnection;
 use ringback_testkit::{Process, RedisServer, Role, http_client};
 
-use super::outage::{accepted_again, still_the_same_processes};
+use super::redis_outage::{accepted_again, still_the_same_processes};
 use super::refusals::is_accepted;
 use crate::prelude::*;
 

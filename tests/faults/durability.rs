@@ -2,7 +2,7 @@
 
 use ringback_testkit::{Persistence, Process, RedisServer, Role};
 
-use super::outage::{accepted_again, still_the_same_processes};
+use super::redis_outage::{accepted_again, still_the_same_processes};
 use crate::prelude::*;
 
 /// How long it may take until everything works again.

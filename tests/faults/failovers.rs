@@ -11,7 +11,7 @@ use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::{Persistence, RedisCluster, RedisOptions, RedisServer, Role, variable};
 use tokio::time::{Instant, sleep};
 
-use super::outage::nothing_waits;
+use super::redis_outage::nothing_waits;
 use super::steady_load::{CALLERS, SteadyLoad};
 use crate::prelude::*;
 

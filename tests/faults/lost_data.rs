@@ -3,7 +3,7 @@
 
 use ringback_testkit::{Persistence, Proxy, RedisServer, Reply, Role};
 
-use super::outage::accepted_again;
+use super::redis_outage::accepted_again;
 use crate::cli::ringback;
 use crate::prelude::*;
 

@@ -9,7 +9,7 @@ use ringback_testkit::{Persistence, Proxy, RedisServer};
 use tokio::task::JoinSet;
 
 use super::durability::unready;
-use super::outage::{accepted_again, still_the_same_processes};
+use super::redis_outage::{accepted_again, still_the_same_processes};
 use crate::prelude::*;
 use crate::raw_post::{JSON, raw_post};
 use crate::sample_jobs::without;

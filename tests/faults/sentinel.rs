@@ -8,7 +8,7 @@ mod users;
 use ringback_testkit::{RedisSentinel, RedisServer, Role};
 use tokio::time::sleep;
 
-use super::outage::{accepted_again, still_the_same_processes};
+use super::redis_outage::{accepted_again, still_the_same_processes};
 use super::steady_load::{CALLERS, SteadyLoad};
 use crate::prelude::*;
 

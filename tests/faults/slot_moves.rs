@@ -5,7 +5,7 @@ use redis::FromRedisValue;
 use ringback_testkit::{RedisServer, Role, http_client};
 use tokio::time::sleep;
 
-use super::outage::still_the_same_processes;
+use super::redis_outage::still_the_same_processes;
 use super::show_left_out;
 use super::steady_load::SteadyLoad;
 use crate::prelude::*;
@@ -136,7 +136,7 @@ async fn while_the_slot_of_the_installation_moves_no_process_is_ready_and_afterw
     stack.ready(RECOVERY).await;
     sink.wait_for_jobs(&ids, 1, RECOVERY).await;
     eventually(SOON, "a job is accepted", async || {
-        super::outage::accepted(&stack, &job(&sink, "after")).await
+        super::redis_outage::accepted(&stack, &job(&sink, "after")).await
     })
     .await;
     sink.wait_for_job("after", 1, RECOVERY).await;

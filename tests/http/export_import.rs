@@ -8,7 +8,7 @@ use ringback_testkit::{Role, http_client};
 use tokio::time::{Instant, timeout};
 
 use crate::http::batch::peak_memory;
-use crate::http::peers::client;
+use crate::http::limits_per_address::client;
 use crate::prelude::*;
 use crate::raw_post::{JSON, raw_post};
 

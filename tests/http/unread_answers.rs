@@ -3,7 +3,7 @@
 use reqwest::Client;
 use tokio::sync::Mutex;
 
-use super::peers::{ask_and_read_nothing, client, served};
+use super::limits_per_address::{ask_and_read_nothing, client, served};
 use crate::prelude::*;
 
 /// So many dead jobs with a body of 200,000 bytes fill a page, which has about a megabyte.

@@ -6,11 +6,11 @@
 //! `Authenticated`. `local` refuses requests of foreign web pages while there is no root key, `standing` ends calls
 //! whose key has ended, `key_uses` records when keys were used, and `settings` reads the settings.
 
-mod key_uses;
-mod gate;
 mod foreign_pages;
-mod settings;
+mod gate;
+mod key_uses;
 pub(crate) mod running_call;
+mod settings;
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use http::request::Parts;
 use ringback_admission::Principal;
 use ringback_core::job::TenantScope;
 
-pub(crate) use self::key_uses::KeyUses;
 pub(crate) use self::gate::{Gate, is_network};
+pub(crate) use self::key_uses::KeyUses;
+pub(crate) use self::running_call::Standing;
 pub use self::settings::Access;
 pub(crate) use self::settings::NAMES;
-pub(crate) use self::running_call::Standing;
 use crate::error::ApiError;
 
 /// The extractor through which handlers learn who calls.

@@ -2,9 +2,9 @@
 //! and only while somebody listens. Each event is decoded and serialised once for all listeners.
 //! A listener that reads too slowly is dropped, so that nobody waits for it.
 
-mod sse_batch;
 mod bus;
 mod listener_queue;
+mod sse_batch;
 mod store_subscription;
 
 use std::convert::Infallible;

@@ -16,7 +16,6 @@ mod error;
 mod events;
 mod extract;
 mod history;
-mod whole_jobs;
 mod limits;
 mod metrics;
 pub mod openapi;
@@ -30,6 +29,7 @@ mod schema;
 mod state;
 mod submit_queues;
 mod ui;
+mod whole_jobs;
 
 use std::sync::Arc;
 use std::time::Duration;

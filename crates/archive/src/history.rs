@@ -12,8 +12,8 @@ use ringback_wire::end_state;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::erasure::Erasure;
 use crate::ended_job_row::EndedJobRow;
+use crate::erasure::Erasure;
 use crate::sink::SinkError;
 
 /// The most ended jobs of a page.

@@ -19,8 +19,8 @@ use tracing::{error, info, warn};
 
 use crate::audit_log::AuditLogReader;
 use crate::config::Config;
-use crate::metrics::Metrics;
 use crate::ended_job_row::EndedJobRow;
+use crate::metrics::Metrics;
 use crate::sink::{Sink, SinkError};
 
 /// For how long the taken jobs of a shard are held by this archiver; jobs of one that was killed wait for as long. If

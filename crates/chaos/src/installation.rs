@@ -11,10 +11,10 @@ use ringback_testkit::{Persistence, Process, ProcessSpec, Proxy, RedisServer, Ro
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep};
 
-use crate::store_servers::Group;
 use crate::logs::LogReader;
 use crate::redis_client::RedisClient;
 use crate::store_kind::StoreKind;
+use crate::store_servers::Group;
 use crate::world::{World, of_process, of_server};
 
 /// The settings of all processes: short times, and the log of transitions.

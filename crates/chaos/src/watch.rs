@@ -2,10 +2,10 @@
 //! the machine, and leaked secrets. All of it goes into the history.
 
 mod counters;
+mod job_observers;
 mod samples;
 mod secrets;
 mod stalls;
-mod job_observers;
 
 use std::sync::Arc;
 

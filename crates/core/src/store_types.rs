@@ -3,7 +3,6 @@
 //! and return these values, and the backend crates implement the calls.
 
 mod archive;
-mod submit_results;
 pub mod attempt_log;
 mod attempts;
 mod audit_log;
@@ -35,13 +34,13 @@ mod reserve;
 mod schedules;
 mod shard;
 mod stats;
+mod submit_results;
 mod topics;
 pub mod transition_log;
 mod wake;
 
 pub use self::{
     archive::*,
-    submit_results::*,
     attempts::*,
     audit_log::*,
     bulk::*,
@@ -71,6 +70,7 @@ pub use self::{
     schedules::*,
     shard::*,
     stats::*,
+    submit_results::*,
     topics::*,
     transition_log::{LoggedTransition, TransitionName},
     wake::*,

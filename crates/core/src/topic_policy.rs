@@ -11,8 +11,8 @@ use std::time::Duration;
 pub use self::secret::{SecretId, StoredSecret};
 use crate::clock::Timestamp;
 use crate::credential::{CredentialKey, CredentialName};
-use crate::job::{Callback, Headers, Topic};
 use crate::enum_names::must_be;
+use crate::job::{Callback, Headers, Topic};
 use crate::retry::RetryPolicy;
 use crate::store_types::{EndedState, EndedStates};
 

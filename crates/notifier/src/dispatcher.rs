@@ -24,10 +24,10 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
-use crate::repeated_reserves::AskAgain;
 use crate::deliverer::{Delivered, Deliverer};
 use crate::lanes::{FullLanes, Lanes, Refill, ReserveLimits, lane_of};
 use crate::metrics::Metrics;
+use crate::repeated_reserves::AskAgain;
 use crate::resource_backoff::{ResourceBackoff, Shortage};
 use crate::settle_queue::SettleQueue;
 use crate::shard_signals::{Cause, ShardSignals};

@@ -10,7 +10,6 @@
 //! `destination_reports` (the same for the store), `slow_calls` (which receivers hang), `resource_backoff` (when this
 //! machine is out of resources), `settle_queue` (outcomes on their way to the store).
 
-mod repeated_reserves;
 mod client;
 mod config;
 mod credentials;
@@ -20,6 +19,7 @@ mod dispatcher;
 mod failing;
 mod lanes;
 mod metrics;
+mod repeated_reserves;
 mod request;
 mod resource_backoff;
 mod response_class;

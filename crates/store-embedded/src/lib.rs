@@ -12,13 +12,13 @@ mod files;
 mod location;
 mod open_files;
 mod queries;
+mod redo_log;
 mod streams;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod transitions;
 mod txn;
-mod redo_log;
 mod writer;
 
 use std::path::Path;

@@ -20,8 +20,8 @@ use super::clock_consent::ClockWord;
 use super::error::{Error, Result};
 use super::files::{private_file, sync_directory};
 use super::open_files::{self, OpenFiles};
-use super::streams::{EventBus, WAKE_BACKLOG};
 use super::redo_log::log::Disk;
+use super::streams::{EventBus, WAKE_BACKLOG};
 
 /// How much of the database file is cached in memory.
 const CACHE: usize = 128 * 1024 * 1024;

@@ -24,10 +24,10 @@ use ringback_core::store_types::{Options, Repair, Shard, StoreError, StoreTls, S
 use super::EmbeddedStore;
 use super::error::Error as Failure;
 use super::location::{Medium, StoreLocation};
+use super::redo_log::log::Disk;
 use super::tables::Shards;
 use super::transitions::new_record::NewRecord;
 use super::transitions::submit::submit;
-use super::redo_log::log::Disk;
 use super::writer::shared::SharedWriter;
 
 /// Memory with a limit, like a disk that fills up.

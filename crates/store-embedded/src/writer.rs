@@ -23,10 +23,10 @@ use self::time::Time;
 use super::clock_consent::{Ahead, ClockConsent};
 use super::error::{Error, Result};
 use super::location::StoreLocation;
+use super::redo_log::checkpoint::CheckpointedDb;
 use super::tables::{Journal, Shards, Writing};
 use super::txn::set_back::SetBack;
 use super::txn::{PassTimes, Sealed, Txn};
-use super::redo_log::checkpoint::CheckpointedDb;
 
 /// How many calls may wait.
 const WAITING: usize = 1024;

@@ -8,13 +8,13 @@ use ringback_core::store_types::{Bulk, BulkAction, BulkTarget, BulkVerb, Filter,
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::job_answers::JobResponse;
 use super::dead::{DEFAULT_RATE, RATE, Rate};
 use super::declare::request;
 use super::fields::due::due;
 use super::fields::object::{Fields, Mistakes, open_or_empty};
 use super::fields::values::object;
 use super::filter::{FilterDetails, parse};
+use super::job_answers::JobResponse;
 use super::kinds::{Flag, Given};
 use super::problem::Problem;
 use super::schema::{Delay, DueTime, FilterFields, ZoneName};

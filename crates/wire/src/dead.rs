@@ -6,11 +6,11 @@ use ringback_core::store_types::MAX_RATE;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::job_answers::JobResponse;
 use super::declare::request;
 use super::effective::EffectiveSettings;
 use super::fields::values::REASON;
 use super::inspect::Inspection;
+use super::job_answers::JobResponse;
 use super::kinds::Whole;
 use super::request_details::RequestDetails;
 use super::schema::{DeadReason, Time};

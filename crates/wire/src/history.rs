@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 use utoipa::ToSchema;
 
-use super::job_answers::LastAttemptDetails;
 use super::attempts::LoggedAttempt;
 use super::declare::{Request as _, request};
 use super::fields::object::{Mistakes, open_or_empty, read};
 use super::fields::values::{MAX_REPLAY_NAME, REASON};
+use super::job_answers::LastAttemptDetails;
 use super::kinds::{Part, Text, Whole, kinds, valid};
 use super::problem::Problem;
 use super::request_details::RequestDetails;

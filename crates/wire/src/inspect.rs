@@ -9,8 +9,8 @@ use ringback_core::topic_policy::Policy;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::job_answers::JobResponse;
 use super::effective::EffectiveSettings;
+use super::job_answers::JobResponse;
 use super::request_details::RequestDetails;
 
 /// The value of `include` that asks for requests.

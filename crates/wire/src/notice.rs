@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
-use super::job_answers::JobResponse;
 use super::attempts::shown;
 use super::fields::entries::Entries;
 use super::fields::object::{Fields, Mistakes};
 use super::fields::values::url;
+use super::job_answers::JobResponse;
 use super::problem::Problem;
 
 /// The `type` of a notice, by its topic.

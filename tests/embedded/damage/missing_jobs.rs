@@ -5,7 +5,7 @@ use ringback_core::store_types::{DamageKind, Repair, Shard, SubmitResult};
 use ringback_store::Store;
 use ringback_testkit::eventually;
 
-use super::{JOBS, change_row, check, empty, ground, job, look, mended, open, reserve, submit};
+use super::{JOBS, audit, change_row, empty, ground, job, look, mended, open, reserve, submit};
 use crate::contract::jobs::{With, ms};
 use crate::contract::workbench::{SOON, at_most};
 
@@ -25,7 +25,7 @@ async fn gauge(store: &Store) -> u64 {
 }
 
 async fn are_missing(store: &Store, jobs: u64) {
-    check::own(store).await;
+    audit::own(store).await;
     assert_eq!(look(store, Repair::No).await.missing, jobs);
     assert_eq!(store.stats().await.expect("stats").states.missing, jobs);
 }

@@ -4,7 +4,7 @@
 use ringback_testkit::{Persistence, Preload, RedisSentinel, RedisServer, Role};
 use tokio::time::sleep;
 
-use super::super::outage::still_the_same_processes;
+use super::super::redis_outage::still_the_same_processes;
 use super::super::runs_all_topologies;
 use super::RECOVERY;
 use crate::prelude::*;

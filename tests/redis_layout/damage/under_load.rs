@@ -196,7 +196,7 @@ async fn nothing_is_found_while_everything_moves(store: &Store, repair: Repair) 
     };
     let (submitted, checked) = tokio::join!(work(store, &is_over), checks);
     assert!(submitted > 100 && checked > 1000, "{submitted} jobs, looked at {checked} times, are not a load");
-    crate::contract::check::own(store).await;
+    crate::contract::audit::own(store).await;
 }
 
 async fn on_redis(repair: Repair) {
@@ -246,7 +246,7 @@ async fn checked_while(store: &Store, times: usize, change: impl AsyncFn(u64)) -
         is_over.store(true, Ordering::Relaxed);
     };
     let (changed, ()) = tokio::join!(changes, checks);
-    crate::contract::check::own(store).await;
+    crate::contract::audit::own(store).await;
     changed
 }
 

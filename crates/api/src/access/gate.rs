@@ -17,10 +17,10 @@ use ringback_secrets::{CallerKey, KeyHash};
 use ringback_service::http_server::ClientAddress;
 use ringback_store::SharedConfig;
 
-use super::key_uses::KeyUses;
 use super::foreign_pages;
-use super::settings::Access;
+use super::key_uses::KeyUses;
 use super::running_call;
+use super::settings::Access;
 use crate::error::ApiError;
 use crate::operation::{Need, Operation};
 

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use ringback_core::store_types::Event;
 use tokio::sync::Notify;
 
-use super::sse_batch::Batch;
 use super::listener_queue::{Pushed, Queue};
+use super::sse_batch::Batch;
 use crate::metrics::Metrics;
 
 /// The first event of a stream. No later event is left out. It also sets the client's reconnect time

@@ -18,7 +18,6 @@ use crate::access::Authenticated;
 use crate::audit_log::{Audited, Change};
 use crate::error::ApiError;
 use crate::extract::{DeadPageQuery, Include, JobPath, PurgeQuery, Query, TopicPath};
-use crate::whole_jobs;
 use crate::limits::Deadline;
 use crate::paging;
 use crate::schema::{
@@ -26,6 +25,7 @@ use crate::schema::{
     Time, TopicParams,
 };
 use crate::state::{Api, ApiState};
+use crate::whole_jobs;
 
 /// After this time a purge returns a cursor for the rest.
 const PURGE_FOR: Duration = Duration::from_secs(1);

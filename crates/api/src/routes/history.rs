@@ -24,13 +24,13 @@ use crate::audit_log::Change;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{EndedJobsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds, JobPath, Query};
 use crate::history::filter_of;
-use crate::whole_jobs;
 use crate::limits::Deadline;
 use crate::schema::{
     ConflictProblems, DeadReason, HistoryPageParams, HistoryState, HostText, JobIdText, JobParams, TagText,
     Time, TopicName,
 };
 use crate::state::{Api, ApiState};
+use crate::whole_jobs;
 
 /// How long one call erases ended jobs.
 const ERASE_FOR: Duration = Duration::from_secs(1);

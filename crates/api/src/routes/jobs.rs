@@ -29,7 +29,6 @@ use crate::extract::{
     IdempotencyKey, Include, JobPath, JsonBody, PageQuery, Query, RequestTrace, Upload, key_and_id,
     outdated_cursor,
 };
-use crate::whole_jobs;
 use crate::limits::Deadline;
 use crate::metrics::SubmitOutcome;
 use crate::paging::{self, ListCursor, PageLimits};
@@ -38,6 +37,7 @@ use crate::schema::{
     RemoveProblems, SubmitProblems,
 };
 use crate::state::{Api, ApiState};
+use crate::whole_jobs;
 
 /// Submit a job
 ///

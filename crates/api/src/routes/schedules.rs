@@ -25,13 +25,13 @@ use crate::extract::{
     IdempotencyKey, JsonBody, NoBody, PutFrom, Query, SchedulePath, SchedulesQuery, UpcomingQuery, Upload,
     cursor_of,
 };
-use crate::whole_jobs;
 use crate::limits::Deadline;
 use crate::schema::{
     CreateProblems, EmptyRequest, FindProblems, IdempotencyKeyText, QueryProblems, RestoreSource,
     ResumeProblems, RunScheduleProblems, ScheduleCursor, ScheduleParams,
 };
 use crate::state::{Api, ApiState};
+use crate::whole_jobs;
 
 /// Put a schedule
 ///

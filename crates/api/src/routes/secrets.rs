@@ -203,7 +203,8 @@ fn no_master_key() -> ApiError {
 }
 
 fn of_notices(topic: &Topic) -> ApiError {
-    let detail = format!("{topic} has no secrets: a notice is signed with those of the topic whose job has ended");
+    let detail =
+        format!("{topic} has no secrets: a notice is signed with those of the topic whose job has ended");
     ApiError::new(StatusCode::CONFLICT, detail)
 }
 

@@ -238,9 +238,9 @@ async fn deliver(mut answers: ChildStdout, waiting: Arc<Waiting>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::erasure::Erased;
     use crate::ended_job_row::EndedJobRow;
     use crate::ended_job_row::tests::row;
+    use crate::erasure::Erased;
 
     /// Answers after as many ms as its number, with ends of its own.
     struct Numbered(u64);

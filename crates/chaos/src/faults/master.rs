@@ -11,8 +11,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::RunningFault;
 use crate::fault::Kind;
-use crate::store_servers::Group;
 use crate::installation::Installation;
+use crate::store_servers::Group;
 
 /// The time within which servers agree on their masters, and replicas have all data.
 const WHOLE: Duration = Duration::from_secs(30);

@@ -10,8 +10,8 @@ use tokio::time::sleep;
 
 use super::{RunningFault, master};
 use crate::fault::Kind;
-use crate::store_servers::Group;
 use crate::installation::{Installation, Member};
+use crate::store_servers::Group;
 
 /// A proxy, and the addresses whose connections fail; `None` for all.
 struct Way<'a> {

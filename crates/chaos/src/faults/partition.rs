@@ -11,8 +11,8 @@ use tokio::time::sleep;
 
 use super::{RunningFault, master};
 use crate::fault::Kind;
-use crate::store_servers::Group;
 use crate::installation::Installation;
+use crate::store_servers::Group;
 
 /// The pause between two lines about a loss of attempts during a partition.
 const FORGETS: Duration = Duration::from_millis(50);

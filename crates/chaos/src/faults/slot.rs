@@ -9,8 +9,8 @@ use tokio::time::sleep;
 
 use super::{RunningFault, master};
 use crate::fault::Kind;
-use crate::store_servers::Group;
 use crate::installation::Installation;
+use crate::store_servers::Group;
 
 pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     let group = &*installation.group.as_ref().expect("a run on several servers").lock().await;

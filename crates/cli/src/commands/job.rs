@@ -112,7 +112,8 @@ pub(crate) async fn get(session: &mut Session, args: &GetArgs) -> anyhow::Result
         return get_full::curl(session, jobs).await;
     }
     if *full {
-        return each_job::run(session, jobs, get_full::call, |_, job, view| get_full::details(job, view)).await;
+        return each_job::run(session, jobs, get_full::call, |_, job, view| get_full::details(job, view))
+            .await;
     }
     let call = |key: &_| Call::job(Method::GET, key, &[]);
     each_job::run(session, jobs, call, |_, job: &JobResponse, view| job_details(job, view)).await

@@ -10,8 +10,8 @@ use strum::VariantArray as _;
 
 use super::attempts::Attempt;
 use crate::clock::Timestamp;
-use crate::job::{Delivery, Job};
 use crate::enum_names::must_be;
+use crate::job::{Delivery, Job};
 use crate::state::State;
 
 /// The most entries that one call takes.

@@ -28,10 +28,10 @@ use crate::audit_log::{Audited, Change};
 use crate::error::ApiError;
 use crate::extract::{Items, JsonBody};
 use crate::history::filter_of;
-use crate::whole_jobs;
 use crate::limits::Deadline;
 use crate::schema::SubmitJobProblems;
 use crate::state::{Api, ApiState};
+use crate::whole_jobs;
 
 /// How long one call submits jobs.
 const REPLAY_FOR: Duration = Duration::from_secs(1);

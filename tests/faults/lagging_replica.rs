@@ -4,7 +4,7 @@
 use ringback_testkit::{Persistence, RedisServer};
 
 use super::lost_data::accept;
-use super::outage::{accepted_again, still_the_same_processes};
+use super::redis_outage::{accepted_again, still_the_same_processes};
 use super::replicated::start;
 use crate::prelude::*;
 

@@ -3,7 +3,7 @@
 use ringback_testkit::{RedisServer, Role};
 
 use super::durability::unready;
-use super::outage::{accepted_again, still_the_same_processes};
+use super::redis_outage::{accepted_again, still_the_same_processes};
 use super::refusals::is_accepted;
 use crate::prelude::*;
 

@@ -13,7 +13,7 @@ use ringback_testkit::{Arrival, Role, now};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use crate::contract::check;
+use crate::contract::audit;
 use crate::prelude::*;
 use crate::redis_layout;
 use crate::sample_jobs::time;
@@ -232,7 +232,7 @@ async fn what_was_answered_holds(stack: Stack) -> Stack {
 async fn what_is_answered_while_jobs_become_due_holds_on_redis() {
     let options = Stack::options().lock_ttl("15s").count(Role::Carrier, 2).count(Role::Notifier, 2);
     let stack = what_was_answered_holds(options.start().await).await;
-    redis_layout::check::keys(&mut stack.redis().client().await, "ringback").await;
+    redis_layout::audit::keys(&mut stack.redis().client().await, "ringback").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -255,5 +255,5 @@ async fn what_is_answered_while_jobs_become_due_holds_on_the_embedded_store() {
     };
     let store = Store::open(options).expect("the options are right");
     store.prepare().await.expect("the store is fit");
-    check::tables(&store).await;
+    audit::tables(&store).await;
 }
