@@ -1,4 +1,5 @@
-//! The row of the installation: its settings that are fixed at the first start.
+//! Makes the row of the installation at the first start, and reads and checks it later: the layout and the number of
+//! shards are fixed there.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +13,8 @@ use crate::redis_store::RedisStore;
 use crate::script;
 
 impl RedisStore {
-    /// Makes or checks the row of the installation.
+    /// Makes or reads the row of the installation, and remembers its clock, retention, id and loss. Fails if it has
+    /// another layout or another number of shards.
     pub(crate) async fn look_at_installation(&self) -> Result<SeenRow, StoreError> {
         let has_to_be_accepted = u8::from(self.keeps_all());
         let key = self.new_lane_key.to_hex();
