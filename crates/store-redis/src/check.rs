@@ -291,7 +291,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Reports job states without a record, and removes them if that is asked for.
+    /// Reports job states without a record, and removes them if repairs are asked for.
     async fn states(&mut self) -> Result<(), StoreError> {
         let mut scan = Scan::start();
         while !scan.is_over {

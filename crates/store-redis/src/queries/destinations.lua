@@ -1,4 +1,4 @@
--- Destinations: the counts of their lanes, and which are paused.
+-- Destinations: reads the counts of jobs by origin, and which destinations are paused.
 -- Uses lanes, shard.
 
 -- destinations: counts of jobs by origin, of a part of the lanes in the order of their topics.

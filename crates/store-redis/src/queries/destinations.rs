@@ -1,4 +1,4 @@
-//! The counts of destinations, a part at a time.
+//! The counts of jobs by destination, a part at a time.
 
 use bytes::Bytes;
 use ringback_core::store_types::{
@@ -10,7 +10,8 @@ use crate::redis_store::RedisStore;
 use crate::script;
 
 impl RedisStore {
-    /// The counts of a part of the lanes of a shard, by origin.
+    /// Returns the counts of up to [`DESTINATION_STEP`] topics and lanes of a shard, by origin, and where to go on;
+    /// `None` after the last part.
     pub async fn destinations(
         &self,
         shard: Shard,

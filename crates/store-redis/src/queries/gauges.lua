@@ -1,12 +1,12 @@
--- Gauges of a shard: how many jobs are in each state, and when the oldest ready job was due. Only the carrier that
--- holds the shard asks, so that each shard is counted once.
+-- Gauges of a shard and of topics: how many jobs are in each state, and for how long the oldest ready job has been due;
+-- and the archive outbox. Only the carrier that holds the shard gets them, so that each shard is counted once.
 -- Uses archive, carrier, oldest, ready, shard, topics.
 local LEDGER = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
 local GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS, LEDGER, {'missing', 'tombstones_evicted_early'}, archive.FIELDS)
 local TOPIC_GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS)
 
--- At most `most` lanes with ready jobs, behind the first `skip`: those that wait for a turn, the longest first, then
--- those of consumers, then those of paused topics.
+-- Returns at most `most` lanes with ready jobs, after the first `skip`: those that wait for a turn, the longest first,
+-- then pull lanes, then paused ones.
 local function ready_lanes(skip, most)
   local found = {}
   for _, key in ipairs({KEY.lanes, KEY.pulls, KEY.paused}) do
@@ -20,7 +20,7 @@ local function ready_lanes(skip, most)
   return found
 end
 
--- For how long a job that was due at `first` has been due (ms), -1 if there is none.
+-- Returns the ms since `first`; -1 if that is math.huge.
 local function age(first) return first < math.huge and max(0, NOW - first) or -1 end
 
 -- gauges: the ledger, and the oldest ready job of some lanes.
@@ -53,7 +53,8 @@ function scripts.gauges(args)
   return answer
 end
 
--- Adds the counts of a lane. Returns when the first ready job was due, of this lane and those before.
+-- Adds the counts of a lane to `sum`. Returns when the first ready job was due (ms): of this lane, if its jobs are read
+-- and that is earlier, else `first`.
 local function add_lane(sum, lane, first, looks_at_jobs)
   local delayed, ready_now, reserved, dead, done, cancelled = read(COUNTS, rows[lane])
   for code, n in ipairs({delayed, ready_now, reserved, done, dead, cancelled}) do sum[code] = sum[code] + n end

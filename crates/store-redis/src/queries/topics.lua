@@ -9,7 +9,7 @@
 -- Uses due_index, lanes, oldest, ready, shard, topics.
 local DUE, LATE = 8, 9
 
--- When the first delayed job of a lane is due, if that is within the time of a slot.
+-- Returns when the first delayed job of a lane is due (ms), if that is within the time of a slot; nil otherwise.
 local function first_due(lane)
   local at = first_score(due_index.key(lane))
   if at > 0 and at <= NOW + WIDTH then return at end
