@@ -9,8 +9,7 @@ use ringback_core::connection_url::check_login;
 
 /// How long sent data may stay unacknowledged before the connection counts as broken.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
-/// How long a connection may be silent before it is probed. After two more unanswered probes it counts as
-/// broken.
+/// How long a connection may be silent before it is probed. After two more unanswered probes it counts as broken.
 const PROBE_AFTER: Duration = Duration::from_secs(5);
 
 /// The port of a sentinel without a port in the URL.
