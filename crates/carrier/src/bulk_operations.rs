@@ -83,8 +83,7 @@ impl Bulks {
         }
     }
 
-    /// Waits until `until`, the deadline of the signal for bulk operations, or the shutdown, whichever is first.
-    /// Fails if a task panics meanwhile.
+    /// Waits until `until`, the signal's deadline or the shutdown, whichever is first. Fails if a task panics.
     async fn wait(&self, until: Option<Instant>, tasks: &mut JoinSet<()>) -> anyhow::Result<()> {
         let mut sleep = pin!(self.signals.bulks.sleep_until(until));
         loop {

@@ -23,8 +23,7 @@ pub(crate) enum PassKind {
 }
 
 impl PassKind {
-    /// Returns the kind to try after a pass of this kind failed. The kinds take turns, so that one that fails
-    /// does not block the others.
+    /// Returns the kind to try after a pass of this kind failed: the next in turn, so that none blocks the others.
     pub(crate) const fn after_failure(self) -> Self {
         match self {
             Self::Promote => Self::Recover,

@@ -1,5 +1,4 @@
-//! Backoff per kind of pass: a kind whose pass failed waits, with jitter, and the others go on. The caller passes the
-//! time.
+//! Backoff per kind of pass: a kind whose pass failed waits, with jitter, and the others go on. Callers pass the time.
 
 use std::array;
 use std::time::Duration;
@@ -47,8 +46,7 @@ impl PassBackoff {
         NextDue(array::from_fn(|n| later(PassKind::VARIANTS[n])))
     }
 
-    /// Returns the kind with the shortest wait, and that wait, zero if it may run now. Of equal waits, `wanted` comes
-    /// first.
+    /// Returns the kind with the shortest wait (`wanted` if it is equal) and that wait, zero if the kind may run now.
     pub(crate) fn allowed(&self, wanted: PassKind, now: Instant) -> (PassKind, Duration) {
         let second = wanted.after_failure();
         let waits = [second, second.after_failure()].map(|kind| (kind, self.wait(kind, now)));

@@ -39,8 +39,7 @@ enum Round {
 }
 
 impl ScheduleRunner<'_> {
-    /// Makes schedules fire each time `due` wakes it, and retries after errors. Never returns; may be dropped at any
-    /// time.
+    /// Makes schedules fire each time `due` wakes it, and retries errors. Never returns; may be dropped at any time.
     pub(crate) async fn run(&self) {
         let mut outage = Outage::new();
         loop {

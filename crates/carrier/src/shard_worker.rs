@@ -73,8 +73,7 @@ impl ShardWorker {
         info!(shard = self.shard.number(), "shard claimed by another carrier");
     }
 
-    /// Runs one pass after the other until one is fenced. Sets `outbox` and `firings` to the times at which the next
-    /// notice and the next schedule are due.
+    /// Runs passes until one is fenced. Sets `outbox` and `firings` to when the next notice and schedule are due.
     async fn run_passes(&self, outbox: &DeadlineSignal, firings: &DeadlineSignal) {
         let mut backoff = PassBackoff::new([(); 3].map(|()| random::generator()));
         // The first passes find everything that happened before.

@@ -229,8 +229,7 @@ impl Shards {
     }
 }
 
-/// Returns the shards of carrier `me`: every carrier sorts the same names and assigns the shards in turn. Empty if `me`
-/// is not among the carriers.
+/// Returns the shards of `me`, none if it is not listed: every carrier sorts the names and assigns the shards in turn.
 fn share(carriers: &[String], me: &str, shards: impl Iterator<Item = Shard>) -> Vec<Shard> {
     let mut names: Vec<&str> = carriers.iter().map(String::as_str).collect();
     names.sort_unstable();

@@ -1,5 +1,4 @@
-//! A simulation: the store in memory, the roles on it, the receiver, and time, which leaps to the next due time while
-//! all jobs wait.
+//! A simulation: the store in memory, the roles on it, the receiver, and time, which leaps while all jobs wait.
 
 mod client;
 mod role;
@@ -145,8 +144,7 @@ impl Simulation {
         jobs
     }
 
-    /// Runs for this time. While all jobs wait for a due time, the time until shortly before it passes in one leap, as
-    /// for a machine that was suspended.
+    /// Runs for this time. While all jobs wait, time leaps to shortly before the next due time, as after a suspension.
     pub(crate) async fn run_for(&self, time: Duration) {
         self.run_until(self.now().plus(time)).await;
     }

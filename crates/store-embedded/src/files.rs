@@ -1,5 +1,4 @@
-//! Creates the files of a store, with access for their owner only, and syncs directories, so that files survive a power
-//! cut.
+//! Creates a store's files, with access for their owner only, and syncs directories, so that they survive a power cut.
 
 use std::fs::{File, OpenOptions};
 use std::io;

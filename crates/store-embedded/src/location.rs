@@ -85,8 +85,7 @@ impl StoreLocation {
         self.is_failing.load(Ordering::Relaxed)
     }
 
-    /// Fails if the file of a database that this process had open is gone. Without this check, an empty database would
-    /// be created.
+    /// Fails if the file of a database that this process had open is gone; otherwise an empty one would be created.
     pub(crate) fn check_is_there(&self) -> Result<(), StoreError> {
         match &self.medium {
             Medium::File(file, _) if !file.exists() => Err(open_files::removed(file)),
@@ -117,8 +116,7 @@ impl StoreLocation {
         }
     }
 
-    /// Opens the database; creates it if there is none. Fails with `Unfit` if another process has it open or it is not
-    /// a database.
+    /// Opens or creates the database. Fails with `Unfit` if another process has it open or it is not a database.
     pub(crate) fn open_database(&self) -> Result<Database> {
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE);
@@ -193,9 +191,8 @@ fn open_file(builder: &Builder, file: &Path) -> Result<Database> {
     builder.create(file).map_err(|error| opened(error, file))
 }
 
-/// Creates the database under another name and renames it when it is complete: an incomplete one, which a crash or a
-/// full disk leaves, could not be opened. Returns `None` if another process has created the database meanwhile. Fails
-/// if another process is creating it.
+/// Creates the database under another name and renames it when complete: an incomplete one, left by a crash or a full
+/// disk, cannot be opened. `None` if another process has created it meanwhile. Fails if one is creating it.
 pub(crate) fn create_file(builder: &Builder, file: &Path) -> Result<Option<Database>> {
     // The lock is held until the end, and given up with this value.
     let lock = file.with_extension("lock");

@@ -129,8 +129,7 @@ impl AcceptedCounts {
         true
     }
 
-    /// Records that jobs of a shard, which has accepted only `accepted`, are missing. Returns how many are missing in all
-    /// shards.
+    /// Records that a shard, which has accepted only `accepted`, lost jobs. Returns how many are missing in all shards.
     pub(crate) fn miss(&self, shard: Shard, accepted: u64) -> u64 {
         {
             let mut now = self.of(shard);

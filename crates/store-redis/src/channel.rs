@@ -23,8 +23,7 @@ use super::topology::Node;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(800));
 /// How often the server of a subscription is pinged.
 const PROBE_EVERY: Duration = Duration::from_secs(5);
-/// How long the answer to a ping may take. Without one the subscription counts as lost: nothing else would show that no
-/// message arrives any more.
+/// How long the answer to a ping may take. Only its absence shows that no message arrives any more.
 const PROBE_LIMIT: Duration = Duration::from_secs(3);
 
 /// A message, or a change of the subscription.
@@ -69,8 +68,7 @@ impl Channel {
         Self { store, name, state, backoff, is_failing: false }
     }
 
-    /// Waits for the next message or change of the subscription. Subscribes again, with backoff, if the subscription is
-    /// lost or fails. Safe to drop and call again.
+    /// Waits for the next message or change of the subscription; renews a lost one, with backoff. May be dropped.
     pub(crate) async fn next(&mut self) -> Heard {
         loop {
             match &mut self.state {

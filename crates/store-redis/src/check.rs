@@ -27,8 +27,7 @@ use self::waiting::{List, SearchResult, Waiting};
 use super::redis_store::RedisStore;
 use super::script;
 
-/// How many waiting jobs are searched for at once. For more of them the lists are read again. With 32 bytes each
-/// this bounds the memory of a check.
+/// How many waiting jobs are searched for at once, 32 bytes each; for more the lists are read again.
 const WAITING: usize = 500_000;
 /// How often lists are read for a job that is not found in them. From [`SEARCHED_FROM`] on, short lists are searched in
 /// one call, so only long ones that are cleaned each time can leave a job unverified.
@@ -239,8 +238,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Reads the lists that must hold jobs. Returns the jobs that were not in them, and how often a list had been cleaned
-    /// when the reading began.
+    /// Reads the lists that must hold jobs. Returns the jobs missing there, and each list's count of cleanings before.
     async fn read_lists(&self, mut waiting: Waiting) -> Result<(Waiting, u64), StoreError> {
         waiting.sort();
         let mut cleaned = None;
@@ -260,8 +258,7 @@ impl Walk<'_> {
         Ok((waiting, cleaned.unwrap_or_default()))
     }
 
-    /// Reports jobs that are lost, after a repair if that is asked for, and adds those that another list must hold to
-    /// `again`.
+    /// Repairs lost jobs if asked for, and reports them; adds those that another list must hold now to `again`.
     async fn unmet(
         &mut self,
         jobs: impl Iterator<Item = ((Vec<u8>, u8), SearchResult)>,

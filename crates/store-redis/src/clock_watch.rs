@@ -16,8 +16,7 @@ pub(crate) struct ClockWatch {
 }
 
 impl ClockWatch {
-    /// Compares the time of a server, in µs, with this machine's clock. `took` is how long the call took that has just
-    /// returned the time. Ignores calls that took longer than 5 s.
+    /// Compares a server's time, in µs, with this machine's clock. Ignores a call if `took`, its duration, is over 5 s.
     pub(crate) fn saw(&self, server_us: u64, took: Duration) {
         if took > LONGEST_LOOK {
             return;

@@ -1,5 +1,4 @@
-//! Finds out how durably each server keeps data, from its settings or INFO, and checks that against the required
-//! durability.
+//! Finds out, from settings or INFO, how durably each server keeps data, and checks that against what is required.
 
 use std::collections::HashMap;
 

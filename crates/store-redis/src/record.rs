@@ -176,8 +176,7 @@ pub(crate) fn state(code: u8) -> Option<State> {
 }
 
 impl FixedFields {
-    /// Reads the fixed part of a record, and the job state, which is empty before the first delivery. Fails if one of
-    /// them is too short.
+    /// Reads a record's fixed part and the job state, empty before the first delivery. Fails if one is too short.
     pub(crate) fn parse(state: State, mut job_state: Bytes, mut record: &[u8]) -> Result<Self, StoreError> {
         if record.len() < RECORD {
             return Err(UNREADABLE);

@@ -19,8 +19,7 @@ use super::server_checks::Risk;
 use super::server_checks::{self, Eviction};
 use super::topology::{Confirmation, Topology};
 
-/// The memory that a tombstone with a token takes, with its share of the hash that it is in. One without takes 8
-/// bytes less.
+/// The memory of a tombstone with a token, with its share of the hash it is in. One without takes 8 bytes less.
 const TOMBSTONE_BYTES: u64 = 112;
 
 pub struct RedisStore {
@@ -33,8 +32,7 @@ pub struct RedisStore {
     pub(crate) preparing: Mutex<()>,
     /// The findings of the checks. Set when the store was found fit.
     pub(crate) server_checks: RwLock<Option<ServerChecks>>,
-    /// The setting that removes jobs when memory is short, if one was made while the store was used; and when that was
-    /// last checked.
+    /// The setting that removes jobs when memory is short, if it was made in use; and when that was last checked.
     pub(crate) eviction: RwLock<(Option<Eviction>, Option<Instant>)>,
     /// Why the store refuses new jobs although it was found fit before: it has become less durable than required.
     pub(crate) weakness: RwLock<Option<StoreError>>,
@@ -55,8 +53,7 @@ pub(crate) struct ServerChecks {
 }
 
 impl RedisStore {
-    /// Opens a store without connecting to it. Fails if the URL or a file for TLS cannot be used, or there are no random
-    /// numbers.
+    /// Opens a store without connecting. Fails if the URL or a TLS file is unusable, or there are no random numbers.
     pub fn open(options: Options) -> Result<Self, StoreError> {
         let keys = Keys::new(&options.prefix, options.shards);
         let confirmation = match options.durability {

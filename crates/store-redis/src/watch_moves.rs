@@ -1,5 +1,4 @@
-//! Finds the slots of a cluster that move between nodes, from its masters' answers, and marks the shards in them; calls
-//! on a marked shard are refused (`moving.rs`).
+//! Finds slots of a cluster that move, by its masters' answers, and marks their shards, which `moving.rs` then refuses.
 
 use std::collections::BTreeSet;
 

@@ -28,8 +28,7 @@ const PAUSE_OF_DEAD: Duration = Duration::from_millis(5);
 pub(super) enum Step {
     /// The number of jobs that were changed.
     Changed(usize),
-    /// A page without matching jobs; there may be more pages. The pause before the next one keeps a long search from
-    /// occupying the store.
+    /// A page without matching jobs; more may follow, after a pause that keeps a long search from occupying the store.
     Empty(Duration),
     /// No jobs are left, or the operation has ended.
     Finished,

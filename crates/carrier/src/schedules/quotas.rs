@@ -47,8 +47,7 @@ impl Counts {
 pub(super) struct Allowances(HashMap<Tenant, u64>);
 
 impl Allowances {
-    /// Takes up to `jobs` jobs from the allowance of a tenant. Returns how many were taken: all without a tenant, or if
-    /// the tenant has no entry.
+    /// Takes up to `jobs` jobs from a tenant's allowance and returns how many; all if there is no tenant or no entry.
     pub(super) fn take(&mut self, tenant: Option<&Tenant>, jobs: usize) -> usize {
         let Some(left) = tenant.and_then(|tenant| self.0.get_mut(tenant)) else { return jobs };
         let taken = usize::try_from(*left).unwrap_or(jobs).min(jobs);

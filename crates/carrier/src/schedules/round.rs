@@ -1,5 +1,4 @@
-//! One round over the schedules of a shard whose time has come: decides which fire, which only move on to their next
-//! time and which are deferred, and makes the calls that do it.
+//! One round over a shard's schedules whose time has come: decides which fire, move on or are deferred, and does it.
 
 use std::collections::HashMap;
 use std::time::Duration;

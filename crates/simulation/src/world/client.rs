@@ -15,8 +15,7 @@ use super::Simulation;
 const MAX_ANSWER: usize = 1024 * 1024;
 
 impl Simulation {
-    /// Sends a request, logs it, and returns the status and the JSON of the answer, `Null` if it has none. Returns
-    /// status 0 if the API does not run.
+    /// Sends a request, logs it, and returns status and JSON (`Null` if none); status 0 if the API does not run.
     pub(crate) async fn call(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
         let Some(router) = self.roles[0].router() else { return (0, Value::Null) };
         let request = Request::builder().method(method.clone()).uri(path);
@@ -53,8 +52,7 @@ impl Simulation {
         self.post("/v1/jobs", &fields).await
     }
 
-    /// Submits a job until the API accepts it. Tries again, after 300 ms, while the API does not run or answers 503;
-    /// panics at any other error.
+    /// Submits a job until the API accepts it. Retries after 300 ms if the API is down or answers 503; else panics.
     pub(crate) async fn submit_surely(&mut self, topic: &str, id: &str, fields: &Value) {
         loop {
             let (status, answer) = self.submit(topic, id, fields.clone()).await;

@@ -18,8 +18,7 @@ use crate::tables::{ByName, LaneCounts, ShardRow, Sums, Tables, TopicRow, is_sum
 /// The number of records by shard and name of the state.
 pub(crate) type StateCounts = BTreeMap<(u16, &'static str), i64>;
 
-/// Compares the ledger of each shard, and its number of tombstones, with the records. Adds the jobs that repairs have
-/// found to be missing to the check.
+/// Compares each shard's ledger and tombstones with the records. Adds the jobs that repairs found missing to the check.
 pub(crate) fn check_ledgers(
     findings: &mut Findings,
     mut rows: BTreeMap<u16, ShardRow>,

@@ -133,8 +133,7 @@ impl Txn<'_> {
         Ok(missing > 0)
     }
 
-    /// Puts a ready job back at its position, or at the back of its lane if another job has that position, and gives
-    /// the lane its turn.
+    /// Puts a ready job back at its position, or at its lane's end if that is taken, and gives the lane its turn.
     fn relink_ready(&mut self, record: &mut Record, position: i64) -> Result<()> {
         let (shard, lane) = (self.shard(), record.lane().name());
         if self.tables.ready.at(shard, &lane, position)?.is_none() {
@@ -148,8 +147,7 @@ impl Txn<'_> {
         self.relink_lane(&lane).map(drop)
     }
 
-    /// Puts a topic with delayed jobs into the schedule, and wakes the carrier for the first. Returns false if the
-    /// topic has none.
+    /// Puts a topic into the schedule and wakes the carrier for its first delayed job. Returns false if it has none.
     fn relink_topic(&mut self, topic: &str) -> Result<bool> {
         let first = self.tables.due.relink(self.shard(), topic)?;
         first.into_iter().for_each(|first| self.wake_at(first));

@@ -195,8 +195,7 @@ fn indexed<E>(
     Ok((found, None))
 }
 
-/// The bits of a cursor's position that are a time of death, in ms. Above them, and in `run`, is the number of
-/// the job.
+/// The bits of a cursor's position that are a time of death, in ms. Above them, and in `run`, is the job's number.
 const TIME_BITS: u32 = 48;
 
 /// Returns the cursor before a dead job, made of its time of death and its number.

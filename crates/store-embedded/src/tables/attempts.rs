@@ -37,8 +37,7 @@ impl<A: Access> Attempts<A> {
         Ok(self.sizes.read(shard, |bytes| bytes)?.unwrap_or(0))
     }
 
-    /// Checks that each log is in the index once, and that the bytes add up. Returns descriptions of the faults, each
-    /// with its shard.
+    /// Checks that each log is in the index once and that the bytes add up. Returns the faults, each with its shard.
     pub(crate) fn faults(&self) -> Result<Vec<(u16, String)>> {
         let (mut faults, mut counted) = (Vec::new(), BTreeMap::<u16, u64>::new());
         self.order.each(|(shard, at, locator), ()| {

@@ -128,8 +128,7 @@ impl Schedules<Writing<'_>> {
         self.rows.remove(name.as_str()).map(drop)
     }
 
-    /// Sets the next time of all schedules of a shard that fire after a time to this time, in ms, so that a carrier
-    /// plans them again by then.
+    /// Sets the times of a shard's schedules that are after this time, in ms, to it; a carrier then plans them again.
     pub(crate) fn look_at_all(&mut self, shard: u16, time: u64) -> Result<()> {
         let later = (shard, time.saturating_add(1), "")..=(shard, u64::MAX, "\u{10ffff}");
         for (at, name) in self.times.list(later, usize::MAX, |(_, at, name), ()| (at, name.to_owned()))? {

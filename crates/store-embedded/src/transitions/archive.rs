@@ -65,8 +65,7 @@ impl EmbeddedStore {
         Ok(TakeEntries::Taken(ArchiveEntries { part, jobs }))
     }
 
-    /// Removes the entries of a part, without those that were dropped since; none if the part is not at the front.
-    /// Returns how many entries are left.
+    /// Removes a part's entries that are not dropped yet, if it is at the front. Returns how many entries are left.
     pub async fn remove_ended(
         &self,
         shard: Shard,

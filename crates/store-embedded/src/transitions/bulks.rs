@@ -1,5 +1,4 @@
-//! Bulk operations: begins and lists them, lets a worker claim one, changes its jobs, and ends it. Its row counts the
-//! jobs in the transaction that changes them.
+//! Bulk operations: begins and lists them, lets a worker claim one, changes its jobs and counts them, and ends it.
 
 use std::time::Duration;
 
@@ -158,9 +157,8 @@ fn end(txn: &mut Txn<'_>, id: BulkId, worker: Option<[u8; 8]>, state: BulkState)
     Ok(Some(row.bulk))
 }
 
-/// Makes dead jobs, given by time of death and number, ready. Skips jobs that died at another time, and those that have
-/// the id of this bulk operation as token, since it has revived them before. Returns how many were made ready; `None`
-/// if the bulk operation has ended.
+/// Makes dead jobs, given by time of death and number, ready. Skips jobs that died at another time, and those whose
+/// token is this bulk operation's id: it has revived them before. Returns how many; `None` if the operation has ended.
 fn revive_many(txn: &mut Txn<'_>, id: BulkId, jobs: &[(u64, u64)]) -> Result<Option<u64>> {
     let Some(mut row) = txn.tables.bulks.running(id)? else { return Ok(None) };
     let mut revived = 0;

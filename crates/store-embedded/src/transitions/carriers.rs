@@ -21,9 +21,8 @@ use crate::{EmbeddedStore, TRANSITION_BYTES};
 const TOPICS: usize = 64;
 
 impl EmbeddedStore {
-    /// Records that a carrier is alive for `ttl`; zero removes the carrier. Returns the live carriers, and when the next
-    /// other one expires. Wakes all carriers if one joins or leaves. Carriers are in this process, so the list is in
-    /// memory only.
+    /// Records, in memory only, that a carrier lives for `ttl`; zero removes it. Returns the live carriers and when the
+    /// next other one expires. Wakes all carriers if one joins or leaves.
     pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         self.writer()?;
         let location = &self.shared.location;

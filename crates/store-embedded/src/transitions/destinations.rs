@@ -1,5 +1,4 @@
-//! Destinations: pauses and resumes them, lists the pauses, and counts jobs by destination, a part at a time. Also finds
-//! the turn at which a paused lane is kept.
+//! Destinations: pauses and resumes them, lists pauses, counts jobs by destination, and gives a paused lane's turn.
 
 use std::ops::Bound;
 
@@ -50,8 +49,7 @@ impl EmbeddedStore {
         names.iter().map(|(name, _)| DestinationPause::from_name(name).ok_or_else(unreadable)).collect()
     }
 
-    /// Returns the counts of up to [`DESTINATION_STEP`] lanes of a shard, each with its origin, and where to go on;
-    /// `None` after the last part.
+    /// Returns up to [`DESTINATION_STEP`] lanes with origin and counts, and where to go on, `None` at the end.
     pub async fn destinations(
         &self,
         shard: Shard,

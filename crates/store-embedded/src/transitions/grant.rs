@@ -22,8 +22,7 @@ pub(crate) struct Caller {
     pub(crate) bits: [u8; 8],
 }
 
-/// Returns the jobs that this call got before, as far as they are still reserved by it; `None` if the call is new or
-/// longer ago than a minute.
+/// Returns the jobs that this call got before and still holds; `None` if it is new or longer ago than a minute.
 pub(crate) fn granted_before(txn: &Txn<'_>, caller: &Caller) -> Result<Option<Vec<StoredJob>>> {
     let (shard, now) = (txn.shard(), txn.now());
     let granted = txn.tables.last_reserves.recall(shard, &caller.name, caller.sequence, now)?;

@@ -106,8 +106,7 @@ pub(super) fn move_job(
     Ok(Some((is_done, job)))
 }
 
-/// Moves a delayed job to the time `later`, in ms, or makes it ready now if that is `None`. Returns false if the job is
-/// not delayed.
+/// Moves a delayed job to the time `later`, in ms, or makes it ready if that is `None`. Returns false for other states.
 fn move_delayed(
     txn: &mut Txn<'_>,
     job: &mut Record,
@@ -129,15 +128,13 @@ fn move_delayed(
     Ok(true)
 }
 
-/// Makes a dead job ready, with this token. Its failures and lost leases begin at 0 again; the last failed attempt stays
-/// visible.
+/// Makes a dead job ready, with this token, without failures and lost leases. The last failed attempt stays visible.
 pub(crate) fn revive(txn: &mut Txn<'_>, job: &mut Record, token: [u8; 8]) -> Result<()> {
     (job.token, job.failures, job.lost) = (Some(token), 0, 0);
     txn.make_ready(job)
 }
 
-/// Purges jobs that are given by time of death, in ms, and number, and are still dead since then. Returns how many were
-/// purged.
+/// Purges jobs, given by time of death in ms and number, that are still dead since then. Returns how many were purged.
 fn purge_many(txn: &mut Txn<'_>, jobs: &[(u64, u64)]) -> Result<u64> {
     let mut purged = 0;
     txn.because(TransitionName::Purge, None);

@@ -58,8 +58,7 @@ impl NewRecord {
         self
     }
 
-    /// Returns the due time, in ms, and the first state of this job. `created`, in ms, counts for the longest delay of a
-    /// postponed job.
+    /// Returns the job's due time, in ms, and first state. `created`, in ms, bounds the delay of a postponed job.
     pub(crate) fn enters(&self, txn: &Txn<'_>, created: u64) -> (u64, To) {
         let (now, due) = (txn.now(), due_time(txn, self.due));
         if let Some(reason) = &self.dead {

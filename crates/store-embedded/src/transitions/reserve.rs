@@ -117,8 +117,7 @@ impl Groups {
         self.origin_limit.min(self.tenant_limit) == 0 || self.left.values().any(|left| *left == 0)
     }
 
-    /// Returns how many jobs a lane may give because of its origin and its tenant, and the name of the one that may give
-    /// fewer.
+    /// Returns how many jobs a lane may give by its origin and its tenant, and the name of the one that allows fewer.
     fn left<'a>(&self, lane: &'a str) -> (usize, &'a str) {
         let Some(lane) = Lane::parse(lane) else { return (usize::MAX, NO_TENANT) };
         let left = |group: &str, limit| self.left.get(group).copied().unwrap_or(limit);

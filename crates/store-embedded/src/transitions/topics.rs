@@ -56,8 +56,7 @@ impl EmbeddedStore {
         self.call(ANY_SHARD, 0, move |txn| txn.tables.policies.get(&name)).await
     }
 
-    /// Returns the version of the policies and all of them, read in pages after the version; `None` if the version is
-    /// `known`.
+    /// Returns the version of the policies and, read in pages after it, all of them; `None` if the version is `known`.
     pub async fn policies(
         &self,
         known: Option<PolicyVersion>,
@@ -105,8 +104,7 @@ impl EmbeddedStore {
         self.call(shard, TRANSITION_BYTES, pause).await
     }
 
-    /// Resumes a topic in a shard, in several calls if many lanes are held. Returns whether the shard knows the topic,
-    /// paused or not.
+    /// Resumes a topic in a shard, in several calls for many lanes. Returns whether the shard knows it, paused or not.
     pub async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
         loop {
             let topic = topic.clone();
@@ -136,8 +134,7 @@ fn put(txn: &mut Txn<'_>, entry: ConfigEntry<'_>, replaced: Option<&str>) -> Res
     Ok(if is_known { PolicyPut::Replaced(version) } else { PolicyPut::Created(version) })
 }
 
-/// Records whether a topic has metrics of its own. Returns false, and changes nothing, if too many topics would have
-/// them.
+/// Records whether a topic has metrics of its own. Changes nothing and returns false if too many topics would.
 fn set_metrics(txn: &mut Txn<'_>, topic: &str, metrics: Metrics) -> Result<bool> {
     let mut topics = txn.tables.policies.with_metrics()?;
     let has_changed = match metrics {

@@ -57,8 +57,7 @@ impl Txn<'_> {
         Ok(record)
     }
 
-    /// Publishes a submit, links, writes and returns its record, and logs the transition. `from` is the state of the job
-    /// that it replaces, if any.
+    /// Publishes and logs a submit; links, writes and returns its record. `from` is the state of a replaced job.
     fn arrive(&mut self, mut record: Record, from: Option<State>, to: To) -> Result<Record> {
         let due = Timestamp::from_millis(record.due);
         self.publish(&record, || EventKind::Submitted { due })?;
@@ -68,8 +67,7 @@ impl Txn<'_> {
         Ok(record)
     }
 
-    /// Moves a job to another state, or to another place in the index of its state. Writes the record and logs the
-    /// transition.
+    /// Moves a job to another state, or place in its state's index. Writes the record and logs the transition.
     pub(crate) fn enter(&mut self, record: &mut Record, to: To) -> Result<()> {
         let from = record.state();
         self.unlink(record)?;

@@ -1,5 +1,4 @@
-//! The queue of the writer: collects waiting calls into groups. Also defines a call, which runs in the writer and answers
-//! its caller.
+//! The queue of the writer: collects waiting calls into groups. A call runs in the writer and answers its caller.
 
 use std::io;
 use std::time::Duration;

@@ -19,8 +19,7 @@ use crate::error::Result;
 use crate::location::{Medium, StoreLocation, lock};
 use crate::txn::Txn;
 
-/// The memory of a store without a file. It keeps the jobs while it exists, so that a store can be closed and opened
-/// again.
+/// The memory of a store without a file. It keeps the jobs, so that the store can be closed and opened again.
 #[derive(Clone)]
 pub struct Memory {
     pub(crate) shared: Arc<SharedWriter>,
@@ -166,8 +165,7 @@ impl Handle {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Returns a snapshot with the effects of all calls that were answered before. Fails with `Closed` if the writer has
-    /// ended.
+    /// Returns a snapshot with the effects of all answered calls. Fails with `Closed` if the writer has ended.
     pub(crate) async fn snapshot(&self) -> Result<ReadTransaction, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.send(Request::Snapshot(reply)).await?;

@@ -1,5 +1,4 @@
-//! The store's time, which follows a clock. If the clock is set back by up to a minute, the time does not go back; if it
-//! is set back by more, the writer makes the time go back too.
+//! The store's time, which follows a clock: it does not go back with one that is set back by up to a minute.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! Makes the row of the installation at the first start, and reads and checks it later: the layout and the number of
-//! shards are fixed there.
+//! Makes the installation's row at the first start, then reads and checks it: layout and number of shards are fixed.
 
 use std::sync::atomic::Ordering;
 

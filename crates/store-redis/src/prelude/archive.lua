@@ -44,8 +44,7 @@ do
     return first and #first >= HEAD and read('>I6', first, 2) or 0
   end
 
-  -- Records that a job ends, if this kind of end gets an entry; `s` is the job state after that. `save` must follow
-  -- before the job is removed.
+  -- Records that a job ends with the state `s`, if such ends get an entry. `save` must follow before the job's removal.
   function archive.note(kind, loc, lane, s)
     if setting > 0 and has(BIT_OF[kind]) then
       noted = noted or {}
@@ -161,8 +160,7 @@ do
     return removed
   end
 
-  -- Drops and counts the oldest entries while they take more than the bound, if the setting allows dropping. `added` is
-  -- how many entries this call has added.
+  -- Drops and counts oldest entries beyond the bound, if the setting allows. `added` is how many this call added.
   local function drop(added)
     local dropped = 0
     -- After the bound was lowered there may be many; then later calls drop more.

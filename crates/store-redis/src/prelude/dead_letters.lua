@@ -25,15 +25,13 @@ function dead_letters.remove(entries)
   sliced('ZREM', KEY.dead, entries)
 end
 
--- Whether the locator at the begin of `a` is at or before that of `b` in Redis's order of bytes. `<` in Lua follows the
--- locale.
+-- Whether the locator that begins `a` is not after that of `b` in Redis's byte order. Lua's `<` follows the locale.
 local function is_by(a, b)
   local x, y = read('>I6', a), read('>I6', b)
   return x < y or x == y and read('>I6', a, 7) <= read('>I6', b, 7)
 end
 
--- Returns the rank of the first entry at a time (ms, as text) or later; with a locator `behind` other than '', of the
--- first entry after that locator at this time.
+-- Returns the rank of the first entry from a time (ms, as text) on, or after the locator `behind` there if not ''.
 function dead_letters.rank(at, behind)
   local low = call('ZCOUNT', KEY.dead, '-inf', '(' .. at)
   if behind == '' then return low end
@@ -70,8 +68,7 @@ function dead_letters.page(at, count)
   return locs, place_of(place)
 end
 
--- Returns the entries of the named jobs that are still dead since then, each once. A name is a time of death (6 bytes)
--- and a locator. Reads the jobs.
+-- Reads jobs named by time of death (6 bytes) and locator. Returns the entries of those still dead since, each once.
 function dead_letters.still_dead(names)
   local locs, entries, found, seen = {}, {}, {}, {}
   for i, name in ipairs(names) do locs[i] = sub(name, 7) end

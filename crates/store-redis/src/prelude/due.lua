@@ -2,8 +2,7 @@
 -- Uses due_index, shard.
 local due = {}
 
--- Moves the first slot, or `limit` entries of it, into the sorted sets of the lanes, if its time is near. Returns true
--- if there is more to sort.
+-- Sorts the first slot, or `limit` entries of it, into the lanes if its time is near. Returns true if more are left.
 function due.sort_slot(limit)
   local slot = fields.slot
   if slot == 0 or slot > floor(NOW / WIDTH) + 1 then return false end
@@ -33,8 +32,7 @@ local function due_by(entries, n, at)
   return low
 end
 
--- Returns the first entries of a lane that are due by a time (ms), at most `limit`, and the due time of the entry after
--- them; nil if there is none.
+-- Returns up to `limit` entries of a lane due by a time (ms), and the due time of the next one, or nil.
 function due.first(lane, limit, at)
   local entries = call('ZRANGE', due_index.key(lane), 0, limit)
   local n = due_by(entries, min(#entries, limit), at)

@@ -208,8 +208,7 @@ do
     for first = 1, #locs, MOST do publish(first, min(first + MOST - 1, #locs)) end
   end
 
-  -- Returns the transitions of this call: name, states before and after, topic, id and reason of each. Leaves out those
-  -- of jobs whose id or topic is not known.
+  -- Returns this call's transitions (name, states, topic, id, reason) of jobs whose id and topic are known.
   function events.logged()
     local all = {}
     if not events.on then return all end

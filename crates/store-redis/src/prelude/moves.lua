@@ -13,8 +13,7 @@ function moves.look(loc)
   return nil, nil, nil, tomb and {409, tomb} or {}
 end
 
--- Returns the answer of a move that changes nothing: 200 if the job is already as wanted, 409 if its state forbids the
--- move.
+-- Returns the answer of a move that changes nothing: 200 if the job is as wanted, 409 if its state forbids it.
 function moves.unchanged(loc, code, is_as_wanted)
   return jobs.described(is_as_wanted and 200 or 409, code, records[loc], states[loc])
 end

@@ -23,8 +23,7 @@ function ready.turns(lane) return lanes.is_pull(lane) and KEY.pulls or KEY.lanes
 
 function ready.wake_consumers(topic) publish('pull ' .. KEY.tag .. ' ' .. topic) end
 
--- Gives a lane a turn unless it has one. Wakes the consumers of a pull lane now; for others `ready.wake` wakes the
--- notifiers.
+-- Gives a lane a turn if it has none. Wakes a pull lane's consumers; for other lanes `ready.wake` wakes notifiers.
 function ready.add_turn(lane)
   call('ZADD', ready.turns(lane), 'NX', NOW_US, lane)
   if not lanes.is_pull(lane) then
@@ -151,8 +150,7 @@ end
 -- How many entries from an end of a list are searched, because a search reads a list entry by entry.
 local NEAR_END = 200
 
--- Searches a queue for an entry: both ends of its list, then the head of its front. Returns the key of the list that has
--- it, and the position there; nil if it was not found.
+-- Searches for an entry at both ends of a queue's list and the head of its front. Returns key and position, or nil.
 function ready.find(lane, entry)
   local list, front = list_of(lane), fields.fronts > 0 and front_of(lane)
   local at = call('LPOS', list, entry, 'RANK', -1, 'MAXLEN', NEAR_END) or call('LPOS', list, entry, 'MAXLEN', NEAR_END)
@@ -164,8 +162,7 @@ end
 -- Puts an entry in the place of another.
 function ready.swap(list, at, entry) call('LSET', list, at, entry) end
 
--- How many entries a cleaning reads: at least FEW, and PER_ENTRY for each entry that the call makes stale. Two would
--- be enough to keep up, because half of the entries are stale.
+-- A cleaning reads at least FEW entries, and PER_ENTRY for each that becomes stale: two would do, since half are stale.
 local FEW, PER_ENTRY = 16, 3
 
 -- Cleans a queue in which this call makes `new` entries stale: reads entries at the head of the list, removes the stale

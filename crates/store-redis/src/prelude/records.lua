@@ -122,8 +122,7 @@ end
 function state.with_move(s, token, due)
   return sub(s, 1, texts_end(s)) .. token .. due .. generation(s)
 end
--- Returns the state of a dead job that starts over: no failures, no lost leases, no reason. The last failed attempt stays
--- visible.
+-- Returns the state of a dead job that starts over, without failures, losses, reason; the last failed attempt stays.
 function state.revived(s)
   return char(DELAYED, bit.band(byte(s, 2), LEASE_LOST)) .. sub(s, 3, 12) .. string.rep('\0', 5) .. sub(s, 18, 66) .. '\0'
     .. sub(s, STATE + 1, STATE + byte(s, 66)) .. tail(s)
@@ -190,8 +189,7 @@ function jobs.load_states(locs)
   for i = 1, #locs do states[locs[i]] = state.whole(found[i]) end
 end
 
--- Return the due time and the time of creation of a job, as six bytes: from its state if that has one, else from the
--- record.
+-- Return a job's due and creation time, as six bytes: from its state if it has them, else from the record.
 function jobs.due(raw, s)
   local own = s and sub(s, 3, 8)
   return own and own ~= NO_TIME and own or sub(raw, 1, 6)
@@ -224,8 +222,7 @@ function jobs.remove(loc, external)
   states[loc], records[loc] = false, false
   if external then unlinks[#unlinks + 1] = KEY.body .. loc end
 end
--- Writes the removals: first of the records, then of job states and tags, last of payloads. A payload that the archive
--- outbox keeps is renamed instead.
+-- Removes records, then job states and tags, last payloads, of which it renames those that the archive outbox keeps.
 function jobs.save_removed()
   events.know()
   tag_index.know()

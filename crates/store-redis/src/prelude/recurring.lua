@@ -58,8 +58,7 @@ function recurring.save(changes)
   if fields.next < NOW then shard.set('next', NOW) end
 end
 
--- Makes all schedules due, in the same order: the clock was set back, and their times may be too far ahead. A carrier
--- then plans each again, by the clock.
+-- Makes all schedules due, in the same order: the clock was set back, so a carrier must plan each again.
 function recurring.look_at_all()
   if fields.next_firing_at == 0 then return end
   call('ZUNIONSTORE', KEY.recurring_times, 1, KEY.recurring_times, 'WEIGHTS', '1e-9')

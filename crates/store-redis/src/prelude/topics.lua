@@ -1,5 +1,4 @@
--- Topics and tenants: their rows, the lists of topics and lanes, the limits of topics and lanes, and the pauses of
--- topics.
+-- Topics and tenants: their rows, the lists and the limits of topics and lanes, and the pauses of topics.
 --
 -- Each known topic has a row in the shard's hash, under `topic:<name>`: the number of its lanes (4 bytes),
 -- the hour of its last submit (4 bytes), 1 when it is paused or 2 while it is being resumed, and how many
@@ -112,8 +111,7 @@ do
   -- Returns the tenant, as `~name`, if an entry of the shard's hash is its row, else nil.
   function topics.tenant_of_entry(name, row) return #row == 8 and string.match(name, '^tenant:(~.+)$') or nil end
 
-  -- If there are too many topics, examines the oldest few: removes those without lanes, and moves topics with lanes and
-  -- paused topics to the end of the list.
+  -- If topics are too many, examines the oldest: removes those without lanes, moves used and paused ones to the end.
   local function trim()
     local left = call('ZCARD', KEY.topics) - MOST_KNOWN
     if left <= 0 then return end

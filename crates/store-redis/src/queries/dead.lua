@@ -28,8 +28,7 @@ local function learn_lanes(topic, entries, known)
   return LANE * #unknown
 end
 
--- Returns the topic's entries with the reason `why`, or with any if that is '', each after its time (6 bytes); and the
--- work that took.
+-- Returns the topic's entries with the reason `why`, '' for any, each after its time (6 bytes); and the work done.
 local function matching(entries, known, why)
   local names, locs = {}, {}
   for i = 1, #entries, 2 do

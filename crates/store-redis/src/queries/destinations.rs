@@ -10,8 +10,7 @@ use crate::redis_store::RedisStore;
 use crate::script;
 
 impl RedisStore {
-    /// Returns the counts of up to [`DESTINATION_STEP`] topics and lanes of a shard, by origin, and where to go on;
-    /// `None` after the last part.
+    /// Counts up to [`DESTINATION_STEP`] topics and lanes by origin. Returns also where to go on, `None` at the end.
     pub async fn destinations(
         &self,
         shard: Shard,

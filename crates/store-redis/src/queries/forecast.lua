@@ -164,8 +164,7 @@ function scripts.forecast_near(args)
   return {last, ready, flat(counted), parts}
 end
 
--- Returns a function that says whether the lane of an entry of a slot belongs to the tenant and one of the topics in the
--- arguments, and whether all lanes do.
+-- Returns a function that says whether an entry's lane belongs to the tenant and topics asked for, and whether all do.
 local function lane_filter(args, base)
   local tenant, topics = args[base], {}
   for i = base + 1, #args do topics[args[i]] = true end
@@ -183,8 +182,7 @@ local function lane_filter(args, base)
   end, false
 end
 
--- Returns how many outcomes with a lateness were recorded in each of the five minutes before the current one: {minute,
--- number, ...}
+-- Returns how many outcomes with a lateness each of the five minutes before this one had: {minute, number, ...}
 local function delivered()
   local list, now = {}, lateness.minute()
   for minute = now - 5, now - 1 do

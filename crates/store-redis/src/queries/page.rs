@@ -22,8 +22,7 @@ use crate::{reply, script};
 /// A page ends one step after its jobs have this many bytes, large payloads included.
 const PAGE_BYTES: usize = 1024 * 1024;
 
-/// How often a page is read if jobs change while their large payloads are read. After that each changed job is read
-/// alone.
+/// How often a page is read if its jobs change while payloads are read; then each changed job is read alone.
 const READS: usize = 3;
 
 /// The run in which a page of an index is read.

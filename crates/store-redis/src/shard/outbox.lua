@@ -5,8 +5,7 @@
 -- Uses carrier, outbox, shard.
 local STEP = 10
 
--- Adds the entries between two scores to `entries`, up to `limit` in all and while `left` bytes are not used up. Returns
--- how many bytes are left.
+-- Adds the entries between two scores to `entries`, up to `limit` and `left` bytes in all. Returns the bytes left.
 local function add(entries, low, high, limit, left)
   local before = #entries
   while #entries < limit and left > 0 do

@@ -108,8 +108,7 @@ fn ready(listed: &[ListedReplica]) -> impl Iterator<Item = Address> {
     listed.iter().filter(|one| one.has_confirmed && one.lag <= RECENT).map(|one| one.address.clone())
 }
 
-/// Returns the candidates by the answers of these sentinels, which name the same master. `all` is how many sentinels
-/// there are.
+/// Returns the candidates by these sentinels' answers, which name one master. `all` is the number of all sentinels.
 ///
 /// A replica that the sentinels cannot reach is left out only if most of them have answered: the others may have elected
 /// it. A replica without a link to the master, or that says that it is a master itself, as a former one does, is left
@@ -262,8 +261,7 @@ mod tests {
 
     #[test]
     fn a_replica_of_a_cluster_whose_failure_is_old_news_counts_until_it_is_silent_for_the_timeout() {
-        // It hung, came back and answered at 5000; then a master that had not heard of that said once more that it
-        // failed.
+        // It hung and answered again at 5000; then a master that had not heard of that said once more that it failed.
         let nodes = |other: u64| {
             format!(
                 "a 127.0.0.1:1@2 myself,master - 0 0 1 connected 0-5460\n\

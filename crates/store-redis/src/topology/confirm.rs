@@ -126,8 +126,7 @@ impl Confirmed {
         }
     }
 
-    /// Reads the server's replicas and remembers them. Returns the number of the connection that was used, and how many
-    /// replicas must confirm a change.
+    /// Reads and remembers the replicas. Returns the number of the connection used, and how many must confirm a change.
     async fn look_at_replicas(&self) -> Result<(u64, usize), StoreError> {
         let asked = Instant::now();
         let ConfirmRequest { connection: number, mut replicas, possible, timeout } =

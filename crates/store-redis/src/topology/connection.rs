@@ -21,8 +21,7 @@ const SETTLED: Duration = Duration::from_secs(5);
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(25);
 
 type Connecting<C> = BoxFuture<'static, Result<C, StoreError>>;
-/// Begins an attempt to connect. The argument is the place where the present connection does not answer; `None` if there
-/// is no connection.
+/// Begins an attempt to connect. The argument is the place where the present connection is silent; `None` without one.
 type Connect<C> = Box<dyn Fn(Option<usize>) -> Connecting<C> + Send + Sync>;
 
 /// The connection, and how it is made.

@@ -35,8 +35,7 @@ impl RedisStore {
         Ok(Pulled { jobs, more: has_more, now })
     }
 
-    /// Unpacks a granted job and reads its large payload. `None` if that is gone, and the job with it. Fails with
-    /// `Unreadable` if the job cannot be unpacked.
+    /// Unpacks a granted job and reads its large payload; `None` if that is gone. Fails if it cannot be unpacked.
     async fn pulled(&self, shard: Shard, job: Granted) -> Result<Option<PulledJob>, StoreError> {
         let Granted { locator, lane, job_state, record } = job;
         let head = FixedFields::parse(State::Reserved, job_state, &record)?;

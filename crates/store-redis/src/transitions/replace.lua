@@ -18,8 +18,7 @@ local REPLACE = union(
 -- The place of the id's length in the rest of a record.
 local ID = RECORD - 12
 
--- Returns the answer to a submit that changes nothing; false if it adds or replaces. Sets `new.code`, the state of the
--- job that is replaced.
+-- Returns the answer to a submit that changes nothing, else false; sets `new.code`, the state of the replaced job.
 local function refusal(new)
   local loc = new.loc
   local raw, s, tomb = records[loc], states[loc], tombstones[loc]
@@ -52,8 +51,7 @@ local function begin_life(new, raw, s)
   if s or attempts and attempts ~= '\0\0\0\0' then new.state = state.of_new_life(s, attempts, fields.lease) end
 end
 
--- Sets the new job's state and due time, whether the replaced job's index entry stays, and if it is in a queue where.
--- Writes nothing.
+-- Sets the new job's state and due time, and finds the replaced job's index entry. Writes nothing.
 local function plan(new)
   local raw, s = records[new.loc], states[new.loc]
   begin_life(new, raw, s)

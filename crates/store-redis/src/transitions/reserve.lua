@@ -92,8 +92,7 @@ function grants.reserve(args, n_args)
   end
   -- Most calls have no limit on origins or tenants.
   local is_limited = min(origin_limit, tenant_limit) < math.huge or groups_at <= n_args
-  -- Returns how many jobs a lane may still give by its origin and its tenant, and the name of the one with fewer left.
-  -- First takes `taken` jobs off both.
+  -- Returns how many jobs a lane's origin and tenant allow still, and the fuller of both. First takes `taken` off each.
   local function of_groups(lane, taken)
     local name = is_limited and lanes.name(lane)
     if not name then return math.huge end

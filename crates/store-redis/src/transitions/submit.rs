@@ -272,8 +272,7 @@ fn submitted(answer: Value, new: &NewJob) -> Result<Submitted, StoreError> {
     Ok(Submitted { answer, job })
 }
 
-/// Whether a submit that meets a cancelled job of the same content is its repetition: with this `if_exists` any other
-/// submit would have begun a new generation.
+/// Whether a submit that meets a cancelled job of its content is a repetition: any other would begin a new generation.
 fn is_repeatable(new: &NewJob) -> bool {
     match new.if_exists {
         IfExists::Refuse | IfExists::Update { .. } => false,
@@ -281,8 +280,7 @@ fn is_repeatable(new: &NewJob) -> bool {
     }
 }
 
-/// Returns the limit that made a script refuse a job; `None` if the answer is no such refusal. Fails with `Unreadable`
-/// for a refusal by an unknown limit.
+/// Returns the limit by which a script refused a job; `None` if it did not. Fails for an unknown limit.
 pub(super) fn limit_in(parts: &[Value]) -> Result<Option<Limit>, StoreError> {
     let [Value::Int(status @ (422 | 429)), Value::BulkString(what)] = parts else { return Ok(None) };
     match (status, what.as_slice()) {

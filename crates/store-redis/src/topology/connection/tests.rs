@@ -1,5 +1,4 @@
-//! Tests of the shared connection: when it is made anew and with which pauses. Connections are numbers here, and the
-//! clock is paused.
+//! Tests of when a shared connection is made anew, with which pauses. Connections are numbers, and the clock is paused.
 
 use std::future::pending;
 use std::io;
