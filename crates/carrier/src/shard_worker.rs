@@ -133,8 +133,7 @@ impl ShardWorker {
         }
     }
 
-    /// Returns `kind`, but `Promote` instead of `Evict` unless the time of the store is sure: by a wrong clock, dead
-    /// jobs would be removed too early.
+    /// Returns `kind`, but `Promote` instead of `Evict` unless the store's time is sure: a wrong one removes too early.
     async fn possible(&self, kind: PassKind) -> PassKind {
         let is_wrong = kind == PassKind::Evict && !self.store.is_time_sure(self.shard).await.unwrap_or(false);
         if is_wrong { PassKind::Promote } else { kind }

@@ -157,8 +157,7 @@ impl Shards {
         Ok(())
     }
 
-    /// Stops the workers of shards, then releases the shards, all at the same time. Errors are ignored: the next claim
-    /// fences this carrier anyway.
+    /// Stops the shards' workers, then releases the shards, all at once. Ignores errors: the next claim fences anyway.
     ///
     /// A pass that was sent before its worker stopped may still run. That does no harm: it runs
     /// under the epoch of this carrier, as if it had run a moment earlier.
@@ -212,8 +211,7 @@ impl Shards {
         self.announced.send_replace(held.collect());
     }
 
-    /// Releases all shards, then leaves the list of live carriers. Gives up after two call timeouts, or after the grace
-    /// period if that is shorter.
+    /// Releases all shards, then leaves the list of carriers. Gives up after two call timeouts or the grace period.
     async fn leave(&mut self) {
         let within = (2 * self.call_timeout).min(self.context.shutdown.grace());
         let leave = async {

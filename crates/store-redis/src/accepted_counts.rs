@@ -94,8 +94,7 @@ impl AcceptedCounts {
         *self.of(shard)
     }
 
-    /// Raises the known count of a shard to `accepted`, the answer to a call that was made with `known`. Ignores the
-    /// answer if a loss was acknowledged since.
+    /// Raises a shard's known count to `accepted`, the answer to a call with `known`, unless a loss was acknowledged.
     pub(crate) fn saw(&self, shard: Shard, known: KnownCount, accepted: u64) {
         let mut now = self.of(shard);
         if now.version == known.version {

@@ -78,8 +78,7 @@ pub(crate) fn least(servers: &[Durability]) -> Profile {
     servers.iter().map(|server| server.profile).min().unwrap_or(Profile::Unknown)
 }
 
-/// Fails with `Weaker` if a server keeps data less durably than `asked`, and with `NoReplica` if a required replica is not
-/// connected now.
+/// Fails with `Weaker` if a server is less durable than `asked`, `NoReplica` if a required replica is not connected.
 pub(crate) fn check(asked: Profile, servers: &[Durability]) -> Result<(), StoreError> {
     servers.iter().try_for_each(|server| server.check(asked))
 }

@@ -103,9 +103,8 @@ impl RedisStore {
         self.check_no_loss()
     }
 
-    /// Checks that the store answers, is the same and has lost no jobs; if it has changed, is a [`Self::prepare`]. The
-    /// check writes, so that it fails on a server that takes no writes: a replica after a failover, or one whose disk is
-    /// full (MISCONF).
+    /// Checks that the store answers, is the same and has lost no jobs; if it has changed, is a [`Self::prepare`].
+    /// Writes, so that it fails on a server that takes no writes: a replica after a failover, or one with a full disk.
     pub async fn ping(&self) -> Result<(), StoreError> {
         self.topology.look().await;
         // First, because it frees the masters that take writes.

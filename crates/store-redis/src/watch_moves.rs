@@ -47,8 +47,7 @@ impl RedisStore {
     }
 }
 
-/// Returns the slots that a node gives away, `[93->-<node>]`, or receives, `[93-<-<node>]`, from its answer to CLUSTER
-/// NODES.
+/// Returns the slots that a node gives away, `[93->-<node>]`, or receives, `[93-<-<node>]`, from CLUSTER NODES.
 fn slots_in(nodes: &str) -> Vec<u32> {
     let marks = nodes.split_whitespace().filter_map(|word| word.strip_prefix('['));
     marks.filter_map(|mark| mark.split('-').next()?.parse().ok()).collect()

@@ -16,8 +16,7 @@ use tracing::{debug, error, warn};
 
 use super::{Round, ScheduleRunner};
 
-/// The shortest and the longest wait of a schedule whose jobs are refused, or that cannot be read. Between the two it
-/// waits for as long as it is late.
+/// The shortest and longest wait of a refused or unreadable schedule; in between it waits as long as it is late.
 const MIN_DEFERRAL: Duration = Duration::from_secs(1);
 const MAX_DEFERRAL: Duration = Duration::from_secs(60);
 /// The most firings of one schedule in a round. Further ones are made in the next round, behind those of others.
@@ -111,8 +110,7 @@ impl ScheduleRunner<'_> {
         within
     }
 
-    /// Whether the job's body is larger than its tenant's quota allows. The quota may have changed since the schedule
-    /// was set. False if the quota is not known.
+    /// Whether a job's body is larger than its tenant's present quota allows; false if the quota is not known.
     fn is_too_large(&self, step: &Step) -> bool {
         let tenant = step.before.key.tenant.as_ref();
         let quota = tenant.and_then(|tenant| self.policies.quota(tenant).ok().flatten());

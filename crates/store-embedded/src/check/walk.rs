@@ -14,8 +14,7 @@ use super::repair::{Action, Findings};
 use crate::error::Result;
 use crate::tables::{ByName, LaneCounts, PAUSED, Record, Tables, is_of_destination};
 
-/// Reads all tables and returns what is wrong; changes nothing. Blocks, and takes a while for a large store. Fails with
-/// [`StoreError::Closed`] once `caller` is gone.
+/// Reads all tables and returns what is wrong. Blocks for long. Fails with [`StoreError::Closed`] if `caller` is gone.
 pub(crate) fn walk(
     tables: &Tables<ReadTransaction>,
     shards: u16,

@@ -38,8 +38,7 @@ impl<A: Access> Schedules<A> {
         self.rows.read(key.to_string().as_str(), row)?.transpose()
     }
 
-    /// Returns the first `limit` schedules of a scope, after a key if one is given. Leaves out and logs those that cannot
-    /// be read.
+    /// Returns the first `limit` schedules of a scope after a key, if one is given. Logs and skips unreadable ones.
     pub(crate) fn after(
         &self,
         scope: &TenantScope,

@@ -176,9 +176,8 @@ fn revive_many(txn: &mut Txn<'_>, id: BulkId, jobs: &[(u64, u64)]) -> Result<Opt
     Ok(Some(revived))
 }
 
-/// Applies an action to jobs. Skips jobs that have ended, no longer match the filter, have a requested cancel, or have
-/// the id of this bulk operation as token, since it has moved them before. Returns how many jobs were not skipped;
-/// `None` if the bulk operation has ended.
+/// Applies an action to jobs. Skips those that have ended, do not match, have a requested cancel, or this operation's
+/// id as token: it has moved them before. Returns how many it did not skip; `None` if the operation has ended.
 fn change_many(
     txn: &mut Txn<'_>,
     id: BulkId,

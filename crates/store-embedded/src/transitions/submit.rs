@@ -26,8 +26,7 @@ impl EmbeddedStore {
         self.submit_records(shard, jobs.iter().map(pack).collect(), jobs.iter().map(|job| &job.job.key)).await
     }
 
-    /// Submits packed jobs, whose keys are `keys`, in order, and returns an answer and a job for each. Fails with
-    /// `ArchiveBehind` while the archive outbox is full.
+    /// Submits packed jobs with these keys; returns answer and job for each. Fails while the archive outbox is full.
     async fn submit_records(
         &self,
         shard: Shard,

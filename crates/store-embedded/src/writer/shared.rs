@@ -32,8 +32,7 @@ impl Memory {
         Self::of(clock, RunsOn::Thread)
     }
 
-    /// Returns empty memory whose calls run on the threads of their callers, one at a time. So a runtime with one thread
-    /// and paused time always runs them in the same order.
+    /// Returns empty memory whose calls run on their callers' threads, one at a time: with one thread in a fixed order.
     pub fn inline(clock: impl Clock) -> Self {
         Self::of(clock, RunsOn::Callers)
     }

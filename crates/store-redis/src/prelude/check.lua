@@ -80,8 +80,7 @@ function check.index_of(loc, raw, s)
   return DELAYED
 end
 
--- Whether an entry of the due index leads to a job of this lane that is delayed until the entry's time. The job must
--- have been read.
+-- Whether an entry of the due index is right: its job, which must have been read, is delayed in this lane until then.
 function check.is_awaited(lane, entry)
   local loc = sub(entry, 1, 12)
   local raw, s = records[loc], states[loc]
@@ -150,9 +149,8 @@ function check.judge(loc, known, place, unqueued, is_searched)
   return 'lost', code
 end
 
--- Returns which links to a lane's jobs are missing: `ready`, true if the lane has ready jobs, but no turn and no place
--- among the paused lanes; `due`, its time (ms) if `due_lanes` lacks it or has a later one. The rows of the lane and its
--- topic must have been read.
+-- Returns the missing links to a lane: `ready`, true if it has ready jobs, but no turn and no place among paused lanes;
+-- `due`, its time (ms) if `due_lanes` has none or a later one. The rows of lane and topic must have been read.
 function check.missing_links(lane)
   local missing, first = {}, first_score(due_index.key(lane))
   if ready.length(lane) > 0 then
@@ -179,8 +177,7 @@ function check.load_lanes(ids)
   shard.load_rows(names)
 end
 
--- Returns, by name, the right values of those fields among TIMES that are wrong: times that are too late, the first
--- slot, and the number of paused destinations.
+-- Returns, by name, the right values of wrong fields among TIMES: too late times, first slot, number of paused ones.
 function check.wrong_times()
   local wrong = {}
   local firsts = {lease_at = KEY.leases, dead_at = KEY.dead, next_notice_at = KEY.outbox, next_firing_at = KEY.recurring_times}

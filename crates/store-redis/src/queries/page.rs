@@ -134,8 +134,7 @@ impl RedisStore {
         Ok(Some(*job))
     }
 
-    /// Returns everything that is stored of a job, whose large payload this reads; `None` if it has ended meanwhile, or
-    /// another submit has taken its place.
+    /// Returns all that is stored of a job, large payload included; `None` if it has ended or was replaced meanwhile.
     pub(super) async fn kept(&self, shard: Shard, found: Found) -> Result<Option<StoredJob>, StoreError> {
         let Found { locator, head, tail } = found;
         let found = self.delivery(shard, locator, &head, tail).await?;

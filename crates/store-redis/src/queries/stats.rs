@@ -175,7 +175,6 @@ fn end(topic: &Topic) -> Vec<u8> {
 }
 
 fn topic_counts(counts: &[i64]) -> Option<TopicCounts> {
-    // A count below zero would be a bug of a script; it shows as zero.
     let counts: Vec<u64> = counts.iter().map(|n| u64::try_from(*n).unwrap_or(0)).collect();
     let &[paused, delayed, ready, reserved, dead, done, cancelled, due, late] = counts.as_slice() else {
         return None;

@@ -54,15 +54,14 @@ impl ConfirmedNodes {
         Ok(nodes)
     }
 
-    /// Sends a command to the master of a space, and waits until that master's replicas have what it changed. Fails with
-    /// `Moving` while the slot of the space moves.
+    /// Sends a command to a space's master, and waits for replicas. Fails with `Moving` while the slot of the space
+    /// moves.
     pub(super) async fn call(&self, cmd: &Cmd, space: KeySpace) -> Result<Value, StoreError> {
         self.at_master(space, Some(cmd)).await
     }
 
-    /// Waits until replicas have all that every master has; fails if one does not get there. Checks one space of each
-    /// master, and every space of a master whose replicas are behind: after a failover each of its spaces must find its
-    /// new master. A space whose slot moves is passed over.
+    /// Waits until replicas have all that every master has, or fails. Checks one space of each master, and all of one
+    /// that is behind, because after a failover each must find its new master. Passes over spaces whose slot moves.
     pub(super) async fn check(&self) -> Result<(), StoreError> {
         let behind = self.keys.spaces().filter(|space| self.is_behind(*space));
         let mut spaces: Vec<_> = self.masters().into_iter().map(|(_, space)| space).chain(behind).collect();

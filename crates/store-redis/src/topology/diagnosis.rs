@@ -91,8 +91,7 @@ pub(super) async fn of(address: &ConnectionAddr) -> Option<StoreError> {
     Some(StoreError::Unauthorized(Arc::new(io::Error::other(format!("{host}:{port}: {what}")))))
 }
 
-/// Sends bytes to a server and returns the first bytes of its answer: empty if it closes the connection, `None` if it
-/// cannot be reached or stays silent.
+/// Sends bytes to a server. Returns the first bytes of the answer, empty after a close; `None` if none come.
 async fn first_words(host: &str, port: u16, question: &[u8]) -> Option<Vec<u8>> {
     let asked = async {
         let mut stream = TcpStream::connect((host, port)).await?;

@@ -87,8 +87,7 @@ impl Sentinel {
         Self { sentinels, connection: SharedConnection::new(SERVERS, call_timeout, backoff, make) }
     }
 
-    /// Asks the sentinels for the master. Returns a client for a new connection to it, and its address. Fails with `Away`
-    /// or `Unfit` if no sentinel names one.
+    /// Asks for the master; returns a client for it, and its address. Fails with `Away` or `Unfit` if none is named.
     pub(super) async fn client(&self) -> Result<(Client, (String, u16)), StoreError> {
         let address = self.sentinels.find().await?;
         Ok((self.sentinels.client(&address)?, address))

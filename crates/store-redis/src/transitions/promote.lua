@@ -35,8 +35,7 @@ local function due_lanes(scored, at)
   return found, following
 end
 
--- Makes the first jobs of a lane that are due by `bound` ready, at most `take`, and commits that. Returns how many, and
--- when the lane's next job is due.
+-- Makes up to `take` jobs of a lane due by `bound` ready, and commits. Returns how many, and the next due time.
 local function promote_lane(lane, take, bound)
   local entries, following = due.first(lane, take, bound)
   local n = #entries

@@ -83,7 +83,6 @@ impl RedisStore {
     /// Makes the calls that add jobs, nearly always one, and returns what `read` makes of each answer, in the order of
     /// `jobs`. `push` adds the arguments behind the lanes. A job is left to a later call if it needs another script, has
     /// the key of a job before it, or its lane the id of another lane, which is then sent with its next id.
-    ///
     /// Fails with `ArchiveBehind` if the archive outbox is full. If the shard has lost jobs, `take_note_of_loss` handles
     /// that, and the call is repeated once. After a failure the jobs of earlier calls stay added.
     pub(super) async fn add_jobs<T>(
