@@ -233,7 +233,7 @@ mod tests {
         ListedReplica { address, is_copying, has_confirmed: !is_copying, lag: 0 }
     }
 
-    /// How many replicas of a cluster have to have a change.
+    /// Returns how many replicas of a cluster's master must have a change.
     fn required(nodes: &str, listed: &[ListedReplica], timeout: Duration) -> usize {
         let OfCluster { candidates, .. } = of_cluster(nodes, listed, timeout);
         match candidates {

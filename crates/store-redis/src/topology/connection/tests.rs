@@ -25,7 +25,7 @@ struct Servers {
 }
 
 impl Servers {
-    /// `connect` gets the number of the attempt.
+    /// Returns servers without a connection. `connect` makes each attempt, and gets its number, counted from 1.
     fn new(places: usize, connect: impl Fn(usize) -> Connecting<usize> + Send + Sync + 'static) -> Self {
         let (attempts, silent) = (Arc::<AtomicUsize>::default(), Arc::<Mutex<Vec<_>>>::default());
         let (counted, noted) = (Arc::clone(&attempts), Arc::clone(&silent));
