@@ -1,4 +1,4 @@
-//! Grants from the quotas of tenants.
+//! Grants from the quotas of tenants: how many more jobs a caller may submit, and which limit decides that.
 
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::job::Tenant;

@@ -1,10 +1,11 @@
+-- Pages of jobs that match a filter (page), and how many jobs an index has for a filter (indexed).
 -- page: a page of the jobs that have not ended, by an index if one serves the filter, else by a scan of all.
 -- KEYS  shard
 -- ARGV  where to read on ('0' is the start), the server's run in which the scan began, how many jobs to look
 --   at, how many at a time, 1 when payloads are wanted, byte budget; then of the filter: state or 0, topic or '', `~tenant`,
 --   `~` for no tenant or '' for all, host or '', its port or '', tag or '', the first due time and the first behind the last,
 --   the same of the time of creation (ms), 1 if only jobs fit that were tried or are dead
--- Returns {run, where to go on ('0' is the end), {how many jobs were looked at, {{locator, state, job state or '', lane
+-- Returns {run, where to go on ('0' is the end), {how many jobs were read, {{locator, state, job state or '', lane
 --   name, record}, ...}}}, the record without its payload unless that is wanted; {run} if the scan began in another
 --   run. The caller checks what else the filter has
 -- Uses dead_letters, due_index, lanes, records, shard, tag_index.

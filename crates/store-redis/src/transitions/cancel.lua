@@ -1,3 +1,4 @@
+-- Cancels one job (cancel), or many of a bulk operation (bulk_cancel).
 -- cancel: delayed, ready or dead -> cancelled. A reserved job gets a request, which its settle obeys.
 -- KEYS  shard
 -- ARGV  locator, keep (ms), cap (tombstones)

@@ -1,3 +1,4 @@
+-- Pull jobs: grants them (pull), lists their topics (pull_lanes), and reads the data for a retry (lease_info).
 -- pull: ready -> reserved, for a consumer: the first pull jobs of one topic. None if the topic is paused, or if the
 --   archive outbox is too full.
 -- KEYS  shard

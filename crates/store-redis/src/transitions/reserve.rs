@@ -1,4 +1,4 @@
-//! Granting leases to a carrier: the arguments of reserve, and how its answer, which pull shares, becomes leases. Large
+//! Granting leases to a notifier: the arguments of reserve, and how its answer, which pull shares, becomes leases. Large
 //! payloads are read after the script, which would run too long with them.
 
 use std::collections::HashMap;

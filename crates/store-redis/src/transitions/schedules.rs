@@ -1,4 +1,4 @@
-//! Schedules of a shard: reading and changing them, and making them fire.
+//! Schedules of a shard: reading, changing and removing them, finding those whose time has come, and making them fire.
 
 use std::time::Duration;
 

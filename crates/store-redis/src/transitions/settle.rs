@@ -1,4 +1,4 @@
-//! Settling a carrier's leases, alone or together with a reserve in one call (an exchange). Outcomes are sent in groups
+//! Settling a notifier's leases, alone or together with a reserve in one call (an exchange). Outcomes are sent in groups
 //! of one receipt, so that jobs that were reserved together share arguments, and with each job's tombstone, so that the
 //! script does not read the record again.
 
