@@ -90,18 +90,17 @@ function scripts.install(args)
   return described()
 end
 
--- lose: notes that accepted jobs are missing in a shard.
+-- lose: records that accepted jobs are missing in a shard.
 -- KEYS  installation
 -- ARGV  the run_id of the shard's server, how many in all shards as far as the caller knows, the id that the caller saw
 --   last
--- Returns what install returns. Nothing is noted in a row with another id
+-- Returns what install returns. Nothing is recorded in a row with another id
 function scripts.lose(args)
   if call('HGET', row(), ID) == args[3] then note_loss(args[1], tonumber(args[2])) end
   return described()
 end
 
--- take_back: forgets a loss, because all jobs that the caller has missed are there again. Others that miss some note it
--- anew.
+-- take_back: removes a loss, because all jobs that the caller missed are there again. Others that miss some record it.
 -- KEYS  installation
 -- ARGV  its run_id
 -- Returns what install returns
@@ -110,7 +109,7 @@ function scripts.take_back(args)
   return described()
 end
 
--- note_forgotten: notes that a process has taken note of lost jobs that nobody has to accept.
+-- note_forgotten: records that a process has acknowledged lost jobs that need not be accepted.
 -- KEYS  installation
 -- ARGV  none
 -- Returns what install returns

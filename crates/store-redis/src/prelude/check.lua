@@ -33,7 +33,7 @@ function check.scan(command, key, at, began_in, count)
   return run, scanned[1], scanned[2]
 end
 
--- Returns the batch of a reserved job: the locators in it, and the time of the next look at it (ms), nil for none.
+-- Returns the batch of a reserved job: the locators in it, and the time of the next check of it (ms), nil for none.
 function check.batch(s)
   local number = state.lease(s)
   local batch = check.batches[number]
@@ -55,7 +55,7 @@ function check.holds(batch, loc)
   end
 end
 
--- Whether a reserved job is in its batch, and the next look at that is not after the deadline, or soon.
+-- Whether a reserved job is in its batch, and the next check of that is not after the deadline, or soon.
 local function is_leased(loc, s)
   local batch = check.batch(s)
   if not batch.at or batch.at > max(state.deadline(s), NOW + leases.SOON) then return false end

@@ -3,7 +3,7 @@
 
 -- destinations: counts of jobs by origin, of a part of the lanes in the order of their topics.
 -- KEYS  shard
--- ARGV  from where in `index`, to where, how many members to look at
+-- ARGV  from where in `index`, to where, how many members to read
 -- Returns {the last member if there may be more, else '', {{origin, {delayed, ready, reserved, dead}}, ...}}
 function scripts.destinations(args)
   shard.begin({})

@@ -136,7 +136,7 @@ end
 
 -- forecast_near: the jobs of some lanes that are due in the next minutes, by slot, and those that are ready.
 -- KEYS  shard
--- ARGV  from where in `index`, to where, how many members to look at; the first slot's beginning (ms), the length of a
+-- ARGV  from where in `index`, to where, how many members to read; the first slot's beginning (ms), the length of a
 --   slot (ms), how many there are, up to how many entries of a part are read, 1 if much was read already and else 0
 -- Returns {the last member if there may be more, else '', how many are ready, {slot, first attempts, retries, ...},
 --   {{size, read, its first slot, its last slot, {slot, first attempts, retries, ...}} of a part that was sampled, ...}}
@@ -198,7 +198,7 @@ end
 
 -- forecast_far: the jobs of some lists of due times that are far off, by slot.
 -- KEYS  shard
--- ARGV  the first list to look at; the first slot's beginning (ms), the length of a slot (ms), how many there are, up
+-- ARGV  the first list to read; the first slot's beginning (ms), the length of a slot (ms), how many there are, up
 --   to how many entries of a list are read; `~tenant`, `~` for no tenant or '' for all; topics, none for all
 -- Returns {the list to go on with, or '', {slot, first attempts, retries, ...}, parts as those of forecast_near,
 --   {minute, deliveries, ...} of the first call}

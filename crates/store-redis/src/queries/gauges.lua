@@ -25,11 +25,11 @@ local function age(first) return first < math.huge and max(0, NOW - first) or -1
 
 -- gauges: the ledger, and the oldest ready job of some lanes.
 -- KEYS  shard
--- ARGV  epoch, how many lanes to skip, how many lanes to look at
--- Returns {} fenced, or {jobs in each state, how many are missing, for how long the oldest ready job of these lanes has
---   been due (ms), -1 if there is none; how many lanes were looked at, -1 if there are no others; of the archive outbox
---   how many entries there are, how many bytes they take, how many were dropped, for how long the first job has ended
---   (ms), -1 if there is none, and 1 if submits are refused because of it; and how many tombstones were evicted early}
+-- ARGV  epoch, how many lanes to skip, how many lanes to read
+-- Returns {} if another carrier has the shard, or {jobs in each state, how many are missing, for how long the oldest
+--   ready job of these lanes has been due (ms), -1 if there is none; how many lanes were read, -1 if there are no
+--   others; of the archive outbox how many entries it has, their bytes, how many were dropped, for how long the first
+--   job has ended (ms), -1 if there is none, 1 if submits are refused because of it; how many tombstones went early}
 function scripts.gauges(args)
   shard.begin(GAUGES)
   if carrier.is_fenced(args[1]) then return {} end
@@ -63,10 +63,10 @@ end
 
 -- topic_gauges: counts of topics, and the oldest ready job of each. A topic with many lanes is read in parts.
 -- KEYS  shard
--- ARGV  epoch, 1 to look at ready jobs too, how many members of `index` to look at, where to begin in the first
---   topic, the topics
--- Returns {} fenced, or {the last member if the last topic may have more lanes, else '', {{jobs in each state, for how
---   long the oldest ready job has been due (ms), -1 if there is none}, ...}}: the topics as far as they were read
+-- ARGV  epoch, 1 to read ready jobs too, how many members of `index` to read, where to begin in the first topic, topics
+-- Returns {} if another carrier has the shard, or {the last member if the last topic may have more lanes, else '',
+--   {{jobs in each state, for how long the oldest ready job has been due (ms), -1 if there is none}, ...}}: the topics
+--   as far as they were read
 function scripts.topic_gauges(args)
   shard.begin(TOPIC_GAUGES)
   if carrier.is_fenced(args[1]) then return {} end

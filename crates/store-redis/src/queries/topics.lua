@@ -1,6 +1,6 @@
 -- topics: counts of topics in the order of their names, a part at a time.
 -- KEYS  shard
--- ARGV  from where in `index`, to where, how many members to look at, 1 to look at the lanes' first jobs too, or
+-- ARGV  from where in `index`, to where, how many members to read, 1 to read the lanes' first jobs too, or
 --   `sum` to add up all topics
 -- Returns {the last member if there may be more, else '', {{topic, {1 if it is paused, delayed, ready,
 --   reserved, dead, done, cancelled, when the first job is due that is ready or due soon (ms, 0 for none),

@@ -30,7 +30,7 @@ local function settle_one(loc, held, outcome, only_expired, dead)
     return not is_complete and state.settled(s) == lease and REPLAYED or STALE
   end
   if only_expired and state.deadline(s) > NOW then return STALE end
-  -- A lease that has run out was settled by nobody, so no later call repeats it.
+  -- A lease that has run out was not settled by its holder, so no later call repeats it.
   if only_expired then lease = state.settled(s) end
   return outcomes.apply(loc, tombs.of(raw, s, DONE, lease), with_attempt(outcome, raw, held), record.lane(raw), lease, dead, {})
 end
