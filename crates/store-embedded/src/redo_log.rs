@@ -1,7 +1,6 @@
-//! The redo log and the database that it belongs to: each group of calls is one frame of the log, and a
-//! checkpoint puts all frames into the tables. `frame` packs the rows of a group, `log` is the file,
-//! `replay` reads it again and brings its frames into the database, and `checkpoint` ties all of them
-//! together.
+//! The redo log and the database that it belongs to: each group of calls is one frame of the log, and a checkpoint makes
+//! the changes of all frames durable in the tables. `frame` packs the rows of a group, `log` writes the file, `replay`
+//! reads it and brings its frames into the database, and `checkpoint` ties all of them together.
 
 pub(crate) mod checkpoint;
 pub(crate) mod frame;

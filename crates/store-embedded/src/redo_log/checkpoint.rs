@@ -1,8 +1,8 @@
-//! The database at its last checkpoint, together with the redo log of what came after it: opens both,
-//! appends a frame per group, and makes checkpoints. A store in memory has no log, and commits after
+//! [`CheckpointedDb`]: the database at its last checkpoint, together with the redo log of the changes after it. Opens
+//! and closes both, appends a frame per group, and makes checkpoints. A store in memory has no log, and commits after
 //! each group.
 //!
-//! Before a log is written to, the database notes which log belongs to it, until all frames are in
+//! Before a log is written to, the database records which log belongs to it, until all frames are in
 //! the tables. So a missing log is noticed, and a leftover log is not replayed.
 
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use crate::tables::{Checkpoint, Format, Journal, format};
 const MAX_LOG: u64 = 16 * 1024 * 1024;
 /// A checkpoint is due once the first frame after the last one is this old.
 const MAX_AGE: Duration = Duration::from_secs(10);
-/// A checkpoint is due once no call came for this long.
+/// A checkpoint is due once there are frames and no call came for this long.
 const QUIET: Duration = Duration::from_millis(100);
 
 pub(crate) struct CheckpointedDb {
@@ -43,8 +43,8 @@ pub(crate) struct CheckpointedDb {
 }
 
 impl CheckpointedDb {
-    /// Opens the database and replays its log. Returns its number of shards too: a new database
-    /// gets `shards`.
+    /// Opens the database, replays its log and begins a new one. Also returns the number of shards, which is `shards`
+    /// for a new database. Fails if the database, or a log that it needs, is missing, in use or unusable.
     pub(crate) fn open(location: &StoreLocation, shards: u16) -> Result<(Self, u16)> {
         let path = location.log_path();
         if let Some(path) = &path {
@@ -67,7 +67,7 @@ impl CheckpointedDb {
         Ok((db, shards))
     }
 
-    /// Creates a log, and notes in the database that it needs it.
+    /// Creates a log, and records in the database that it needs this log.
     fn create_log(&self, location: &StoreLocation, path: &Path) -> Result<Log> {
         // A generation of 0 means that there is no log.
         let generation = SysRng.try_next_u64().map_err(std::io::Error::other)?.max(1);
@@ -82,14 +82,14 @@ impl CheckpointedDb {
         Ok(self.database.begin_write()?)
     }
 
-    /// A view of what was committed last.
+    /// Returns a snapshot of the last commit.
     pub(crate) fn snapshot(&self) -> Result<ReadTransaction> {
         Ok(self.database.begin_read()?)
     }
 
-    /// Appends the changes of a group to the log. Returns false without a log: then the next checkpoint makes them
-    /// durable. Fails also if a file was removed, moved or replaced: what is written to it would be gone with
-    /// the process.
+    /// Appends the changes of a group to the log and syncs it. Returns false if there are changes and no log: then the
+    /// next checkpoint makes them durable. Also fails if a file was removed, moved or replaced, since what is written to
+    /// such a file is lost when the process ends.
     pub(crate) fn append(&mut self, journal: &Journal) -> Result<bool> {
         if journal.bytes() > 0 {
             self.since = self.since.or_else(|| Some(Instant::now()));
@@ -107,8 +107,8 @@ impl CheckpointedDb {
         self.acknowledged
     }
 
-    /// How long to wait for a call until a checkpoint is due. Zero if it is due now; `None` if nothing
-    /// was written since the last one.
+    /// Returns how long to wait for a call until a checkpoint is due, zero if it is due now; `None` if nothing was
+    /// written since the last one, or there is no log.
     pub(crate) fn until_checkpoint(&self) -> Option<Duration> {
         let (since, log) = (self.since?, self.log.as_ref()?);
         let left =
@@ -116,7 +116,8 @@ impl CheckpointedDb {
         Some(left.min(QUIET))
     }
 
-    /// Ends the open transaction and makes its changes safe in the tables. The log begins anew.
+    /// Commits the open transaction durably, and writes the log from its start again. If nothing was written since the
+    /// last checkpoint, only aborts the transaction.
     pub(crate) fn checkpoint(&mut self, txn: WriteTransaction) -> Result<()> {
         if self.since.is_none() {
             return Ok(txn.abort()?);
@@ -131,8 +132,8 @@ impl CheckpointedDb {
         Ok(())
     }
 
-    /// Ends the open transaction so that snapshots see its changes. The log keeps them safe, so
-    /// nothing is synced, and a checkpoint is still due.
+    /// Commits the open transaction so that snapshots see its changes. The log keeps them safe, so nothing is synced,
+    /// and a checkpoint is still due. Without a log or changes it is a checkpoint.
     pub(crate) fn publish(&mut self, mut txn: WriteTransaction) -> Result<()> {
         if self.log.is_none() || self.since.is_none() {
             return self.checkpoint(txn);
@@ -147,12 +148,12 @@ impl CheckpointedDb {
         Checkpoint { sequence: self.sequence, log }.commit(txn, self.path.is_some())
     }
 
-    /// Closes the database so that it needs no log, and removes the log.
+    /// Records in the database that it needs no log, removes the log, and closes the database.
     pub(crate) fn close(mut self) -> Result<()> {
         self.close_log()
     }
 
-    /// Closes the database after its file was made as small as its contents allow.
+    /// Makes the file of the database as small as its contents allow, and closes it without a log.
     pub(crate) fn compact(mut self) -> Result<()> {
         self.close_log()?;
         crash_point!("compact.before_moving");

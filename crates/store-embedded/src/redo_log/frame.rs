@@ -1,6 +1,6 @@
-//! A frame of the redo log: the rows that one group has changed, with a number and a checksum over
-//! all of it. The checksum is seeded with the random generation of the log, so that no bytes of a job
-//! can be taken for a frame.
+//! The format of the redo log: frames, and the first and last block of the file. A frame has the rows that one group
+//! has changed, with a number and a checksum over all of it. The checksum is seeded with the random generation of the
+//! log, so that no bytes of a job can be taken for a frame.
 //!
 //! All numbers are little-endian. A frame is: checksum (8 bytes), number (8), length of the rows (4),
 //! `RBFR`, the rows, and zeros up to the next block. A row is: twice the number of its table, plus one
@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Frames begin at multiples of this, so that writing a frame never touches the block of another.
 pub(crate) const BLOCK: usize = 4096;
-/// The length of all that precedes the rows.
+/// The length of the part of a frame before the rows.
 const HEAD: usize = 24;
 const FRAME: [u8; 4] = *b"RBFR";
 /// The beginning of a log.
@@ -27,7 +27,7 @@ impl Frame {
         Self(vec![0; HEAD])
     }
 
-    /// The length of its rows.
+    /// Returns the length of the rows in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.0.len() - HEAD
     }
@@ -48,7 +48,7 @@ impl Frame {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Completes the frame, in whole blocks.
+    /// Sets number, length and checksum, fills the last block with zeros, and returns the bytes.
     pub(crate) fn seal(&mut self, generation: u64, sequence: u64) -> &[u8] {
         let end = self.0.len();
         self.0[8..16].copy_from_slice(&sequence.to_le_bytes());
@@ -70,17 +70,17 @@ fn length(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).expect("a group has some MiB")
 }
 
-/// The first block of a log, which names its generation and the number of the checkpoint that its frames follow.
+/// Returns the first block of a log, with its generation and the number of the checkpoint that its frames follow.
 pub(crate) fn head(generation: u64, base: u64) -> Vec<u8> {
     block(FILE, generation, base)
 }
 
-/// The last block of a log. A log that has none behind its frames was cut.
+/// Returns the end mark, the last block of a log. A log without one behind its frames was cut.
 pub(crate) fn end_mark(generation: u64) -> Vec<u8> {
     block(END, generation, 0)
 }
 
-/// A block of `magic`, the generation and the number of a checkpoint, with a checksum over all of it.
+/// Returns a block of `magic`, the generation and the number of a checkpoint, with a checksum over all of it.
 fn block(magic: [u8; 16], generation: u64, base: u64) -> Vec<u8> {
     let mut block = [&magic[..], &generation.to_le_bytes(), &base.to_le_bytes()].concat();
     block.extend_from_slice(&xxh3_64_with_seed(&block, generation).to_le_bytes());
@@ -97,14 +97,14 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    /// The first block of `file`; `None` if it is not that of a log.
+    /// Reads the first block of `file`; `None` if it is not the first block of a log.
     pub(crate) fn parse(file: &[u8]) -> Option<Self> {
         let (generation, base) = (number(file.get(FILE.len()..)?)?, number(file.get(FILE.len() + 8..)?)?);
         (file.get(..BLOCK)? == head(generation, base)).then_some(Self { generation, base })
     }
 }
 
-/// A frame that was read and is whole.
+/// A frame that was read and has the right checksum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Whole<'a> {
     pub(crate) sequence: u64,
@@ -112,7 +112,7 @@ pub(crate) struct Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
-    /// The frame at the start of `bytes`, if there is a whole one with a number above `above`.
+    /// Reads the frame at the start of `bytes`; `None` unless it is whole and its number is above `above`.
     pub(crate) fn parse(bytes: &'a [u8], generation: u64, above: u64) -> Option<Self> {
         let sequence = number(bytes.get(8..)?)?;
         if bytes.get(20..HEAD)? != FRAME || sequence <= above {
@@ -142,7 +142,7 @@ pub(crate) struct Row<'a> {
     pub(crate) value: Option<&'a [u8]>,
 }
 
-/// The first row, and the rest; `None` if they cannot be read.
+/// Returns the first of `rows`, and the rest; `None` if the first cannot be read.
 pub(crate) fn row(rows: &[u8]) -> Option<(Row<'_>, &[u8])> {
     let (tag, rest) = rows.split_first()?;
     let (key, rest) = part(rest)?;

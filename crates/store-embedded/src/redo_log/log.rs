@@ -1,8 +1,7 @@
-//! The file of the redo log. It begins with a block that names its generation and the checkpoint that its
-//! frames follow; frames come after it. Its last block is an end mark, so that a file that was cut is not
-//! taken for one that ends there. After each checkpoint it is written from the start again, so that its
-//! blocks exist already and a sync writes data only. The numbers of the frames separate new frames from
-//! old ones.
+//! Writes the file of the redo log. It begins with a block that names its generation and the checkpoint that its frames
+//! follow; frames come after it. Its last block is an end mark, so that a file that was cut is not taken for a complete
+//! one. After each checkpoint it is written from the start again, so that its blocks exist already and a sync writes
+//! data only. The numbers of the frames separate new frames from old ones.
 
 use std::fs::File;
 use std::io;
@@ -14,15 +13,15 @@ use ringback_core::crash_point;
 use super::frame::{self, BLOCK, Frame};
 use crate::files::{private_file, sync_directory};
 
-/// The length of a new log. It doubles whenever it is too short.
+/// The length of a new log. The length doubles whenever it is too short.
 const FIRST: u64 = 256 * 1024;
-/// The most by which it grows at a time.
+/// The most by which a log doubles. A frame that needs more makes it grow by more.
 const GROWTH: u64 = 8 * 1024 * 1024;
 
 /// A file that a log is written to; tests replace it.
 pub(crate) trait Disk: Send {
     fn write(&self, bytes: &[u8], at: u64) -> io::Result<()>;
-    /// Makes all that was written safe.
+    /// Makes everything that was written survive a power cut.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -47,9 +46,9 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Creates an empty log behind the checkpoint `base`, in place of any other, so that it is there after a power cut.
-    /// `wrap` makes the disk of its file. The first block is written once the end mark is safe, so that no power cut
-    /// leaves a log without an end.
+    /// Creates an empty log that follows the checkpoint `base`, in place of any other, and syncs it. `wrap` makes the
+    /// disk of its file. The first block is written once the end mark is safe, so that no power cut leaves a log without
+    /// an end.
     pub(crate) fn create(
         path: &Path,
         generation: u64,
@@ -68,7 +67,7 @@ impl Log {
         self.generation
     }
 
-    /// The length of its frames.
+    /// Returns the length of the frames since the last checkpoint, in bytes.
     pub(crate) const fn bytes(&self) -> u64 {
         self.at - BLOCK as u64
     }
@@ -91,14 +90,15 @@ impl Log {
         Ok(())
     }
 
-    /// Writes the next frame at the start, once all frames up to the checkpoint `base` are in the tables. That is safe
-    /// before a frame is written over: so a log whose frames end before the checkpoint of its database is an older copy.
+    /// Lets the next frame be written at the start. To be called when all frames up to the checkpoint `base` are in the
+    /// tables. The new base is synced before a frame is overwritten, so a log whose frames end before the checkpoint of
+    /// its database is an older copy.
     pub(crate) fn restart(&mut self, base: u64) -> io::Result<()> {
         self.at = BLOCK as u64;
         self.follow(base)
     }
 
-    /// Names the checkpoint that the next frame follows.
+    /// Writes and syncs the first block, with the checkpoint that the next frame follows.
     fn follow(&self, base: u64) -> io::Result<()> {
         self.disk.write(&frame::head(self.generation, base), 0)?;
         self.disk.sync()
@@ -118,7 +118,7 @@ impl Log {
     }
 }
 
-/// Removes a log that is no longer needed.
+/// Removes the file of a log, if there is one, and syncs its directory.
 pub(crate) fn remove(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -1,7 +1,6 @@
-//! Reads a redo log when its database is opened, and replays its frames into the tables, or refuses a
-//! log that does not fit. A last frame that is not whole was being written when the process ended; it
-//! is dropped, since no caller was answered for it. A log without an end mark behind its frames was
-//! cut, and is refused.
+//! Reads a redo log when its database is opened, and replays its frames into the tables, or refuses a log that does not
+//! belong to the database as it is. A last frame that is not whole was being written when the process ended; it is
+//! dropped, since no caller was answered for it. A log without an end mark behind its frames was cut, and is refused.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -14,8 +13,9 @@ use super::log;
 use crate::error::Result;
 use crate::tables::{Checkpoint, ReplayTables};
 
-/// Replays the log if the database needs one, and removes its file. Returns the number of the last
-/// frame that is in the tables.
+/// Replays the log if the database needs one, and removes its file. Returns the number of the last frame that is in the
+/// tables. An empty file in place of a needed log is accepted, with a warning. Fails with `Unfit` if a needed log is
+/// missing or unusable, or a log that is not needed has frames that the database lacks.
 pub(crate) fn catch_up(database: &Database, path: &Path, checkpoint: Checkpoint) -> Result<u64> {
     let file = match std::fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound && checkpoint.log == 0 => {
@@ -44,7 +44,7 @@ pub(crate) fn catch_up(database: &Database, path: &Path, checkpoint: Checkpoint)
     Ok(sequence)
 }
 
-/// Notes that the database needs no log.
+/// Records in the database that it needs no log, and has all frames up to `sequence`.
 pub(crate) fn detach(database: &Database, sequence: u64) -> Result<()> {
     Checkpoint { sequence, log: 0 }.commit(database.begin_write()?, true)
 }
@@ -66,12 +66,12 @@ fn replay(database: &Database, path: &Path, file: &[u8], checkpoint: Checkpoint)
     Ok(found.sequence)
 }
 
-/// Checks a log that the database does not need. If it has frames that are not in the database, the
-/// database is an older copy.
+/// Checks a log that the database does not need. Fails if the log has frames that are not in the database, which is then
+/// an older copy, or if it was cut.
 fn check_leftover(path: &Path, file: &[u8], checkpoint: Checkpoint) -> Result<(), StoreError> {
     match read(file, checkpoint.sequence) {
         Ok(found) if found.frames.is_empty() => Ok(()),
-        // The process ended while it created the log; or all of it is in the database, and more.
+        // The process ended while it created the log; or the database has all of the log, and more.
         Err(Damage::At(0) | Damage::IsOlder) => Ok(()),
         Err(Damage::NoEnd) => Err(unusable(path, &Damage::NoEnd.to_string())),
         Ok(_) | Err(Damage::At(_) | Damage::DatabaseIsOlder) => Err(StoreError::Unfit(format!(
@@ -100,22 +100,22 @@ pub(crate) struct Found<'a> {
 /// Why a log cannot be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Damage {
-    /// The offset of what cannot be read: 0 if the log does not begin as one, else that of damage before
-    /// frames that are whole.
+    /// The offset of the damage: 0 if the file does not begin as a log, else a place before further whole frames.
     #[error("it is damaged at byte {0}")]
     At(usize),
     /// There is no end mark behind the frames.
     #[error("its end is missing, and with it perhaps jobs that were accepted")]
     NoEnd,
-    /// The database has more than all of it: what was accepted since is in another log.
+    /// All frames of the log are in the database, and later ones too, which are missing in the log.
     #[error("it is older than the database, so jobs that were accepted last are missing")]
     IsOlder,
-    /// It follows a later checkpoint than the last one of the database.
+    /// The log follows a later checkpoint than the last one of the database.
     #[error("it is newer than the database, so jobs between the two are missing")]
     DatabaseIsOlder,
 }
 
-/// Reads the bytes of a log whose frames up to the number `checkpoint` are in the database.
+/// Reads the bytes of a log whose frames up to the number `checkpoint` are in the database. Returns the frames after it,
+/// without an incomplete last one.
 pub(crate) fn read(file: &[u8], checkpoint: u64) -> Result<Found<'_>, Damage> {
     let Head { generation, base } = Head::parse(file).ok_or(Damage::At(0))?;
     if base > checkpoint {
@@ -135,7 +135,7 @@ pub(crate) fn read(file: &[u8], checkpoint: u64) -> Result<Found<'_>, Damage> {
     {
         return Err(Damage::At(BLOCK));
     }
-    // The log of this database has all frames up to a checkpoint until it names it.
+    // The right log keeps all frames up to a checkpoint until its first block names that checkpoint.
     let is_older = base < checkpoint && last.is_none_or(|last| last < checkpoint);
     let sequence = last.unwrap_or(0).max(checkpoint);
     let mut behind = (offset..file.len()).step_by(BLOCK);
@@ -153,7 +153,7 @@ pub(crate) fn read(file: &[u8], checkpoint: u64) -> Result<Found<'_>, Damage> {
 }
 
 impl<'a> Found<'a> {
-    /// Calls `replay` with the rows of all frames, in order.
+    /// Calls `replay` with the rows of all frames, in order. Fails at a row that cannot be read.
     pub(crate) fn each_row(&self, mut replay: impl FnMut(Row<'a>) -> Result<()>) -> Result<()> {
         for frame in &self.frames {
             let mut rest = frame.rows;

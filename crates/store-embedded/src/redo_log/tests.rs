@@ -1,4 +1,4 @@
-//! Tests of reading logs that were torn, changed, written over or mixed up.
+//! Tests of reading logs that were torn, changed, overwritten or mixed up.
 
 mod end_mark;
 
@@ -16,12 +16,12 @@ fn sealed(generation: u64, sequence: u64, value: &[u8]) -> Vec<u8> {
     frame.seal(generation, sequence).to_vec()
 }
 
-/// A frame that has its number in it, in one block.
+/// Returns a frame that has its number in it, in one block.
 fn small(sequence: u64) -> Vec<u8> {
     sealed(GENERATION, sequence, &sequence.to_le_bytes())
 }
 
-/// A frame over three blocks.
+/// Returns a frame over three blocks.
 fn large(sequence: u64) -> Vec<u8> {
     sealed(GENERATION, sequence, &[&sequence.to_le_bytes()[..], &[sequence as u8; 2 * BLOCK]].concat())
 }
@@ -30,12 +30,12 @@ fn log(frames: &[Vec<u8>]) -> Vec<u8> {
     log_behind(0, frames)
 }
 
-/// A log whose frames follow a checkpoint.
+/// Returns a log whose frames follow the checkpoint `base`.
 fn log_behind(base: u64, frames: &[Vec<u8>]) -> Vec<u8> {
     [&head(GENERATION, base)[..], &frames.concat(), &[0; 4 * BLOCK], &end_mark(GENERATION)].concat()
 }
 
-/// The numbers in the frames that are to be replayed.
+/// Returns the numbers in the frames that are to be replayed.
 fn replayed(file: &[u8], checkpoint: u64) -> Result<Vec<u64>, Damage> {
     let found = read(file, checkpoint)?;
     let mut numbers = Vec::new();
@@ -49,7 +49,7 @@ fn replayed(file: &[u8], checkpoint: u64) -> Result<Vec<u64>, Damage> {
     Ok(numbers)
 }
 
-/// The bytes of the last of three frames, without the zeros behind it.
+/// Returns the range of the last of three frames in a log, without the zeros behind it.
 fn tail() -> Range<usize> {
     let start = BLOCK + small(1).len() + large(2).len();
     start..start + 24 + (1 + 4 + 3 + 4 + 8 + 2 * BLOCK)
@@ -143,7 +143,7 @@ fn what_is_in_the_tables_already_is_not_replayed() {
 #[test]
 fn a_log_that_is_older_or_newer_than_the_database_beside_it_is_damage() {
     let frames = [small(4), large(5), small(6)];
-    // Copied before, with and after its last frame; the database has 8.
+    // Copied before, with and after its last frame; the database has frames up to 8.
     for (base, count) in [(3, 0), (3, 1), (3, 3), (6, 0)] {
         assert_eq!(
             replayed(&log_behind(base, &frames[..count]), 8),
@@ -167,7 +167,7 @@ fn frames_that_are_missing_are_damage() {
 
 #[test]
 fn bytes_of_a_job_are_not_taken_for_a_frame() {
-    // They are at the beginning of a block, in a frame that was not written to its end.
+    // The bytes are at the beginning of a block, in a frame that was not written to its end.
     let bytes = sealed(GENERATION + 1, 9, b"made up");
     let frame = sealed(GENERATION, 2, &[&[0; BLOCK - 24 - 12][..], &bytes, &bytes].concat());
     let mut file = log(&[small(1), frame]);

@@ -8,15 +8,15 @@
 -- Uses shard.
 local attempt_logs = {
   FIELDS = {'attempts_segment', 'attempts_at', 'attempts_size'},
-  -- What finding a log takes.
+  -- The fields that `find` needs.
   FIND_FIELDS = {'attempts_segment'},
 }
 
--- The most memory that Redis needs for a log: it rounds the bytes up by a quarter at most, and the hash's
--- entry takes less than the rest.
+-- Returns the most memory in bytes that a log takes: Redis rounds its bytes up by a quarter at most, and the hash's
+-- entry takes less than 96.
 function attempt_logs.cost(log) return floor(#log * 5 / 4) + 96 end
 
--- The logs of jobs by locator, and the segments that they are in. The one in the latest segment counts.
+-- Returns the logs of jobs, and the segments that they are in, both by locator. The log in the latest segment counts.
 function attempt_logs.find(locs)
   local found, places = {}, {}
   local now = fields.attempts_segment
@@ -29,8 +29,8 @@ function attempt_logs.find(locs)
   return found, places
 end
 
--- The log with one more attempt, in its place by number, or the same log if it has that number already. The
--- oldest attempts are removed if there are too many, or if the log exceeds `room` bytes.
+-- Returns the log with one more attempt, in its place by number, or the same log if it has that number already, or has
+-- 20 later ones. The oldest attempts are removed if there are more than 20, or the log would cost more than `room` bytes.
 function attempt_logs.with(log, attempt, room)
   local number, starts, at, place = read('>I4', attempt, 3), {}, 7, nil
   while at < #log do
@@ -53,7 +53,7 @@ function attempt_logs.with(log, attempt, room)
   return with
 end
 
--- Begins a new segment. The oldest one is freed off the main thread.
+-- Begins a new segment, and removes the oldest one off the main thread.
 function attempt_logs.next_segment()
   shard.write('attempts_segment', fields.attempts_segment + 1)
   shard.set('attempts_at', NOW)
@@ -61,7 +61,8 @@ function attempt_logs.next_segment()
   call('UNLINK', KEY.attempts .. (fields.attempts_segment - 3))
 end
 
--- Writes logs (locator, log, …) into the current segment. It expires if no more attempts are recorded.
+-- Writes logs (locator, log, …) into the current segment. With `is_first`, the first ones of a segment, sets when the
+-- segment expires: after 1.5 times `keep` (ms) and a minute from its start.
 function attempt_logs.write(written, keep, is_first)
   local key = KEY.attempts .. fields.attempts_segment
   sliced('HSET', key, written)

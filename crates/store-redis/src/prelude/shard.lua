@@ -1,11 +1,11 @@
 -- The shard's hash: its fields, its rows, and how a call begins and closes.
 --
 -- Fields are the ledger (how many jobs are in each state, how many were ever accepted or purged, and how many are
--- missing), the numbers of lanes and topics with jobs, the carrier's epoch, when it looks next, the last lease number,
--- the tombstones' segment, the first slot, and when the first lease ends and the first job died. A call reads the
--- fields that it needs with one command, first of all, and writes the changed ones with one command, last of all. If a
--- command fails in between, for example at a key of another type, the counts are written if the jobs were: so a call
--- that fails half-way leaves index entries at most, which are hints.
+-- missing), the numbers of lanes and topics with jobs, the carrier's epoch and next pass, the last lease number, the
+-- tombstones' segment, the first slot, when the first lease ends and the first job died, and those of other pieces. A
+-- call reads the fields that it needs with one command, first of all, and writes the changed ones with one command, last
+-- of all. If a command fails in between, for example at a key of another type, the counts are written if the jobs were:
+-- so a call that fails half-way leaves at most index entries, which are hints.
 --
 -- The same hash has a row for each lane with jobs (lanes.lua), and for each known topic and some tenants (topics.lua).
 -- Uses archive, events, lanes.
@@ -18,7 +18,8 @@ local is_begun, is_committed
 
 function shard.start() is_begun, is_committed = false, false end
 
--- Reads the clock, fields, and rows if there are not too many.
+-- Reads the clock, the fields `names`, 0 for missing ones, and the rows `row_names` unless there are more than about
+-- 4,000. Forgets earlier changes and rows.
 function shard.begin(names, row_names)
   if not NOW_US then tick() end
   is_begun = true
@@ -44,7 +45,7 @@ function shard.set(name, value)
   changes[n + 1], changes[n + 2] = name, value
 end
 
--- Writes fields at once. For fields that name a key to which this transition writes later.
+-- Writes fields (name, value, …) at once, for fields that name a key to which this transition writes later.
 function shard.write(...)
   local names = {...}
   for i = 1, #names, 2 do fields[names[i]] = names[i + 1] end
@@ -53,11 +54,11 @@ end
 
 function shard.count(name, n) tally[name] = (tally[name] or 0) + n end
 
--- Makes the carrier look at the shard at `at` (ms) or earlier. The field `next` is the time of its next look;
--- `close` lowers it and wakes the carrier.
+-- Makes the carrier pass over the shard at `at` (ms) or earlier. The field `next` is the time of its next pass; `close`
+-- lowers it and wakes the carrier if `at` is earlier.
 function shard.wake_at(at) if not next_look or at < next_look then next_look = at end end
 
--- Lowers a field that holds the earliest time of something; 0 means none.
+-- Lowers a field that holds an earliest time to `at`, if that is earlier or the field is 0 for none.
 function shard.earliest(name, at)
   if fields[name] == 0 or at < fields[name] then shard.set(name, at) end
 end
@@ -69,17 +70,17 @@ function shard.load_rows(names)
   for i, row in ipairs(fetch(KEY.shard, absent)) do rows[absent[i]] = row end
 end
 
--- From here on what was counted holds, also if the rest of the call fails. Called when jobs have been written.
+-- Called when jobs have been written: from here on the counts are written even if the rest of the call fails.
 function shard.commit() is_committed = is_begun end
 
--- After a command has failed: writes what holds.
+-- Called after a command has failed: closes the call if jobs have been written.
 function shard.fail()
   if not is_committed then return end
   is_committed = false
   shard.close()
 end
 
--- Writes the changed fields and rows, and publishes the events.
+-- Writes the changed fields and rows, wakes the carrier if its next pass is too late, and publishes the events.
 function shard.close()
   lanes.save()
   for name, n in pairs(tally) do

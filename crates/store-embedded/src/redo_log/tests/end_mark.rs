@@ -17,7 +17,7 @@ fn append(log: &mut Log, sequence: u64) {
     log.append(&mut frame, sequence).unwrap();
 }
 
-/// What a log did to its disk, and what its owner did with it.
+/// A step of a log on its disk, or of the database above it.
 enum Step {
     Write(u64, Vec<u8>),
     Sync,
@@ -27,7 +27,7 @@ enum Step {
     Checkpoint(u64),
 }
 
-/// A disk that keeps nothing but what was done to it.
+/// A disk that stores nothing but the steps that were made.
 #[derive(Clone, Default)]
 struct Recorder(Arc<Mutex<Vec<Step>>>);
 
@@ -46,7 +46,7 @@ impl Recorder {
         Log::create(&directory.path().join("some.redo"), GENERATION, 0, disk).unwrap()
     }
 
-    /// A log that grows several times, and is then written from its start again.
+    /// Records the steps of a log that grows several times, and is then written from its start again.
     fn live(&self) {
         let mut log = self.create();
         for sequence in 1..=40 {
@@ -77,7 +77,7 @@ fn write(file: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     file[at..at + bytes.len()].copy_from_slice(bytes);
 }
 
-/// What may be on the disk after a power cut: all that was synced, and any of the blocks written since.
+/// Returns files that may be on the disk after a power cut: all that was synced, and some of the blocks written since.
 fn after_power_cut(synced: &[u8], since: &[(usize, Vec<u8>)]) -> impl Iterator<Item = Vec<u8>> {
     let last = since.len().saturating_sub(1);
     let kept: [fn(usize, usize) -> bool; 8] = [
@@ -174,7 +174,7 @@ fn an_end_mark_that_was_changed_is_none() {
     assert_eq!(replayed(&other, 0), Err(Damage::NoEnd), "it is that of another log");
 }
 
-/// As after a power cut between the growth of a log and the frame that it has grown for.
+/// The log is as after a power cut between its growth and the frame for which it has grown.
 #[test]
 fn a_log_with_two_end_marks_may_be_cut_behind_the_first() {
     let mark = end_mark(GENERATION);
