@@ -16,8 +16,8 @@ use crate::table::Table;
 use crate::{bounds, sample, turn};
 
 /// The delay of jobs: longer than a call takes, on a slow machine too.
-const LEAD: Duration = Duration::from_millis(500);
-const SOON: Duration = Duration::from_secs(30);
+pub(crate) const LEAD: Duration = Duration::from_millis(500);
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 /// What this test itself and new connections send.
 const OWN: [&str; 4] = ["client", "hello", "info", "monitor"];
 /// What else clients send, and scripts never.
@@ -69,7 +69,8 @@ fn base(name: &str) -> &str {
     name.split('|').next().unwrap_or(name)
 }
 
-async fn open(server: &RedisServer) -> Life {
+/// A prepared store of one shard on a server.
+pub(crate) async fn open(server: &RedisServer) -> Life {
     let options = Options { url: server.url(), shards: 1, ..settings::defaults(SOON) };
     Life::of(Store::open(options).expect("the URL is good")).await
 }

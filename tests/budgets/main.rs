@@ -10,6 +10,7 @@ mod instructions;
 mod life;
 mod memory;
 mod receiver;
+mod redis_instructions;
 mod sample;
 mod table;
 mod together;

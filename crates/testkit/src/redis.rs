@@ -4,6 +4,7 @@
 
 mod calls;
 mod cluster;
+mod instructions;
 mod links;
 mod options;
 mod replication;
@@ -23,6 +24,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 pub use self::calls::CallWatch;
 pub use self::cluster::RedisCluster;
+pub use self::instructions::InstructionCount;
 pub use self::options::{Persistence, RedisOptions};
 pub use self::sentinel::RedisSentinel;
 pub use self::slots::SlotMove;
@@ -259,7 +261,9 @@ fn spawn(options: &RedisOptions, seen: Option<&Seen>, port: u16, dir: &Path) -> 
         Persistence::EverySec => ("yes", "everysec"),
         Persistence::Always => ("yes", "always"),
     };
-    let mut command = Command::new(server_binary());
+    let binary = server_binary();
+    let mut command =
+        if options.counts_instructions { InstructionCount::command(binary) } else { Command::new(binary) };
     command.envs(seen.iter().flat_map(|seen| seen.env()).map(|(name, value)| (name, value)));
     if options.is_sentinel {
         // A sentinel keeps its state in this file.

@@ -28,6 +28,7 @@ pub struct RedisOptions {
     /// The cluster bus port of a node of a cluster.
     pub(super) bus: Option<u16>,
     pub(super) preload: Option<Preload>,
+    pub(super) counts_instructions: bool,
 }
 
 impl Default for RedisOptions {
@@ -41,6 +42,7 @@ impl Default for RedisOptions {
             is_sentinel: false,
             bus: None,
             preload: None,
+            counts_instructions: false,
         }
     }
 }
@@ -67,6 +69,12 @@ impl RedisOptions {
     /// Makes a master send its data to a new replica at once, and the first change within a second.
     pub fn copies_at_once(self) -> Self {
         self.arg("--repl-diskless-sync-delay", "0").arg("--repl-ping-replica-period", "1")
+    }
+
+    /// Runs the server under valgrind, for an [`InstructionCount`](super::InstructionCount).
+    pub fn count_instructions(mut self) -> Self {
+        self.counts_instructions = true;
+        self
     }
 
     /// Adds an option, as in `arg("--maxclients", "64")`. It overrides the options set by other methods.
