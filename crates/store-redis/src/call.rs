@@ -133,7 +133,7 @@ impl Call<'_> {
     }
 }
 
-/// The error of a call whose connection a test has cut.
+/// Returns the error of a call whose connection a test has cut.
 fn cut() -> StoreError {
     StoreError::Away(Arc::new(io::Error::from(io::ErrorKind::ConnectionReset)))
 }
