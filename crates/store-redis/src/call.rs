@@ -60,7 +60,6 @@ impl RedisStore {
 }
 
 impl Call<'_> {
-    /// Adds arguments.
     pub(crate) fn arg(mut self, args: impl ToRedisArgs) -> Self {
         self.cmd.arg(args);
         self
