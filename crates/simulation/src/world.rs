@@ -92,7 +92,7 @@ impl Simulation {
         sleep(Duration::from_millis(50)).await;
     }
 
-    /// How many roles there are. The first one is the API.
+    /// Returns how many roles there are. The first one is the API.
     pub(crate) fn roles(&self) -> usize {
         self.roles.len()
     }

@@ -60,7 +60,6 @@ impl RedisStore {
 }
 
 impl Call<'_> {
-    /// Adds arguments.
     pub(crate) fn arg(mut self, args: impl ToRedisArgs) -> Self {
         self.cmd.arg(args);
         self
@@ -133,7 +132,7 @@ impl Call<'_> {
     }
 }
 
-/// The error of a call whose connection a test has cut.
+/// Returns the error of a call whose connection a test has cut.
 fn cut() -> StoreError {
     StoreError::Away(Arc::new(io::Error::from(io::ErrorKind::ConnectionReset)))
 }

@@ -170,7 +170,7 @@ impl RedisStore {
         self.eviction.read().unwrap_or_else(PoisonError::into_inner).0.is_some()
     }
 
-    /// Whether servers keep data as they did before, and as durably as required.
+    /// Whether servers keep data as durably as required and, unless replicas confirm changes, as durably as before.
     fn is_as_before(&self, servers: &[Durability]) -> bool {
         let found = match self.found_profile() {
             Some(Profile::Replicated) => Profile::Replicated,

@@ -127,7 +127,7 @@ impl View<'_> {
         Ok((forecast, next))
     }
 
-    /// How many jobs of a topic are ready.
+    /// Returns how many jobs of a topic are ready, from the counts of its lanes.
     fn ready(&self, topic: &str) -> Result<u64> {
         let mut sum = 0;
         for lane in self.tables.counts.stored_lanes(self.shard, topic)? {
@@ -152,7 +152,7 @@ fn sample(numbers: Vec<u64>) -> Vec<u64> {
     smallest.into_iter().map(|(_, number)| number).collect()
 }
 
-/// The step of `SplitMix64`.
+/// Mixes a number to one that looks random, by a step of `SplitMix64`.
 const fn hash(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -102,7 +102,7 @@ impl CheckpointedDb {
         Ok(true)
     }
 
-    /// The number of the last frame that is safe.
+    /// Returns the number of the last frame that is durable, so that its calls may be answered.
     pub(crate) const fn acknowledged(&self) -> u64 {
         self.acknowledged
     }

@@ -100,8 +100,8 @@ impl Counts<Writing<'_>> {
         self.transition = TransitionCounts::default();
     }
 
-    /// Counts `n` more jobs in the lane of this one and in a state, once the transition ends. Ignores done and
-    /// cancelled jobs.
+    /// Counts `n` more jobs in the lane of `record` and in a state, once the transition ends. Ignores done and cancelled
+    /// jobs.
     pub(crate) fn note(&mut self, shard: u16, record: &Record, state: State, n: i64) -> Result<()> {
         if state.is_terminal() {
             return Ok(());

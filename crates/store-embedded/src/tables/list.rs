@@ -40,7 +40,7 @@ macro_rules! tables {
             }
         }
 
-        /// All rows of all tables, as text.
+        /// Returns all rows of all tables as text.
         #[cfg(test)]
         pub(crate) fn dump(txn: &redb::ReadTransaction) -> Result<Vec<String>> {
             let mut rows = Vec::new();

@@ -16,7 +16,7 @@ const WITH_METRICS: &str = " metrics";
 pub(crate) struct Policies<A: Access>(pub(crate) Rows<A, &'static str, &'static str>);
 
 impl<A: Access> Policies<A> {
-    /// The version of all policies together; 0 before the first change.
+    /// Returns the version of all policies together, 0 before the first change. Fails if it cannot be read.
     pub(crate) fn version(&self) -> Result<u64> {
         let version = self.0.read(VERSION, str::parse)?.unwrap_or(Ok(0));
         Ok(version.map_err(|_| StoreError::Unreadable("a version"))?)

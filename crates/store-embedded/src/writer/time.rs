@@ -18,7 +18,7 @@ pub(crate) struct Time {
 }
 
 impl Time {
-    /// `last_us` is the last time that the store has written.
+    /// Returns a time that continues from `last_us`, the last time that the store has written.
     pub(crate) fn new(clock: Arc<dyn Clock>, last_us: u64) -> Self {
         let wall_us = clock.micros();
         let mut time = Self { clock, wall_us, now_us: wall_us, written_us: None };

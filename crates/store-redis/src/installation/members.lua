@@ -9,7 +9,7 @@
 -- its shards for one lock, and not until the clock has caught up. Claims of bulk operations are shortened likewise.
 -- Uses bulks.
 
--- Returns the locks (ms) by carrier.
+-- Reads the locks (ms) by carrier, and returns them.
 local function stored_locks(key)
   local flat, locks = call('HGETALL', key), {}
   for i = 1, #flat, 2 do locks[flat[i]] = tonumber(flat[i + 1]) end

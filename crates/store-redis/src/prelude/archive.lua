@@ -33,12 +33,12 @@ do
   -- Whether submits are refused, and whether reserves are refused.
   function archive.is_full() return has(FULL) end
   function archive.is_too_full() return has(TOO_FULL) end
-  -- The key to which a payload's key is renamed when its job is removed; nil if the payload is removed.
+  -- Returns the key to which a payload's key is renamed when its job is removed; nil if the payload is removed too.
   function archive.new_key(key) return new_keys and new_keys[key] end
   function archive.head(entry) return sub(entry, 1, HEAD) end
-  -- How many entries there are.
+  -- Returns how many entries the outbox has.
   function archive.count() return call('LLEN', KEY.archived_list) end
-  -- When the job of the first entry ended (ms); 0 if there is no entry or it is too short.
+  -- Returns when the job of the first entry ended (ms); 0 if there is no entry or it is too short.
   function archive.oldest()
     local first = call('LINDEX', KEY.archived_list, 0)
     return first and #first >= HEAD and read('>I6', first, 2) or 0
@@ -51,7 +51,7 @@ do
       noted[#noted + 1] = {kind, loc, lane, s or ''}
     end
   end
-  -- The same for a job that dies.
+  -- Records that a job dies, as `note` does, as expired or dead by the reason in its state `s`.
   function archive.note_death(loc, lane, s)
     if setting > 0 then archive.note(state.reason(s) == 'expired' and archive.EXPIRED or archive.DEAD, loc, lane, s) end
   end

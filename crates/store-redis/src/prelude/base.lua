@@ -30,7 +30,7 @@ end
 
 -- Returns the µs from now to a time in ms, 0 if it has passed. With ms a caller could sleep a part of one too long.
 local function until_us(at) return max(0, at * 1000 - NOW_US) end
--- The same for a time that may be 0 for never; then returns -1.
+-- Returns the µs from now to a time in ms, 0 if it has passed; -1 if the time is 0, which stands for never.
 local function wait_us(at) return at > 0 and until_us(at) or -1 end
 
 -- The names of a shard's keys, made once for each shard. Some differ from the terms used here: ':due_lanes' says which

@@ -85,6 +85,6 @@ do
     shard.count('pauses', 1)
   end
 
-  -- How many pauses there are.
+  -- Returns how many pauses of destinations there are, also those that are being resumed.
   function destinations.count() return call('HLEN', KEY.destinations) end
 end

@@ -70,10 +70,10 @@ function shard.load_rows(names)
   for i, row in ipairs(fetch(KEY.shard, absent)) do rows[absent[i]] = row end
 end
 
--- Called when jobs have been written: from here on the counts are written even if the rest of the call fails.
+-- Must be called once jobs are written: from here on `fail` writes the counts even if the rest of the call fails.
 function shard.commit() is_committed = is_begun end
 
--- Called after a command has failed: closes the call if jobs have been written.
+-- Must be called after an error: closes the call, which writes the counts, if `commit` was called.
 function shard.fail()
   if not is_committed then return end
   is_committed = false

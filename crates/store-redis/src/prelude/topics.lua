@@ -105,7 +105,6 @@ do
     if topics.is_beyond(own, read(TENANT, limits), fields.topics, MOST_TOPICS) then return 2 end
   end
 
-  -- Replaces the row of a tenant.
   function topics.set_tenant(tenant, row) shard.set('tenant:' .. tenant, row) end
 
   -- Returns the tenant, as `~name`, if an entry of the shard's hash is its row, else nil.

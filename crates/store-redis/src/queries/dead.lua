@@ -28,7 +28,7 @@ local function learn_lanes(topic, entries, known)
   return LANE * #unknown
 end
 
--- Returns the topic's entries with the reason `why`, '' for any, each after its time (6 bytes); and the work done.
+-- Finds the topic's entries with the reason `why`, '' for any; returns each after its time (6 bytes), and the work done.
 local function matching(entries, known, why)
   local names, locs = {}, {}
   for i = 1, #entries, 2 do
@@ -47,7 +47,7 @@ local function matching(entries, known, why)
   return found, ONE_STATE * #locs
 end
 
--- Returns the jobs themselves, without those that are no longer dead or in another lane.
+-- Reads the jobs themselves, and returns them without those that are no longer dead or in another lane.
 local function with_jobs(names)
   local found, locs = {}, {}
   for i, name in ipairs(names) do locs[i] = sub(name, 7, 18) end
@@ -62,7 +62,7 @@ local function with_jobs(names)
   return found
 end
 
--- Returns the place up to which entries were read. The place of another topic's job, which may be another tenant's, is
+-- Computes the place up to which entries were read. The place of another topic's job, which may be another tenant's, is
 -- given roughly, unless the next call would begin where this one did.
 local function place_of_last(entries, known, from, behind)
   local n = #entries

@@ -18,7 +18,7 @@ local function is_of_host(name, host, port)
   return own_host == host and (port == '' or own_port == port)
 end
 
--- Returns a function that says whether the jobs of a lane match, by its name.
+-- Makes a function that says whether the jobs of a lane match, by its name.
 local function lane_filter(topic, tenant, host, port)
   local known = {}
   return function(name)
@@ -30,7 +30,7 @@ local function lane_filter(topic, tenant, host, port)
   end
 end
 
--- Returns a function that says whether a time (6 bytes) is in a range (ms); nil if each time is.
+-- Makes a function that says whether a time (6 bytes) is in a range (ms); returns nil if each time is.
 local function time_filter(first, behind)
   if first == 0 and behind == MAX_TIME then return nil end
   return function(six)
@@ -39,7 +39,7 @@ local function time_filter(first, behind)
   end
 end
 
--- Returns a function that says whether a job matches tag, times and attempts, which `args` have from `base` on.
+-- Makes a function that says whether a job matches tag, times and attempts, which `args` have from `base` on.
 local function job_filter(args, base)
   local tag, only_tried = args[base], args[base + 5] == '1'
   local is_due = time_filter(tonumber(args[base + 1]), tonumber(args[base + 2]))
@@ -52,13 +52,13 @@ local function job_filter(args, base)
   end
 end
 
--- Returns the index that serves a filter: 'tags', if it has a tag and a tenant or no tenant; 'dead'; nil for none.
+-- Chooses the index that serves a filter: 'tags', if it has a tag and a tenant or no tenant; 'dead'; nil for none.
 local function index_of(wanted, tenant, tag)
   if tag ~= '' and tenant ~= '' then return 'tags' end
   return wanted == DEAD and 'dead' or nil
 end
 
--- Returns where to go on, and jobs as HSCAN returns them; false in place of the record of a job that has ended.
+-- Reads jobs by an index. Returns where to go on, and jobs as HSCAN does, with false as the record of one that has ended.
 local function indexed(index, tenant, tag, at, count)
   local locs, next_at
   if index == 'tags' then

@@ -9,7 +9,7 @@
 -- Uses due_index, lanes, oldest, ready, shard, topics.
 local DUE, LATE = 8, 9
 
--- Returns when the first delayed job of a lane is due (ms), if that is within the time of a slot; nil otherwise.
+-- Reads when the first delayed job of a lane is due (ms); returns nil if that is later than the length of a slot.
 local function first_due(lane)
   local at = first_score(due_index.key(lane))
   if at > 0 and at <= NOW + WIDTH then return at end

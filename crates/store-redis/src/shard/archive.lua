@@ -46,7 +46,8 @@ function scripts.take_ended(args)
   return {NOW, fields.archive_first, taken}
 end
 
--- remove_ended: removes entries that are the first, because they are archived or to be dropped.
+-- remove_ended: removes the first entries, if the last of them has the head given; without a number drops whatever is
+--   first, and counts it. Ends the claim of this archiver.
 -- KEYS  shard
 -- ARGV  archiver, the number of the first one or '' to drop whatever is first, how many, the head of the last one
 -- Returns how many are left

@@ -6,8 +6,8 @@
 -- Returns how many logs have changed
 -- Uses attempt_logs, records, shard.
 
--- Returns when the job of a receipt was created (6 bytes), and the attempt with number, time and duration; nothing if the
--- receipt is not current, or its lease must have expired and has not. The job must have been read.
+-- Completes an attempt with number, time and duration; returns it after the time at which the job was created (6 bytes);
+-- nothing if the receipt is not current, or its lease must have expired and has not. The job must have been read.
 local function by_receipt(loc, proof, attempt)
   local raw, s = records[loc], states[loc]
   if not (raw and s and state.code(s) == RESERVED and state.receipt(s) == sub(proof, 1, 16)) then return end

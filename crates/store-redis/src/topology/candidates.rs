@@ -185,7 +185,7 @@ mod tests {
         Heard { master, replicas: replicas.to_vec(), doubts_master }
     }
 
-    /// A replica that copies nothing and has confirmed something.
+    /// Returns a replica that has copied all data and confirmed something `lag` seconds ago.
     fn one(port: u16, lag: u64) -> ListedReplica {
         ListedReplica { address: (String::new(), port), is_copying: false, has_confirmed: true, lag }
     }
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(of_sentinels(&[&heard(&[GOOD, itself], true)], 3).len(), 1);
     }
 
-    /// A replica that a master lists at a port of this machine.
+    /// Returns a replica that a master lists at a port of this machine.
     fn at(port: u16, is_copying: bool) -> ListedReplica {
         let address = ("127.0.0.1".to_owned(), port);
         ListedReplica { address, is_copying, has_confirmed: !is_copying, lag: 0 }

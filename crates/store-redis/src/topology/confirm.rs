@@ -260,7 +260,7 @@ impl Confirmed {
     }
 
     /// Writes the mark and waits for `required` replicas. Returns how many confirm, 0 also if the server itself has not
-    /// synced; and records the replicas that the server lists afterwards. Fails with `Slow` if no answer comes.
+    /// synced; and records the replicas that the server lists afterwards. Fails if an answer is an error or missing.
     /// A replica reports how far it has synced before it syncs new data, and then once a second. The WAIT before WAITAOF
     /// makes the master ask again, so that WAITAOF does not wait for that second.
     async fn wait_for(

@@ -8,7 +8,7 @@
 -- Uses arrivals, dead_letters, events, records, shard.
 local IMPORT = union(arrivals.FIELDS, dead_letters.FIELDS, {'dead'})
 
--- Returns when a job is due (ms). A dead job keeps an absolute time as it is, also one long ago.
+-- Computes when a job is due (ms). A dead job keeps an absolute time as it is, also one long ago.
 local function due_of(text, is_dead)
   if is_dead and byte(text) ~= 43 then return tonumber(text) end
   return arrivals.due_time(text)

@@ -21,7 +21,7 @@ local function correct_places(scored)
   end
 end
 
--- Returns the first lanes that are due by a time, in order, and when the lane behind them is due, or nil.
+-- Finds the first lanes that are due by a time, in order; returns them, and when the lane behind them is due, or nil.
 local function due_lanes(scored, at)
   local found, following = {}, nil
   for i = 1, #scored, 2 do

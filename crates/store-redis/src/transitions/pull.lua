@@ -11,7 +11,7 @@ local MOST_GONE = 100
 -- How many pull lanes of a topic are visited. There is one, and one more if another lane had its id.
 local MOST_PULL_LANES = 4
 
--- Returns the pull lanes of a topic: those in the index, and the one with the expected id, which may have lost its name
+-- Finds the pull lanes of a topic: those in the index, and the one with the expected id, which may have lost its name
 -- to a cancel of its last job and still have entries. If that id is another topic's lane, it is left out.
 local function pull_lanes_of(topic, expected)
   local first, last = '[' .. topic .. ' \128', '(' .. topic .. '!'

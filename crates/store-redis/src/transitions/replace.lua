@@ -18,7 +18,7 @@ local REPLACE = union(
 -- The place of the id's length in the rest of a record.
 local ID = RECORD - 12
 
--- Returns the answer to a submit that changes nothing, else false; sets `new.code`, the state of the replaced job.
+-- Makes the answer to a submit that changes nothing, else returns false; sets `new.code`, the state of the replaced job.
 local function refusal(new)
   local loc = new.loc
   local raw, s, tomb = records[loc], states[loc], tombstones[loc]

@@ -18,7 +18,7 @@ local LANES, DEFERRED = 64, 8
 -- together hide others, all are.
 local MOST_THROTTLED = 8
 
--- Returns the lanes that a call visits: open, throttled and paused ones; how many of the open and of the throttled ones
+-- Finds the lanes that a call visits. Returns open, throttled and paused ones; how many of the open and of the throttled
 -- had their turn, the rest being deferred; whether more lanes may have a turn; and whether there are more deferred ones.
 -- `is_throttled` is nil if every origin and tenant may give jobs. Else, if all lanes whose turn has come fit, some
 -- deferred ones are added, because they may be open for this caller.
@@ -92,7 +92,7 @@ function grants.reserve(args, n_args)
   end
   -- Most calls have no limit on origins or tenants.
   local is_limited = min(origin_limit, tenant_limit) < math.huge or groups_at <= n_args
-  -- Returns how many jobs a lane's origin and tenant allow still, and the fuller of both. First takes `taken` off each.
+  -- Takes `taken` jobs off a lane's origin and tenant. Returns how many more they allow, and the fuller of both.
   local function of_groups(lane, taken)
     local name = is_limited and lanes.name(lane)
     if not name then return math.huge end

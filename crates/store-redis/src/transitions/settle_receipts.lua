@@ -11,8 +11,8 @@ local COMPLETE, APPLIED, REPLAYED, STALE = outcomes.COMPLETE, outcomes.APPLIED, 
 -- Only a batch of at most 16 jobs is examined after a settle; a larger one when its leases run out.
 local FEW = 16 * 12
 
--- Returns the outcome, completed by what the client does not know: whether the payload is external, and the attempt's
--- begin and duration. It begins when the lease was granted, which the lease's number tells.
+-- Completes the outcome by what the client does not know, and returns it: whether the payload is external, and the
+-- attempt's begin and duration. The attempt begins when the lease was granted, which the lease's number tells.
 local function with_attempt(outcome, raw, held)
   local at = min(floor(read('>I8', held) / 1000), NOW)
   local times = six(at) .. '\0\0' .. pack('>I4', min(NOW - at, 4294967295))

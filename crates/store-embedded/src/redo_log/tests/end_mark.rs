@@ -10,7 +10,6 @@ use crate::redo_log::log::Disk;
 /// How many blocks the frames of [`append`] have. The ninth would overwrite just the end mark of a new log.
 const FRAME: usize = 7;
 
-/// Adds a frame to a log.
 fn append(log: &mut Log, sequence: u64) {
     let mut frame = Frame::new();
     frame.put(3, b"key", &[&sequence.to_le_bytes()[..], &[sequence as u8; (FRAME - 1) * BLOCK]].concat());

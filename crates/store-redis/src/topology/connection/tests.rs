@@ -37,7 +37,7 @@ impl Servers {
         Self { connection, attempts, silent }
     }
 
-    /// Each attempt takes a moment and succeeds.
+    /// Returns servers for which each attempt takes 1 ms and succeeds.
     fn reachable(places: usize) -> Self {
         Self::new(places, |number| sleep(Duration::from_millis(1)).map(move |()| Ok(number)).boxed())
     }
