@@ -1,8 +1,6 @@
 -- Adds new jobs, for submit, replace and import.
 -- Uses archive, due_index, events, lanes, ready, records, shard, tag_index, tombs, topics.
-local arrivals = {
-  FIELDS = union({'accepted', 'delayed', 'ready'}, due_index.ADD_FIELDS, tombs.FIELDS, lanes.END_FIELDS),
-}
+local arrivals = {}
 do
   -- Records to be written; locators, records and payloads of jobs whose former payload has the same key; the names of
   -- lanes that the arguments give, and what their tenants may use; and how many jobs the caller knows to have been
@@ -55,9 +53,9 @@ do
   end
 
   -- Begins a call whose jobs have six arguments each. Returns their locators, and where the jobs begin.
-  function arrivals.begin(fields, args)
+  function arrivals.begin(args)
     local names, from = arrivals.lanes(args)
-    shard.begin(fields, names)
+    shard.begin(names)
     local locs = {}
     if arrivals.check_accepts_jobs() then return locs, from end
     for i = from, #args, 6 do locs[#locs + 1] = args[i] end

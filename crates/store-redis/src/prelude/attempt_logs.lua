@@ -6,11 +6,7 @@
 -- its length (2). An attempt is number (4), time (6), duration (4), status (2), the lengths of the error and of
 -- the name of who made it (1 each), these two texts, and the start of the response.
 -- Uses shard.
-local attempt_logs = {
-  FIELDS = {'attempts_segment', 'attempts_at', 'attempts_size'},
-  -- What finding a log takes.
-  FIND_FIELDS = {'attempts_segment'},
-}
+local attempt_logs = {}
 
 -- The most memory that Redis needs for a log: it rounds the bytes up by a quarter at most, and the hash's
 -- entry takes less than the rest.
@@ -55,9 +51,7 @@ end
 
 -- Begins a new segment. The oldest one is freed off the main thread.
 function attempt_logs.next_segment()
-  shard.write('attempts_segment', fields.attempts_segment + 1)
-  shard.set('attempts_at', NOW)
-  shard.set('attempts_size', 0)
+  shard.write({attempts_segment = fields.attempts_segment + 1, attempts_at = NOW, attempts_size = 0})
   call('UNLINK', KEY.attempts .. (fields.attempts_segment - 3))
 end
 

@@ -95,18 +95,6 @@ local function append_all(lists, name, values)
   for i = 1, #values do list[n + i] = values[i] end
 end
 
--- The union of lists of field names. Scripts build the list of the fields that they read from the
--- FIELDS of the pieces that they use.
-local function union(...)
-  local all, is_known = {}, {}
-  for _, names in ipairs({...}) do
-    for _, name in ipairs(names) do
-      if not is_known[name] then all[#all + 1], is_known[name] = name, true end
-    end
-  end
-  return all
-end
-
 local function six(number) return pack('>I6', number) end
 
 -- The lowest score of a sorted set without the members that are about to be removed; 0 for none. It is read

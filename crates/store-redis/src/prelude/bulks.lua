@@ -52,8 +52,8 @@ end
 -- of its state, its job state or '', and its record without its payload, as the caller has read them. Returns those
 -- that are still so and that this operation has not moved before, with record, job state, lane and code; and the places
 -- of those that have changed. Nothing if the operation is closed in this shard.
-function bulks.begin(args, base, names)
-  shard.begin(names)
+function bulks.begin(args, base)
+  shard.begin()
   if call('HEXISTS', bulks.progress(args[1]), 'over') == 1 then return nil end
   local locs, found, changed = {}, {}, {}
   for i = base + 1, #args, 4 do locs[#locs + 1] = args[i] end

@@ -14,8 +14,8 @@ local check = {
 }
 
 -- The first slot is read from `slots`, so that a wrong field is one finding and not one for each job.
-function check.begin(names)
-  shard.begin(names)
+function check.begin()
+  shard.begin()
   check.batches, check.searched = {}, 0
   check.first_slot = tonumber(call('ZRANGE', KEY.slots, 0, 0)[1] or 0)
   check.stored_slot, fields.slot = fields.slot, check.first_slot

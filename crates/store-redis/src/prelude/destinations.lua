@@ -6,7 +6,6 @@
 -- else is read while there is none.
 -- Uses lanes, shard, topics.
 destinations.PAUSED, destinations.RESUMING = '1', '2'
-destinations.FIELDS = {'paused_hosts', 'pauses'}
 do
   -- What is stored under names, false for nothing; and the names of the pauses that hold lanes, by the lane's name.
   local stored, names_of
@@ -72,7 +71,7 @@ do
     if topics.is_beyond(own, most_of_tenant, #all, most) then return 2 end
   end
 
-  -- Stores a state of a pause; nil removes it. The fields FIELDS must have been read.
+  -- Stores a state of a pause; nil removes it.
   function destinations.set(pause, state)
     if state then
       call('HSET', KEY.destinations, pause, state)

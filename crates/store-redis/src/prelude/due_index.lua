@@ -11,9 +11,6 @@
 -- removes a few such entries from both. The set goes with the slot.
 -- Uses records, shard.
 local due_index = {
-  -- The fields that finding a job's state reads, and those that adding a job reads.
-  FIELDS = {'slot'},
-  ADD_FIELDS = {'next', 'slot'},
   -- The time of a slot, in ms.
   WIDTH = 600000,
 }
@@ -119,7 +116,7 @@ local function clean_slot(slot)
     local part = is_cancelled == 1 and void or counting
     part[#part + 1] = found[i]
   end
-  call('HINCRBY', KEY.shard, 'unqueued', 1)
+  shard.count('unqueued', 1)
   if #void == size then
     due_index.drop_slot(slot)
     return

@@ -11,9 +11,6 @@ do
   -- Changes of counts by lane and state, and lanes that are being removed.
   local moved, leaving
 
-  -- The fields that a call reads in which the last job of a lane may end.
-  lanes.END_FIELDS = {'lanes', 'topics'}
-
   function lanes.begin() moved, leaving = {}, nil end
   function lanes.moved() return moved end
 
@@ -72,7 +69,7 @@ do
   -- removing a lane changes.
   function lanes.save()
     -- The removal of these lanes has failed, so they stay.
-    for _, lane in ipairs(leaving or {}) do shard.set(lane, rows[lane]) end
+    for _, lane in ipairs(leaving or {}) do shard.put(lane, rows[lane]) end
     leaving = nil
     if next(moved) == nil then return end
     local names, gone = {}, {}
@@ -91,7 +88,7 @@ do
         if own < 0 and delayed + ready + reserved + dead <= 0 then
           gone[#gone + 1] = lane
         elseif changed ~= row then
-          shard.set(lane, changed)
+          shard.put(lane, changed)
         end
       end
     end

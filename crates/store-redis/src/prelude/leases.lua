@@ -7,7 +7,6 @@
 -- looked at at once, and its leases begin anew: each lasts for as long from now as it was granted for.
 -- Uses records, shard.
 local leases = {
-  FIELDS = {'next', 'lease_at'},
   -- When expired leases of pull jobs are looked at again (ms).
   SOON = 1000,
   -- After this time each batch is looked at (ms).

@@ -1,12 +1,9 @@
 -- Moves of one job by its name, for reschedule, run and revive. Each call has a token, which stays in the job
 -- state, so that a repeated call is recognised whatever has happened to the job meanwhile.
 -- Uses dead_letters, due_index, events, lanes, ready, records, shard, tombs.
-local moves = {
-  FIELDS = union({'delayed', 'ready', 'dead'}, due_index.ADD_FIELDS, tombs.FIELDS, dead_letters.FIELDS),
-}
+local moves = {}
 
--- Record, job state and code of a job; nil, nil, nil and the answer if it has no record. The fields of FIELDS
--- must have been read.
+-- Record, job state and code of a job; nil, nil, nil and the answer if it has no record.
 function moves.look(loc)
   local raw, s, tomb = tombs.find(loc)
   if raw then return raw, s, due_index.code(loc, raw, s) end
@@ -21,7 +18,7 @@ end
 -- Begins a call with a token. Returns record, job state and code of the job; and the answer, if the job is
 -- unknown or the call is repeated.
 function moves.begin(loc, token)
-  shard.begin(moves.FIELDS)
+  shard.begin()
   local raw, s, code, answer = moves.look(loc)
   if s and state.move_token(s) == token then answer = moves.unchanged(loc, code, true) end
   return raw, s, code, answer

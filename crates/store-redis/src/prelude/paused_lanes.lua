@@ -4,10 +4,7 @@
 -- `!<pause> <lane>` with the name of the pause of its destination. A resume gives the lanes that are under its name new
 -- turns; those that something else holds are moved to the name of that, so each step of a resume has fewer lanes before
 -- it.
---
--- `paused_lanes.FIELDS` are the fields that finding paused lanes reads.
 -- Uses destinations, lanes, ready, shard, topics.
-paused_lanes.FIELDS = {'paused', 'paused_hosts'}
 do
   local function member(holder, lane) return holder .. ' ' .. lane end
 
@@ -42,7 +39,7 @@ do
     return pause and '!' .. pause or nil
   end
 
-  -- Whether the topic of a lane is paused, and whether its destination is. Its row and FIELDS must have been read.
+  -- Whether the topic of a lane is paused, and whether its destination is. Its row must have been read.
   function paused_lanes.pauses(lane)
     load({lane})
     local name = lanes.name(lane)
@@ -50,7 +47,7 @@ do
     return is_topic_paused(lanes.topic(name)), fields.paused_hosts > 0 and destinations.holder(name) ~= nil
   end
 
-  -- Splits lanes into those that may deliver and those that are paused. Their rows and FIELDS must have been read.
+  -- Splits lanes into those that may deliver and those that are paused. Their rows must have been read.
   function paused_lanes.split(all)
     if fields.paused == 0 and fields.paused_hosts == 0 then return all, {} end
     local open, held = {}, {}

@@ -7,11 +7,7 @@
 -- list and moves the entries that count to a second list, `front:<lane>`. While there is a front, it comes before the
 -- list. The field `fronts` is the number of lanes with a front.
 -- Uses lanes, paused_lanes, records, shard, topics.
-local ready = {
-  -- The fields that reading a queue reads, and those that cleaning one reads.
-  FIELDS = {'fronts'},
-  CLEAN_FIELDS = {'fronts', 'paused', 'paused_hosts'},
-}
+local ready = {}
 local ready_entries, is_woken
 
 function ready.start() ready_entries, is_woken = {}, false end
@@ -94,7 +90,7 @@ function ready.counting(lane, entries)
 end
 
 local function remove_front(lane)
-  if call('UNLINK', front_of(lane)) == 1 then call('HINCRBY', KEY.shard, 'fronts', -1) end
+  if call('UNLINK', front_of(lane)) == 1 then shard.write({fronts = fields.fronts - 1}) end
 end
 
 -- Removes the first n entries.
@@ -173,17 +169,17 @@ function ready.clean(lane, new)
   local of_front, size = call('LLEN', front), call('LLEN', list)
   local waiting = lanes.ready(lane)
   if of_front + size - waiting < max(1, waiting) then return end
-  call('HINCRBY', KEY.shard, 'unqueued', 1)
+  shard.count('unqueued', 1)
   -- The cleaning has reached the end, and begins again.
   if size == 0 then
     call('RENAME', front, list)
-    call('HINCRBY', KEY.shard, 'fronts', -1)
+    shard.write({fronts = fields.fronts - 1})
     of_front, size = 0, of_front
   end
   local entries = call('LRANGE', list, 0, max(FEW, PER_ENTRY * new) - 1)
   local counting, is_whole = ready.counting(lane, entries), of_front == 0 and #entries == size
   -- Counted first, so that no front is overlooked if the script stops here.
-  if of_front == 0 and not is_whole and #counting > 0 then call('HINCRBY', KEY.shard, 'fronts', 1) end
+  if of_front == 0 and not is_whole and #counting > 0 then shard.write({fronts = fields.fronts + 1}) end
   sliced('RPUSH', is_whole and list or front, counting)
   call('LTRIM', list, #entries, -1)
   if of_front + size + #counting > #entries then return end

@@ -5,7 +5,7 @@
 -- read. The sorted set `schedule-times` has those with a next time by that (ms). The field `next_firing_at` is the
 -- first of these times, 0 for none.
 -- Uses shard.
-local recurring = {FIELDS = {'next_firing_at', 'next'}, NO_LOCATOR = string.rep('\0', 12)}
+local recurring = {NO_LOCATOR = string.rep('\0', 12)}
 
 -- What is stored of schedules, false for those that are not there.
 function recurring.get(names) return fetch(KEY.recurring, names) end

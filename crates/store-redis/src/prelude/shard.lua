@@ -1,57 +1,99 @@
 -- The shard's hash: its fields, its rows, and how a call begins and closes.
 --
--- Fields are the ledger (how many jobs are in each state, how many were ever accepted or purged, and how many are
--- missing), the numbers of lanes and topics with jobs, the carrier's epoch, when it looks next, the last lease number,
--- the tombstones' segment, the first slot, and when the first lease ends and the first job died. A call reads the
--- fields that it needs with one command, first of all, and writes the changed ones with one command, last of all. If a
--- command fails in between, for example at a key of another type, the counts are written if the jobs were: so a call
--- that fails half-way leaves index entries at most, which are hints.
+-- The fields are numbers: the ledger (how many jobs are in each state, how many were ever accepted or purged, and how
+-- many are missing), sizes, the times of the next looks, and switches. They are one packed value, under `fields`, which
+-- a call reads first of all and, if one has changed, writes last of all. If a command fails in between, for example at a
+-- key of another type, the fields are written if the jobs were: so a call that fails half-way leaves index entries at
+-- most, which are hints.
 --
--- The same hash has a row for each lane with jobs (lanes.lua), and for each known topic and some tenants (topics.lua).
+-- The same hash has a row for each lane with jobs (lanes.lua), and for each known topic and some tenants (topics.lua),
+-- and the name of the carrier that holds the shard.
 -- Uses archive, events, lanes.
 local shard, lanes, topics, destinations, paused_lanes, events, archive, tag_index = {}, {}, {}, {}, {}, {}, {}, {}
 -- Fields by name, and rows by the lane's id or the topic's field.
 local fields, rows
-local changes, tally, next_look
--- Whether this call has read the fields, and whether it has changed jobs.
-local is_begun, is_committed
+-- Rows to be written, and when the carrier is to look next.
+local changes, next_look
+-- The fields as they are stored, whether this call has read them, whether it has changed some, and whether it has
+-- changed jobs.
+local stored, is_begun, is_changed, is_committed
+do
+  -- Each is a double, which holds all whole numbers that occur.
+  local FORMAT = '<' .. string.rep('d', 40)
+  local NONE = string.rep('\0', 40 * 8)
 
-function shard.start() is_begun, is_committed = false, false end
-
--- Reads the clock, fields, and rows if there are not too many.
-function shard.begin(names, row_names)
-  if not NOW_US then tick() end
-  is_begun = true
-  fields, changes, tally, next_look = {}, {}, {}, nil
-  rows = {}
-  lanes.begin()
-  local wanted, n = names, #names
-  if row_names and #row_names > 0 and #row_names + n <= 4000 then
-    wanted = {unpack(names)}
-    for i, name in ipairs(row_names) do wanted[n + i] = name end
+  -- Both functions have the same names in the same order, which is the layout.
+  local function unpack_into(f, value)
+    f.accepted, f.delayed, f.ready, f.reserved, f.dead, f.done, f.cancelled, f.purged, f.missing, f.replaced,
+    f.lanes, f.topics, f.paused, f.pauses, f.paused_hosts, f.fronts, f.unqueued,
+    f.epoch, f.lease, f.next, f.lease_at, f.dead_at, f.next_notice_at, f.next_firing_at, f.slot,
+    f.segment, f.segment_at, f.segment_was, f.segment_size, f.tombstones_evicted_early,
+    f.attempts_segment, f.attempts_at, f.attempts_size, f.watched, f.watched_since,
+    f.archive, f.archive_first, f.archive_bytes, f.archive_bound, f.archive_dropped = read(FORMAT, value)
+    return f
   end
-  local values = call('HMGET', KEY.shard, events.FIELD, archive.FIELD, unpack(wanted))
-  for i = 1, n do fields[names[i]] = tonumber(values[i + 2] or 0) end
-  for i = n + 1, #wanted do rows[wanted[i]] = values[i + 2] end
-  fields.watched, fields.archive = tonumber(values[1] or 0), tonumber(values[2] or 0)
-  events.begin(fields.watched)
-  archive.begin(fields.archive)
-end
+  local function packed(f)
+    return pack(FORMAT,
+    f.accepted, f.delayed, f.ready, f.reserved, f.dead, f.done, f.cancelled, f.purged, f.missing, f.replaced,
+    f.lanes, f.topics, f.paused, f.pauses, f.paused_hosts, f.fronts, f.unqueued,
+    f.epoch, f.lease, f.next, f.lease_at, f.dead_at, f.next_notice_at, f.next_firing_at, f.slot,
+    f.segment, f.segment_at, f.segment_was, f.segment_size, f.tombstones_evicted_early,
+    f.attempts_segment, f.attempts_at, f.attempts_size, f.watched, f.watched_since,
+    f.archive, f.archive_first, f.archive_bytes, f.archive_bound, f.archive_dropped)
+  end
 
-function shard.set(name, value)
-  fields[name] = value
-  local n = #changes
-  changes[n + 1], changes[n + 2] = name, value
-end
+  fields = unpack_into({}, NONE)
 
--- Writes fields at once. For fields that name a key to which this transition writes later.
-function shard.write(...)
-  local names = {...}
-  for i = 1, #names, 2 do fields[names[i]] = names[i + 1] end
-  call('HSET', KEY.shard, ...)
-end
+  function shard.start() is_begun, is_committed = false, false end
 
-function shard.count(name, n) tally[name] = (tally[name] or 0) + n end
+  -- Reads the clock, the fields, and rows if there are not too many.
+  function shard.begin(row_names)
+    if not NOW_US then tick() end
+    is_begun, is_changed, changes, next_look, rows = true, false, {}, nil, {}
+    lanes.begin()
+    local n = row_names and #row_names or 0
+    if n > 0 and n <= 4000 then
+      local values = call('HMGET', KEY.shard, 'fields', unpack(row_names))
+      stored = values[1] or NONE
+      for i = 1, n do rows[row_names[i]] = values[i + 1] end
+    else
+      stored = call('HGET', KEY.shard, 'fields') or NONE
+    end
+    unpack_into(fields, stored)
+    events.begin(fields.watched)
+    archive.begin(fields.archive)
+  end
+
+  function shard.set(name, value) fields[name], is_changed = value, true end
+  function shard.count(name, n) fields[name], is_changed = fields[name] + n, true end
+
+  -- Changes fields in the store at once, and nothing else that this call has changed. For fields that name a key to
+  -- which this transition writes later.
+  function shard.write(values)
+    local all = unpack_into({}, stored)
+    for name, value in pairs(values) do fields[name], all[name] = value, value end
+    stored = packed(all)
+    call('HSET', KEY.shard, 'fields', stored)
+  end
+
+  -- Sets a row when the call closes.
+  function shard.put(name, row)
+    local n = #changes
+    changes[n + 1], changes[n + 2] = name, row
+  end
+
+  -- Writes the changed fields and rows, and publishes the events.
+  function shard.close()
+    lanes.save()
+    if next_look and (fields.next == 0 or next_look < fields.next) then
+      shard.set('next', next_look)
+      publish(string.format('due %s %.0f', KEY.tag, until_us(next_look)))
+    end
+    if is_changed then shard.put('fields', packed(fields)) end
+    sliced('HSET', KEY.shard, changes)
+    events.close()
+  end
+end
 
 -- Makes the carrier look at the shard at `at` (ms) or earlier. The field `next` is the time of its next look;
 -- `close` lowers it and wakes the carrier.
@@ -77,19 +119,4 @@ function shard.fail()
   if not is_committed then return end
   is_committed = false
   shard.close()
-end
-
--- Writes the changed fields and rows, and publishes the events.
-function shard.close()
-  lanes.save()
-  for name, n in pairs(tally) do
-    if n ~= 0 then shard.set(name, fields[name] + n) end
-  end
-  tally = {}
-  if next_look and (fields.next == 0 or next_look < fields.next) then
-    shard.set('next', next_look)
-    publish(string.format('due %s %.0f', KEY.tag, until_us(next_look)))
-  end
-  sliced('HSET', KEY.shard, changes)
-  events.close()
 end

@@ -12,8 +12,6 @@
 -- No job of a paused topic is delivered: its lanes are set aside (paused_lanes.lua).
 -- Uses lanes, shard.
 topics.PAUSED, topics.RESUMING = 1, 2
--- The fields that pausing reads.
-topics.PAUSE_FIELDS = {'paused', 'pauses', 'topics'}
 do
   local TOPIC, TENANT, MOST_KNOWN, A_FEW = '>I4I4BI6I6', '>I4I4', 10000, 16
   -- Limits of topics and lanes with jobs. A paused topic without jobs counts as one with jobs.
@@ -38,7 +36,7 @@ do
   local function put_row(field, n, at, paused, more_done, more_cancelled)
     local _, _, _, done, cancelled = topics.row(field)
     rows[field] = pack(TOPIC, n, at, paused, done + (more_done or 0), cancelled + (more_cancelled or 0))
-    shard.set(field, rows[field])
+    shard.put(field, rows[field])
   end
 
   -- The topic whose row an entry of the shard's hash is; nil if it is another entry.
@@ -62,7 +60,7 @@ do
     if not field then return end
     local n_topics, n_lanes = used_by(field)
     rows[field] = pack(TENANT, max(0, n_topics + more_topics), max(0, n_lanes + more_lanes))
-    shard.set(field, rows[field])
+    shard.put(field, rows[field])
   end
 
   -- How many lanes a tenant has; nil for another group of lanes.
@@ -95,7 +93,7 @@ do
   end
 
   -- Whether pausing a topic without jobs exceeds a limit: 0 that of all topics, 2 that of its tenant; nil if there is
-  -- room. PAUSE_FIELDS must have been read.
+  -- room.
   function topics.pause_limit(topic, limits)
     if topics.are_full() then return 0 end
     local field = limits ~= '' and tenant_field(topic)
@@ -105,7 +103,7 @@ do
   end
 
   -- Corrects the row of a tenant.
-  function topics.set_tenant(tenant, row) shard.set('tenant:' .. tenant, row) end
+  function topics.set_tenant(tenant, row) shard.put('tenant:' .. tenant, row) end
 
   -- The tenant whose row an entry of the shard's hash is; nil if it is another entry.
   function topics.tenant_of_entry(name, row) return #row == 8 and string.match(name, '^tenant:(~.+)$') or nil end
@@ -149,7 +147,7 @@ do
   function topics.are_full() return fields.topics + n_new_topics >= MOST_TOPICS end
 
   -- The answer to a new job whose lane or topic would be one too many, in all or for its tenant with these limits, or
-  -- whose lane has the id of another one; false if there is room. The fields `lanes` and `topics` must have been read.
+  -- whose lane has the id of another one; false if there is room.
   function topics.refuse(lane, name, limits)
     if judged[lane] ~= nil then return judged[lane] end
     local topic = lanes.topic(name)
@@ -271,7 +269,7 @@ do
     end
   end
 
-  -- Sets whether a topic is paused, and makes the topic known. Its row and PAUSE_FIELDS must have been read.
+  -- Sets whether a topic is paused, and makes the topic known. Its row must have been read.
   function topics.set_paused(topic, paused)
     local field = topics.field(topic)
     local is_new, n, at, before = not rows[field], topics.row(field)

@@ -2,8 +2,6 @@
 -- holds the shard asks, so that each shard is counted once.
 -- Uses archive, carrier, oldest, ready, shard, topics.
 local LEDGER = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
-local GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS, LEDGER, {'missing', 'tombstones_evicted_early'}, archive.FIELDS)
-local TOPIC_GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS)
 
 -- At most `most` lanes with ready jobs, behind the first `skip`: those that wait for a turn, the longest first, then
 -- those of consumers, then those of paused topics.
@@ -31,7 +29,7 @@ local function age(first) return first < math.huge and max(0, NOW - first) or -1
 --   how many entries there are, how many bytes they take, how many were dropped, for how long the first job has ended
 --   (ms), -1 if there is none, and 1 if submits are refused because of it; and how many tombstones were evicted early}
 function scripts.gauges(args)
-  shard.begin(GAUGES)
+  shard.begin()
   if carrier.is_fenced(args[1]) then return {} end
   local answer, first, looked = {}, math.huge, 0
   for i, name in ipairs(LEDGER) do answer[i] = fields[name] end
@@ -67,7 +65,7 @@ end
 -- Returns {} fenced, or {the last member if the last topic may have more lanes, else '', {{jobs in each state, for how
 --   long the oldest ready job has been due (ms), -1 if there is none}, ...}}: the topics as far as they were read
 function scripts.topic_gauges(args)
-  shard.begin(TOPIC_GAUGES)
+  shard.begin()
   if carrier.is_fenced(args[1]) then return {} end
   local looks_at_jobs, left, from, found = args[2] == '1', tonumber(args[3]), args[4], {}
   for i = 5, #args do

@@ -8,7 +8,7 @@ local STATS = {
 }
 
 function scripts.stats()
-  shard.begin(STATS)
+  shard.begin()
   local ledger, minutes = {}, {}
   for i, name in ipairs(STATS) do ledger[2 * i - 1], ledger[2 * i] = name, fields[name] end
   local now = lateness.minute()
@@ -20,9 +20,8 @@ end
 -- KEYS  shard
 -- ARGV  none
 -- Returns {how many, run_id}
-local ACCEPTED = {'accepted'}
 
 function scripts.accepted()
-  shard.begin(ACCEPTED)
+  shard.begin()
   return {fields.accepted, run_id()}
 end

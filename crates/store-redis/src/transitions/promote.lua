@@ -4,7 +4,6 @@
 -- ARGV  epoch, limit (jobs), longest sleep (ms), retention (ms)
 -- Returns {} fenced, or {promoted, 0, waits in us...}
 -- Uses carrier, due, due_index, events, lanes, ready, shard.
-local PROMOTE = union(carrier.FIELDS, {'delayed', 'ready'})
 -- How many lanes one call visits, and the pause (us) between two parts of a near slot.
 local MOST_LANES, PAUSE = 64, 10000
 
@@ -52,7 +51,7 @@ function scripts.promote(args)
   -- The due index is read first, so that the rows of due lanes are read together with the fields.
   tick()
   local scheduled = first_scheduled()
-  shard.begin(PROMOTE, (due_lanes(scheduled, NOW)))
+  shard.begin((due_lanes(scheduled, NOW)))
   if carrier.is_fenced(args[1]) then return {} end
   local left, promoted = tonumber(args[2]), 0
   -- A pass plans the next one no later than this, so a later plan was made before the clock was set back.

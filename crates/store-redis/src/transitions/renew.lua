@@ -4,7 +4,7 @@
 -- Returns the new deadline (ms), or -1 when the receipt is not current, or the lease has expired and may not last longer
 -- Uses events, leases, records, shard.
 function scripts.renew(args)
-  shard.begin({})
+  shard.begin()
   local loc = args[1]
   jobs.load_states({loc})
   local s = states[loc]
