@@ -61,6 +61,16 @@ impl Ground {
         run(&mut self.redis, words).await;
     }
 
+    /// Adds to a number of the shard.
+    async fn count(&mut self, shard: &[u8], name: &str, more: i64) {
+        add_to_shard_field(&mut self.redis, shard, name, more).await;
+    }
+
+    /// Sets a number of the shard.
+    async fn set(&mut self, shard: &[u8], name: &str, number: i64) {
+        set_shard_field(&mut self.redis, shard, name, number).await;
+    }
+
     async fn key(&mut self, name: &str) -> Vec<u8> {
         key(&mut self.redis, name).await.into_bytes()
     }
@@ -230,10 +240,11 @@ async fn lanes_and_slots_without_an_index_entry_are_found_and_linked_again() {
 async fn wrong_next_times_are_found_and_repaired() {
     let mut ground = Ground::new().await;
     let shard = ground.key("shard").await;
-    for field in [b"lease_at".as_slice(), b"dead_at", b"next_notice_at", b"slot"] {
-        for wrong in [LATE, b"0"] {
-            ground.run(&[b"HSET", &shard, field, wrong]).await;
-            ground.mended(&field.escape_ascii().to_string(), &[DamageKind::WakeAt]).await;
+    let late = std::str::from_utf8(LATE).ok().and_then(|late| late.parse().ok()).expect("a number");
+    for field in ["lease_at", "dead_at", "next_notice_at", "slot"] {
+        for wrong in [late, 0] {
+            ground.set(&shard, field, wrong).await;
+            ground.mended(field, &[DamageKind::WakeAt]).await;
         }
     }
 }
@@ -242,12 +253,12 @@ async fn wrong_next_times_are_found_and_repaired() {
 async fn wrong_counts_are_found_and_repaired_where_they_can_be_derived() {
     let mut ground = Ground::new().await;
     let shard = ground.key("shard").await;
-    ground.run(&[b"HINCRBY", &shard, b"delayed", b"1"]).await;
+    ground.count(&shard, "delayed", 1).await;
     ground.mended("one delayed too many", &[DamageKind::Ledger]).await;
-    ground.run(&[b"HINCRBY", &shard, b"ready", b"-3"]).await;
+    ground.count(&shard, "ready", -3).await;
     ground.mended("counts below nothing", &[DamageKind::Ledger]).await;
-    ground.run(&[b"HINCRBY", &shard, b"delayed", b"-1"]).await;
-    ground.run(&[b"HINCRBY", &shard, b"reserved", b"1"]).await;
+    ground.count(&shard, "delayed", -1).await;
+    ground.count(&shard, "reserved", 1).await;
     ground.mended("one in another state", &[DamageKind::Ledger]).await;
     let words = format!("{TOPIC} http://receiver.example");
     // One job more in one state, and one fewer in another.
@@ -261,7 +272,7 @@ async fn wrong_counts_are_found_and_repaired_where_they_can_be_derived() {
     ground.mended("a lane that has none", &[DamageKind::LaneCount, DamageKind::Topic]).await;
 
     let before = ground.bench.stats().await;
-    ground.run(&[b"HINCRBY", &shard, b"done", b"1"]).await;
+    ground.count(&shard, "done", 1).await;
     ground.mended("one done too many", &[DamageKind::Ledger]).await;
     assert_eq!(ground.bench.stats().await.accepted, before.accepted + 1);
 }
