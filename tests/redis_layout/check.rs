@@ -7,6 +7,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, cmd};
 use ringback_core::destination::DestinationPause;
 use ringback_core::lane::Lane;
+use ringback_testkit::{shard_field, shard_fields};
 
 /// What the scripts read of a job; see the prelude for the layout.
 struct Record {

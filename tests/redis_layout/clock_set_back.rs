@@ -10,6 +10,7 @@ use ringback_core::store_types::{
     AckResult, BulkStart, BulkTarget, DeadFilter, FeedHold, FeedLease, MAX_FEED_LEASE, OutboxAck,
     SettleResult, TakenBulk, WorkerId,
 };
+use ringback_testkit::{set_shard_field, shard_field};
 
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms};
 use crate::contract::workbench::{FLOOR, SOON, now, until};

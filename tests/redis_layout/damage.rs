@@ -11,7 +11,7 @@ use redis::aio::MultiplexedConnection;
 use ringback_core::job::{Job, NewJob};
 use ringback_core::store_types::{Check, DamageKind, MAX_FINDINGS, Options, Repair, StoreError};
 use ringback_store::{Store, settings};
-use ringback_testkit::RedisServer;
+use ringback_testkit::{RedisServer, add_to_shard_field, set_shard_field};
 
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, retry};
 use crate::contract::workbench::Workbench;
@@ -22,6 +22,7 @@ use crate::redis_layout::keys::{bench, entry, key, key_of, lane, lane_of, plant_
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 const WIDTH: u64 = 600_000;
 const LATE: &[u8] = b"9999999999999";
+const LATE_MS: i64 = 9_999_999_999_999;
 
 /// A bench with a job of every kind.
 struct Ground {
@@ -240,9 +241,8 @@ async fn lanes_and_slots_without_an_index_entry_are_found_and_linked_again() {
 async fn wrong_next_times_are_found_and_repaired() {
     let mut ground = Ground::new().await;
     let shard = ground.key("shard").await;
-    let late = std::str::from_utf8(LATE).ok().and_then(|late| late.parse().ok()).expect("a number");
     for field in ["lease_at", "dead_at", "next_notice_at", "slot"] {
-        for wrong in [late, 0] {
+        for wrong in [LATE_MS, 0] {
             ground.set(&shard, field, wrong).await;
             ground.mended(field, &[DamageKind::WakeAt]).await;
         }

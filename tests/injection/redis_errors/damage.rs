@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use redis::{FromRedisValue, ToRedisArgs};
-use ringback_testkit::eventually;
+use ringback_testkit::{add_to_shard_field, eventually, set_shard_field, shard_field};
 use serde_json::{Value, json};
 
 use super::calls::{Client, SOON};
