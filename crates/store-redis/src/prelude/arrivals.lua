@@ -5,20 +5,21 @@ do
   -- Records to be written; locators, records and payloads of jobs whose former payload has the same key; the names of
   -- lanes that the arguments give, and what their tenants may use; and how many jobs the caller knows to have been
   -- accepted.
-  local new, payloads, lane_names, tenant_limits, known_accepted
+  local new, payloads, lane_names, topic_fields, tenant_limits, known_accepted
 
-  function arrivals.start() new, payloads, lane_names, tenant_limits, known_accepted = {}, {}, nil, nil, nil end
+  function arrivals.start() new, payloads, lane_names, topic_fields, tenant_limits, known_accepted = {}, {}, nil, nil, nil, nil end
 
   -- Reads what the arguments begin with: how many accepted jobs of the shard the caller knows of, how many lanes, and of
   -- each its id, its name, and how many topics and lanes its tenant may have (4 bytes each), or '' if that is not
   -- limited. Returns the names of their rows and of their topics' rows, and where the jobs begin.
   function arrivals.lanes(args)
     local names, n = {}, tonumber(args[2])
-    known_accepted, lane_names, tenant_limits = tonumber(args[1]), {}, {}
+    known_accepted, lane_names, topic_fields, tenant_limits = tonumber(args[1]), {}, {}, {}
     for i = 1, n do
       local lane, name = args[3 * i], args[3 * i + 1]
-      lane_names[lane], tenant_limits[lane] = name, args[3 * i + 2]
-      names[2 * i - 1], names[2 * i] = lane, topics.field(lanes.topic(name))
+      local field = topics.field(lanes.topic(name))
+      lane_names[lane], topic_fields[lane], tenant_limits[lane] = name, field, args[3 * i + 2]
+      names[2 * i - 1], names[2 * i] = lane, field
     end
     return names, 3 * n + 3
   end
@@ -140,13 +141,19 @@ do
   -- arguments give are made known. What can fail comes before the first row.
   function arrivals.save()
     if #new == 0 and #payloads == 0 then return end
-    local names = {}
-    for lane in pairs(lanes.moved()) do names[lane] = lane_names[lane] end
-    local save_lanes = topics.add_lanes(names)
+    local unknown
+    for lane in pairs(lanes.moved()) do
+      local name = lane_names[lane]
+      if name and not (rows[lane] and topics.is_of_this_hour(topic_fields[lane])) then
+        unknown = unknown or {}
+        unknown[lane] = name
+      end
+    end
+    local save_lanes = unknown and topics.add_lanes(unknown)
     due_index.save()
     ready.save('RPUSH')
     tag_index.save_added()
-    save_lanes()
+    if save_lanes then save_lanes() end
     sliced('HSET', KEY.pool, new)
     shard.commit()
     for _, payload in ipairs(payloads) do put_payload(unpack(payload)) end

@@ -134,9 +134,17 @@ end
 
 -- Reads rows that were not read yet.
 function shard.load_rows(names)
-  local absent = {}
-  for _, name in ipairs(names) do if rows[name] == nil then absent[#absent + 1] = name end end
-  for i, row in ipairs(fetch(KEY.shard, absent)) do rows[absent[i]] = row end
+  local absent
+  for i = 1, #names do
+    local name = names[i]
+    if rows[name] == nil then
+      absent = absent or {}
+      absent[#absent + 1] = name
+    end
+  end
+  if not absent then return end
+  local values = fetch(KEY.shard, absent)
+  for i = 1, #absent do rows[absent[i]] = values[i] end
 end
 
 -- From here on what was counted holds, also if the rest of the call fails. Called when jobs have been written.

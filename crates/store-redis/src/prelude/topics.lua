@@ -19,7 +19,7 @@ do
   -- Answers of `refuse` in this call by lane, and the lanes and topics that it has let in, in all and by tenant.
   local judged, new_lanes, new_topics, n_new_topics, new_of
 
-  function topics.start() judged, new_lanes, new_topics, n_new_topics, new_of = {}, 0, {}, 0, {} end
+  function topics.start() judged, new_lanes, new_topics, n_new_topics, new_of = nil, 0, nil, 0, nil end
 
   local function hour() return floor(NOW / 3600000) end
   function topics.field(topic) return 'topic:' .. topic end
@@ -80,6 +80,7 @@ do
   local function tenant_limit(topic, is_new, limits)
     local field = tenant_field(topic)
     if not field then return nil end
+    new_of = new_of or {}
     local new = new_of[field] or {0, 0}
     if limits ~= '' then
       local topics_quota, lanes_quota = read(TENANT, limits)
@@ -149,6 +150,9 @@ do
   -- The answer to a new job whose lane or topic would be one too many, in all or for its tenant with these limits, or
   -- whose lane has the id of another one; false if there is room.
   function topics.refuse(lane, name, limits)
+    local row = rows[lane]
+    if row and sub(row, 29) == name then return false end
+    judged, new_topics = judged or {}, new_topics or {}
     if judged[lane] ~= nil then return judged[lane] end
     local topic = lanes.topic(name)
     local field, answer = topics.field(topic), false
@@ -174,6 +178,12 @@ do
     end
     judged[lane] = answer
     return answer
+  end
+
+  -- Whether a topic has a row, by its field, and of this hour. The row must have been read.
+  function topics.is_of_this_hour(field)
+    local row = rows[field]
+    return row and read('>I4', row, 5) == hour()
   end
 
   -- Adds lanes that jobs are submitted to, by id with their names.
