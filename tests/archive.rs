@@ -1,5 +1,5 @@
-//! The archive: the ended jobs are in PostgreSQL, written by `ringback-archiver`, or in SQLite, written by the child of
-//! `ringback up`; each once, whatever is killed. So is the audit log.
+//! Tests of the archive, which has ended jobs and the audit log exactly once, whatever is killed. `ringback-archiver`
+//! writes it to PostgreSQL, and the child of `ringback up` to SQLite.
 
 mod audit_log;
 mod clock;

@@ -1,4 +1,5 @@
-//! The command line as people and scripts run it: exit codes, output, and its effect on a real stack.
+//! Tests of the command line `ringback` against real stacks: exit codes, output, and effects. This file has how a run
+//! is started, and the tests of submit, show, cancel, stats, usage and failing servers.
 
 mod attempts;
 mod audit_log;
@@ -6,6 +7,7 @@ mod backup;
 mod bulk;
 mod credentials;
 mod dead_letters;
+mod full_and_curl;
 mod idempotency_key;
 mod if_exists;
 mod import_export_faults;
@@ -17,7 +19,6 @@ mod many_jobs;
 mod policy;
 mod pull_jobs;
 mod quotas;
-mod requests;
 mod reschedule_run_revive;
 mod scripted_server;
 mod terminal;
@@ -55,35 +56,35 @@ impl From<Output> for Run {
     }
 }
 
-/// The command line with these arguments, for this server.
+/// The command line with these arguments and the URL of a server.
 pub(crate) fn spec(server: &str, words: &[&str]) -> ProcessSpec {
     let spec = ProcessSpec::new("ringback").env("RINGBACK_URL", server);
     words.iter().fold(spec, |spec, word| spec.arg(word))
 }
 
-/// Runs it to its end, with nothing on standard input.
+/// Runs the command line to its end, with nothing on standard input.
 pub(crate) async fn ringback(server: &str, words: &[&str]) -> Run {
     fed(server, words, Vec::new()).await
 }
 
-/// Runs it to its end, with this on standard input.
+/// Runs the command line to its end, with `input` on standard input.
 pub(crate) async fn fed(server: &str, words: &[&str], input: Vec<u8>) -> Run {
     run_fed(spec(server, words), input).await
 }
 
-/// Runs it to its end, with this exit status and this text on standard error.
+/// Runs the command line to its end. Asserts its exit status, and that standard error contains `part`.
 pub(crate) async fn reports(server: &str, words: &[&str], status: i32, part: &str) {
     let run = ringback(server, words).await;
     assert!(run.code == Some(status) && run.err.contains(part), "{words:?}: {run:?}");
 }
 
-/// Runs it to its end, with this exit status and this text on standard output.
+/// Runs the command line to its end. Asserts its exit status, and that standard output contains `part`.
 pub(crate) async fn prints(server: &str, words: &[&str], status: i32, part: &str) {
     let run = ringback(server, words).await;
     assert!(run.code == Some(status) && run.out.contains(part), "{words:?}: {run:?}");
 }
 
-/// Runs a process to its end, with this on standard input.
+/// Runs a process to its end, with `input` on standard input.
 pub(crate) async fn run_fed(spec: ProcessSpec, input: Vec<u8>) -> Run {
     let mut command = spec.command();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -91,7 +92,7 @@ pub(crate) async fn run_fed(spec: ProcessSpec, input: Vec<u8>) -> Run {
         let mut child = command.spawn().expect("the binary starts");
         let mut stdin = child.stdin.take().expect("it is piped");
         let writer = std::thread::spawn(move || {
-            // It may end before it has read everything.
+            // The process may end before it has read all input.
             stdin.write_all(&input).ok();
         });
         let output = child.wait_with_output().expect("its outputs can be read");

@@ -1,20 +1,20 @@
 //! The store's contract: what every backend must answer at every transition of a job's life.
 //!
-//! A case knows only a `Workbench`, so another backend is one more runner in `contract!`. After each case the store
-//! is audited. What only one backend can be asked is in `redis_layout` and `embedded`.
+//! A case uses only a `Workbench`, so another backend is one more runner in `contract!`. After each case the store is
+//! audited. Tests of a single backend are in `redis_layout` and `embedded`.
 
 #[macro_use]
 mod runner;
 
 mod archive;
 mod attempts;
+pub(crate) mod audit;
 mod audit_log;
 mod bulk;
 mod bulk_revive;
 mod cancel;
 mod cancel_races;
 mod carriers;
-pub(crate) mod check;
 mod dead_letters;
 pub(crate) mod destinations;
 mod events;
@@ -33,7 +33,7 @@ mod list_dead;
 pub(crate) mod list_tagged;
 mod look_up;
 mod model;
-mod outbox;
+mod notice_outbox;
 pub(crate) mod policies;
 mod prepare;
 mod promote;
@@ -495,7 +495,7 @@ contract! {
         an_import_wakes_as_a_submit_does,
         what_one_installation_has_another_takes_over_as_it_is,
     }
-    outbox {
+    notice_outbox {
         a_dead_letter_has_an_entry_with_all_its_notice_needs,
         each_way_to_die_leaves_an_entry,
         jobs_that_end_otherwise_or_are_imported_dead_leave_no_entry,

@@ -1,11 +1,10 @@
-//! What only the embedded store can be asked: its files, their lock, restarts and kill -9, group commits, and a clock
-//! that is set.
+//! Tests of the embedded store alone: its files and lock, restarts, kill -9, group commits, and clocks that are set.
 
 mod clock;
 mod compact;
 mod damage;
+mod full_disk;
 mod removed;
-mod room;
 mod wal;
 
 use std::fs::DirEntry;
@@ -23,7 +22,7 @@ use ringback_core::store_types::{
 use ringback_store::{Memory, Store, settings};
 use tempfile::tempdir;
 
-use crate::contract::check;
+use crate::contract::audit;
 use crate::contract::jobs::{LONG, With, ms, new_job, release, retry};
 use crate::contract::workbench::{SOON, at_most};
 use crate::prelude::*;
@@ -98,7 +97,7 @@ impl Filler {
         Self { child, lines }
     }
 
-    /// The next wake-up, until the stream ends.
+    /// The next line that the process prints; `None` when its output has ended.
     fn line(&mut self) -> Option<String> {
         self.lines.next().and_then(Result::ok)
     }
@@ -111,7 +110,7 @@ impl Filler {
 
 impl Drop for Filler {
     fn drop(&mut self) {
-        // Fails only when it has ended already.
+        // The kill fails only if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -124,7 +123,7 @@ async fn what_was_accepted_is_there_after_kill_9() {
         let mut filler = Filler::start(directory.path(), "1000000");
         let mut accepted: Vec<String> = (0..400).map(|_| filler.line().expect("it goes on")).collect();
         filler.kill();
-        // Those that were answered just before.
+        // Jobs that were answered just before the kill.
         accepted.extend(std::iter::from_fn(|| filler.line()).filter(|line| line != "all"));
         let store = open(directory.path()).await;
         for number in &accepted {
@@ -139,7 +138,7 @@ async fn what_was_accepted_is_there_after_kill_9() {
             stats.accepted >= accepted.len() as u64 && stats.accepted == stats.states.delayed,
             "{stats:?}"
         );
-        check::tables(&store).await;
+        audit::tables(&store).await;
     }
 }
 
@@ -166,7 +165,7 @@ async fn stores_of_one_process_share_a_directory() {
     assert_eq!(submit(&other, job("a")).await.expect("submit"), SubmitResult::Repeated);
 }
 
-/// They hold bodies and headers of jobs.
+/// The files hold bodies and headers of jobs.
 #[tokio::test]
 async fn files_of_a_store_are_readable_by_their_owner_alone() {
     let directory = tempdir().expect("a directory");
@@ -240,7 +239,7 @@ async fn leases_replays_tombstones_and_epochs_outlive_the_process() {
     let later = store.take_shard(shard, "carrier").await.expect("claim");
     assert_ne!(later, epoch);
     assert_eq!(store.promote(shard, &epoch, at_most(10)).await.expect("promote"), Pass::Fenced);
-    check::tables(&store).await;
+    audit::tables(&store).await;
 }
 
 #[tokio::test]
@@ -251,7 +250,7 @@ async fn a_group_answers_each_of_its_calls() {
     for n in 0..300_u64 {
         let store = store.clone();
         calls.spawn(async move {
-            // Three of each name: new, the same again, and another under this name.
+            // Three submits of each name: a new job, the same again, and another job under this name.
             let content = if n % 3 == 2 { 9 } else { 1 };
             let job = job(&format!("job-{}", n / 3)).content(content).after(LONG);
             let key = job.key.clone();
@@ -266,7 +265,7 @@ async fn a_group_answers_each_of_its_calls() {
     assert_eq!(count(SubmitResult::Repeated) + count(SubmitResult::Conflict), 200);
     assert!(answers.iter().all(|(_, _, state)| *state == State::Delayed));
     assert_eq!(store.stats().await.expect("stats").accepted, 100);
-    check::tables(&store).await;
+    audit::tables(&store).await;
 }
 
 async fn in_memory(memory: &Memory) -> Store {
@@ -320,7 +319,7 @@ async fn leases_and_epochs_grow_though_the_clock_is_set_back_and_the_store_opene
     let next = reserve(&store, shard, 3).await;
     assert!(next.iter().all(|lease| lease.grant.receipt.lease.number > number), "lease numbers grow");
     assert_eq!(settle(&store, lost, retry(LONG)).await, SettleResult::Applied);
-    check::tables(&store).await;
+    audit::tables(&store).await;
 }
 
 #[tokio::test]
@@ -349,8 +348,8 @@ async fn a_topic_that_is_paused_stays_so_over_a_restart() {
     let store = open(directory.path()).await;
     assert!(store.topic(&topic).await.expect("topic").expect("it is known").paused);
     assert!(reserve(&store, shard, 2).await.is_empty());
-    check::tables(&store).await;
+    audit::tables(&store).await;
     assert!(store.resume(&topic).await.expect("resume"));
     assert_eq!(reserve(&store, shard, 3).await.len(), 1);
-    check::tables(&store).await;
+    audit::tables(&store).await;
 }

@@ -1,42 +1,42 @@
-//! What goes wrong around Ringback: processes die, stores fail, nodes change, callers race, load is high.
+//! Tests of faults around Ringback: processes die, stores fail, nodes change, callers race, load is high.
 
 mod accepted_count;
-mod canary;
+mod address_guard;
+mod backlogs;
+mod calls_at_due_time;
 mod chaos;
 mod clocks;
 mod cluster;
 mod cluster_nodes;
 mod connections;
-mod crash;
 mod credentials;
 mod destroyed_replies;
 mod durability;
 mod early_answers;
 mod failovers;
-mod guard;
 mod hanging_receiver;
 mod hanging_tenant;
 mod hostile_tenant;
 mod http2;
 mod installations;
 mod kept_connections;
-mod load;
+mod killed_processes;
+mod lagging_replica;
 mod logs;
 mod lost_data;
-mod misconf;
-mod names;
+mod malformed_answers;
 mod nginx;
-mod outage;
 mod paused_carriers;
-mod promoted;
-mod race;
+mod planted_secrets;
 mod raw_receiver;
+mod receiver_names;
 mod recorded_load;
 mod recovery;
 mod redis_kills;
+mod redis_outage;
 mod refusals;
+mod refused_writes;
 mod replicated;
-mod responses;
 mod rolling;
 mod schedules;
 mod sentinel;
@@ -49,8 +49,8 @@ mod tls;
 
 use ringback_testkit::variable;
 
-/// Whether tests of replaced and missing servers run that `make test` leaves out: `RINGBACK_TEST_TOPOLOGIES=all`. If
-/// not, the test that asks shows that.
+/// Whether `RINGBACK_TEST_TOPOLOGIES=all` is set, which adds tests of replaced and missing servers that `make test`
+/// leaves out. If not, prints that the calling test leaves something out.
 pub(crate) fn runs_all_topologies() -> bool {
     let runs = variable::<String>("RINGBACK_TEST_TOPOLOGIES").is_some_and(|value| value == "all");
     if !runs {
@@ -59,7 +59,7 @@ pub(crate) fn runs_all_topologies() -> bool {
     runs
 }
 
-/// Shows that the test that calls this leaves something out: it counts as passed.
+/// Prints that the calling test leaves something out. The test still counts as passed.
 #[expect(clippy::print_stdout, reason = "what did not run is shown")]
 fn show_left_out(why: &str) {
     println!("left out: {}: {why}", std::thread::current().name().unwrap_or_default());

@@ -1,5 +1,5 @@
-//! Feeds: rows of a business database are jobs, read by `ringback-feed` from PostgreSQL or SQLite, or taken out of an
-//! outbox; whatever is killed, changed or wrong meanwhile.
+//! Tests of feeds: `ringback-feed` turns rows of a PostgreSQL or SQLite database into jobs, or takes jobs out of an
+//! outbox, although processes are killed, rows change or are wrong, and databases fail.
 
 mod bad_rows;
 mod business;

@@ -1,9 +1,8 @@
-//! The guides work as they are printed: the `sh` blocks of each page run in a shell from top to bottom, against a
-//! `ringback up` that the test starts or the page itself. A page whose tools are not installed is left out.
+//! Runs the guides as printed: the `sh` blocks of each page run in one shell from top to bottom, against a `ringback
+//! up` that the test or the page starts. A page whose tools are not installed is left out.
 //!
 //! Only ports differ from what is printed, so that pages can run at the same time: 7411, 7412 and those of receivers
-//! become free ones, and `ringback listen` gets the one of its default. Where the API is not named it is found by
-//! `RINGBACK_URL`.
+//! become free ports, and `ringback listen` gets one. Commands without a URL find the API by `RINGBACK_URL`.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt as _;
@@ -63,14 +62,14 @@ fn documents() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs")
 }
 
-/// The `sh` blocks of a page, one after the other.
+/// The `sh` blocks of a page, joined.
 fn script(page: &str) -> String {
     let text = fs::read_to_string(documents().join(page)).expect("the page can be read");
     let blocks = text.split("\n```sh\n").skip(1);
     blocks.filter_map(|rest| rest.split("\n```").next()).map(|block| format!("{block}\n")).collect()
 }
 
-/// A script with free ports in place of those that are printed.
+/// Replaces the printed ports in a script by free ones.
 fn with_free_ports(script: &str, ports: &[(u16, u16)]) -> String {
     let explicit = script.replace("ringback listen &", "ringback listen --listen 8080 &");
     let with_free = |part: &str| {
@@ -114,7 +113,7 @@ async fn run(page: &str) {
 struct Shell(Child);
 
 impl Shell {
-    /// Runs a script that shows its commands, and ends at the first one that fails.
+    /// Starts a script in `bash -eux`, which prints its commands and ends at the first failure; output goes to a file.
     fn start(script: &str, ports: &[(u16, u16)], folder: &Path, output: &Path) -> Self {
         let file = File::create(output).expect("a file");
         // The environment without variables of Ringback, and the place of the binaries.
@@ -143,7 +142,7 @@ impl Shell {
 impl Drop for Shell {
     fn drop(&mut self) {
         let group = Pid::from_raw(self.0.id().try_into().expect("a process id"));
-        // What it has started in the background is in its group. An error says that all of it has ended.
+        // Background processes of the script are in its group. An error means that all of them have ended.
         killpg(group, Signal::SIGKILL).ok();
         self.0.wait().ok();
     }

@@ -1,4 +1,4 @@
-//! The public API as callers use it, on real processes: routes, deliveries, events, metrics.
+//! Tests of the public API on real processes: its routes, and the deliveries, events, metrics and logs that follow.
 
 mod attempts;
 mod audit_log;
@@ -7,7 +7,6 @@ mod batch;
 mod bulk;
 mod callback_fields;
 mod cancel;
-mod clients;
 mod consistency_check;
 mod dead_letter_notices;
 mod dead_letters;
@@ -18,16 +17,16 @@ mod export_import;
 mod forecast;
 mod gauges;
 mod if_exists;
-mod lifecycle;
+mod include_request;
+mod job_life;
+mod limits_per_address;
 mod list;
 mod masks;
 mod metrics_and_logs;
 mod missing_jobs;
 mod openapi;
-mod peers;
 mod policies;
 mod pull_jobs;
-mod requests;
 mod reschedule_run_revive;
 mod retries;
 mod schedules;
@@ -42,5 +41,6 @@ mod topics;
 mod tracing;
 mod transition_log;
 mod unread_answers;
+mod unusual_clients;
 mod urls;
 mod waiting_consumers;

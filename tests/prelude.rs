@@ -1,4 +1,4 @@
-//! What most tests use: a job, a receiver, processes, and times to wait for.
+//! The names that most tests import: sample jobs, receivers, stacks and waits.
 
 pub(crate) use std::time::Duration;
 

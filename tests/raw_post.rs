@@ -1,10 +1,11 @@
-//! A POST with chosen headers, for requests that the methods of `Stack` do not make.
+//! A POST with chosen headers, for requests that the methods of `Stack` cannot make.
 
 use ringback_testkit::{Reply, http_client};
 
 pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
 
-/// Uses a client of its own and borrows nothing: the future can be spawned, and dropping it closes the connection.
+/// Posts a body with these headers and returns the response. It uses a client of its own and borrows nothing, so the
+/// future can be spawned, and dropping it closes the connection.
 pub(crate) fn raw_post(
     url: String,
     headers: &[(&str, &str)],

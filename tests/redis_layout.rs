@@ -1,19 +1,18 @@
-//! What only Redis can be asked: server settings, and keys that were changed by hand.
-//!
-//! How a key of the layout is called and packed is known to `keys` alone.
+//! Tests of the Redis store alone: settings of the server, lost and damaged data, and keys changed by hand. Only
+//! `keys` knows how keys of the layout are named and packed.
 
-pub(crate) mod check;
+pub(crate) mod audit;
+mod changed_by_hand;
 mod cleaning;
 mod clock_set_back;
 mod damage;
 mod due_slots;
 mod durability;
-mod foreign_keys;
 pub(crate) mod keys;
 mod lane_ids;
 mod lost_state;
 mod policies;
-mod replaced;
+mod replaced_jobs;
 mod server_settings;
 mod stale_entries;
 mod tags;

@@ -1,4 +1,5 @@
-//! Tests of the testkit: servers start and end, receivers record and answer.
+//! Tests of the testkit: redis-servers and clusters, proxies, counts of Redis commands, receivers, and the errors for
+//! a missing binary and for a wait in vain.
 
 use std::path::Path;
 use std::time::Duration;
@@ -99,7 +100,7 @@ async fn a_proxy_holds_and_swallows_in_one_direction_what_clients_of_some_addres
     proxy.fail(ProxyMode::SwallowRequests);
     assert!(second.set("key", "swallowed").await.is_err_and(|error| error.is_timeout()));
     is("unanswered").await;
-    // With its later bytes passed on, the next reply would be taken for the lost one.
+    // If the later bytes were passed on, the next reply would be taken for the lost one.
     proxy.fail(ProxyMode::Hold);
     proxy.heal();
     assert!(second.set("key", "late").await.is_err_and(|error| error.is_timeout()));

@@ -1,5 +1,4 @@
-//! The dashboard in a real browser: its pages, its actions, and what it must never do. Left out where Chromium is not
-//! installed.
+//! Tests of the dashboard in a real Chromium: pages, actions, and what it must never do. Left out without Chromium.
 
 mod actions;
 mod browser;

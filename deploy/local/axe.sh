@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts axe-core, which checks that pages are accessible, into target/tools. Without it that check is left out.
+# Puts axe-core, which checks the accessibility of pages, into target/tools. Without it that check is left out.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

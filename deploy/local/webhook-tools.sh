@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the libraries of the Standard Webhooks specification for Python and Node, below target/webhook-tools. A test
-# verifies signatures with them, and leaves each out where it is missing.
+# Installs the libraries of the Standard Webhooks specification for Python and Node below target/webhook-tools. Tests
+# of signatures use them, and leave out a library that is missing.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 

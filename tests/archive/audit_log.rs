@@ -1,4 +1,4 @@
-//! The audit log in the archive: each entry is there once, whatever is restarted and however late it comes.
+//! The audit log in the archive: each entry is there once, after restarts and when late, and goes after its retention.
 
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::store_types::{AuditLogId, AuditLogOwner, AuditLogRow, Options};
@@ -12,7 +12,7 @@ use crate::prelude::*;
 const ALL: &str = "select id, tenant, who, address, operation, target, before, after, count, outcome, trace_id from \
     ringback_audit_log order by id";
 
-/// Longer than it takes until the log is read again, also after a few pauses.
+/// The limit until the log is read again, also after a few pauses.
 const READ: Duration = Duration::from_secs(30);
 
 /// The entries that the API shows, the oldest first.
@@ -23,7 +23,7 @@ async fn entries(stack: &Stack) -> Vec<Value> {
     items
 }
 
-/// An entry as the columns of its row. JSON is as the text of a value, whose spaces databases may change.
+/// An entry as the columns of its row. JSON is written anew as text, because databases may change its spaces.
 fn columns(entry: &Value) -> Vec<String> {
     let names = [
         "id",
@@ -41,7 +41,7 @@ fn columns(entry: &Value) -> Vec<String> {
     names.map(|name| entry[name].as_str().map_or_else(|| entry[name].to_string(), str::to_owned)).to_vec()
 }
 
-/// The rows of the archive, with JSON written as [`columns`] does.
+/// The rows of the archived audit log, with JSON written as [`columns`] does.
 async fn archived(database: &Database) -> Vec<Vec<String>> {
     let mut rows = database.rows(ALL).await;
     for row in &mut rows {
@@ -56,7 +56,7 @@ async fn pause(stack: &Stack, topic: &str) {
     stack.post_empty(&format!("/v1/topics/{topic}/pause")).await.expect(200);
 }
 
-/// Waits until the archive has exactly what the API shows.
+/// Waits until the archive has exactly the `count` entries that the API shows.
 async fn is_archived(stack: &Stack, database: &Database, count: usize) {
     eventually(READ, &format!("{count} entries"), async || {
         let (shown, kept) = (entries(stack).await, archived(database).await);
@@ -106,7 +106,7 @@ async fn entries_that_came_while_the_database_or_the_archivers_were_away_are_arc
     is_archived(&stack, &database, 1).await;
     let Database::Postgres(server) = &mut database else { unreachable!("it is PostgreSQL") };
     server.kill();
-    // More than one page of the store.
+    // More entries than one page of the store.
     for n in 0..300 {
         pause(&stack, &format!("b{n}")).await;
     }
@@ -120,7 +120,7 @@ async fn entries_that_came_while_the_database_or_the_archivers_were_away_are_arc
     assert_eq!(new_entries(&stack).await, 1, "what was there is not new");
 }
 
-/// How many entries the running archivers have added.
+/// The number of entries that the running archivers have added.
 async fn new_entries(stack: &Stack) -> u64 {
     let mut sum = 0;
     for archiver in &stack.archivers {
@@ -135,7 +135,7 @@ async fn an_entry_that_comes_late_and_one_that_cannot_be_read_hold_up_nothing() 
     pause(&stack, "a").await;
     is_archived(&stack, &database, 1).await;
     let [shown] = &entries(&stack).await[..] else { panic!("one entry") };
-    // As an API writes it that could not reach the store for 25 s; and one with a NUL, and one that is not an entry.
+    // Entries as an API writes them after 25 s without the store, one with a NUL, and one that is no entry.
     let store = Store::open(Options { url: stack.store_url(), ..settings::defaults(SOON) }).expect("a store");
     store.prepare().await.expect("it answers");
     let mut late = shown.clone();

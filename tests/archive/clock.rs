@@ -1,4 +1,4 @@
-//! Clocks that are far ahead: nothing is removed from the archive by one.
+//! The archive removes nothing while the clock of the archiver or of Redis is far ahead.
 
 use ringback_testkit::{PostgresServer, Preload, RedisServer, Role, Sink, Stack};
 
@@ -7,7 +7,7 @@ use crate::sample_jobs::{SOON, TOPIC, job};
 
 const SIXTY_DAYS: i64 = 60 * 86_400 * 1_000_000;
 
-/// With a retention of a day, and one clock after the other 60 days ahead: that of the archiver, and that of Redis.
+/// The retention is a day. First the clock of an archiver is 60 days ahead, and then that of Redis, with a new archiver.
 #[tokio::test]
 async fn an_archiver_removes_nothing_by_a_clock_that_differs_from_that_of_the_store() {
     let preload = Preload::compile().expect("there is a C compiler, which links these tests too");

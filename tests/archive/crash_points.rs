@@ -1,5 +1,5 @@
-//! An archiver is killed at each of its crash points, and its connection to the store is cut at each call: each end is
-//! in the database once, and each entry of the audit log.
+//! An archiver is killed at each of its crash points, and its connection to the store is cut at each call: each ended
+//! job and each entry of the audit log is in PostgreSQL once.
 
 use std::fs;
 
@@ -8,12 +8,12 @@ use ringback_testkit::{Role, Sink, eventually};
 use super::database::{Database, nothing_waits};
 use crate::sample_jobs::{SOON, TOPIC, job};
 
-/// The points between its steps.
+/// The crash points between the steps of an archiver.
 const STEPS: [&str; 4] =
     ["archiver.after_take", "archiver.after_write", "archiver.after_remove", "archiver.after_audit_log"];
 const CALLS: [&str; 4] = ["attach_archive", "take_ended", "remove_ended", "read_audit_log"];
 
-/// What is done, each a line of a plan without the pass.
+/// The actions at crash points: each is a line of a fault plan without the number of the pass.
 fn actions() -> Vec<String> {
     let calls = CALLS.iter().flat_map(|call| ["before", "after"].map(|side| format!("store.{call}.{side}")));
     let steps = STEPS.iter().map(|step| format!("{step} kill"));

@@ -1,4 +1,4 @@
-//! The databases of the tests, and what is in them.
+//! Helpers for archive tests: PostgreSQL and SQLite databases, stacks that archive to them, rows, and waits for them.
 
 use ringback_testkit::{PostgresServer, Role};
 use rusqlite::types::ValueRef;
@@ -15,8 +15,8 @@ pub(crate) enum Database {
 }
 
 impl Database {
-    /// Each kind, with a stack that has its archive there: processes over Redis with an archiver each for PostgreSQL,
-    /// one process on an embedded store for SQLite.
+    /// Starts two stacks and waits until their archives can be used: processes over Redis with an archiver to
+    /// PostgreSQL, and one process on an embedded store with SQLite. `change` sets further options.
     pub(super) async fn each(change: impl Fn(StackOptions) -> StackOptions) -> [(Self, Stack); 2] {
         let [(postgres, over_redis), (sqlite, embedded)] = Self::options(change).await;
         let stacks = [over_redis.start().await, embedded.start().await];
@@ -28,7 +28,7 @@ impl Database {
         [(postgres, over_redis), (sqlite, embedded)]
     }
 
-    /// The same, with stacks that are to be started.
+    /// The databases and the options of the stacks of [`Self::each`], which are not started yet.
     pub(super) async fn options(change: impl Fn(StackOptions) -> StackOptions) -> [(Self, StackOptions); 2] {
         let postgres = Self::Postgres(Box::new(PostgresServer::start().await));
         let over_redis =
@@ -38,7 +38,7 @@ impl Database {
         [(postgres, over_redis), (sqlite, embedded)]
     }
 
-    /// PostgreSQL, and a stack of processes over Redis with so many archivers that write to it.
+    /// PostgreSQL, and a started stack over Redis with `count` archivers that write to it.
     pub(super) async fn with_archivers(count: usize) -> (Self, Stack) {
         let database = Self::Postgres(Box::new(PostgresServer::start().await));
         let options = Stack::options().count(Role::Archiver, count).env("RINGBACK_ARCHIVE", &database.url());
@@ -47,7 +47,7 @@ impl Database {
         (database, stack)
     }
 
-    /// Runs statements.
+    /// Runs statements; any rows are dropped.
     pub(crate) async fn execute(&self, sql: &str) {
         match self {
             Self::Postgres(_) => drop(self.rows(sql).await),
@@ -99,7 +99,7 @@ impl Database {
         }
     }
 
-    /// The same, as lines, once there are so many.
+    /// The rows of a query as lines, once there are exactly `count`. Panics after `within`.
     pub(super) async fn lines(&self, sql: &str, count: usize, within: Duration) -> Vec<String> {
         eventually(within, &format!("{count} rows of {sql}"), async || {
             let lines: Vec<_> = self.rows(sql).await.iter().map(|row| row.join(" ")).collect();
@@ -109,17 +109,17 @@ impl Database {
     }
 }
 
-/// Waits until the archive is attached: jobs that end before are not archived.
+/// Waits until the archive is attached. Jobs that end before that are not archived.
 pub(crate) async fn attached(stack: &Stack) {
     stack.wait_get("/v1/archive", SOON, |archive| archive["attached"] == true).await;
 }
 
-/// Waits until the archive has its tables: an archiver attaches it before it has reached the database.
+/// Waits until the history can be read: an archiver attaches the archive before it has reached the database.
 pub(crate) async fn readable(stack: &Stack) {
     stack.wait_status("/v1/history", 200, SOON).await;
 }
 
-/// Waits until the archive has all ended jobs.
+/// Waits until no ended job waits for the archive.
 pub(super) async fn nothing_waits(stack: &Stack) {
     stack.wait_get("/v1/archive", SOON, |archive| archive["pending"] == 0).await;
 }

@@ -1,4 +1,4 @@
-//! What the archive has of jobs that end.
+//! Rows of ended jobs in the archive: their columns, several ends of one job, and what a topic's policy leaves out.
 
 use super::database::{Database, nothing_waits};
 use crate::prelude::*;

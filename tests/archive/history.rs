@@ -1,5 +1,5 @@
-//! The history: ended jobs that the archive has kept are listed, shown, replayed and erased through the API and the
-//! command line.
+//! The history of ended jobs through the API and the command line: filters, pages, tenants and keys, the child that
+//! reads SQLite, and an archive that is missing or away.
 
 mod erase;
 mod replay;
@@ -13,7 +13,7 @@ use crate::cli::ringback;
 use crate::http::tenants::{Caller, ROOT};
 use crate::prelude::*;
 
-/// The ended jobs of a page: id and state, the newest first.
+/// The ended jobs of a page as id and state, the newest first.
 fn ends(page: &Value) -> Vec<(String, String)> {
     let text = |end: &Value, field: &str| end[field].as_str().expect("a text").to_owned();
     page["items"].as_array().expect("items").iter().map(|end| (text(end, "id"), text(end, "state"))).collect()
@@ -23,12 +23,12 @@ async fn history(stack: &Stack, query: &str) -> Value {
     stack.get(&format!("/v1/history{query}")).await.expect(200)
 }
 
-/// Waits until a query finds so many ended jobs.
+/// Waits until a query finds `count` ended jobs, and returns the page.
 async fn found(stack: &Stack, query: &str, count: usize) -> Value {
     stack.wait_get(&format!("/v1/history{query}"), SOON, |page| ends(page).len() == count).await
 }
 
-/// Three done jobs and one dead one, with tags.
+/// Submits three jobs with tags that are done and one that dies, and waits until the history has them.
 async fn some_ends(stack: &Stack, sink: &Sink) {
     for (id, tags) in
         [("a", json!(["customer:1", "kind:x"])), ("b", json!(["customer:2"])), ("c", json!(["customer:1"]))]
@@ -44,7 +44,7 @@ async fn some_ends(stack: &Stack, sink: &Sink) {
     found(stack, "", 4).await;
 }
 
-/// Waits until the archive is attached, as the operator sees it.
+/// Waits until the archive is attached, as seen with the root key.
 async fn attached_for(root: &Caller, stack: &Stack) {
     root.wait_get(stack, "/v1/archive", |archive| archive["attached"] == true).await;
 }
@@ -85,7 +85,7 @@ async fn the_history_is_found_by_each_part_of_a_filter_and_in_pages() {
             let found: Vec<_> = ends(&page).into_iter().map(|(id, _)| id).collect();
             assert_eq!(found, ids, "{query}");
         }
-        // Page by page, the whole list.
+        // Reads the whole list page by page.
         let (mut cursor, mut listed) = (String::new(), Vec::new());
         loop {
             let page = history(&stack, &format!("?limit=1{cursor}")).await;
@@ -186,7 +186,7 @@ async fn a_child_that_is_killed_is_started_again_by_the_next_query() {
     }
 }
 
-/// The children of a process that answer queries.
+/// The process ids of a process's children that answer history queries.
 fn children_that_answer(parent: u32) -> Vec<u32> {
     let of = |pid: u32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

@@ -1,4 +1,4 @@
-//! Archivers, the database and `ringback up` are killed at any point while jobs end: each end is in the database once.
+//! Archivers, PostgreSQL and `ringback up` are killed at random while jobs end: each end is in the database once.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use tokio::time::Instant;
 use super::database::{Database, attached};
 use crate::prelude::*;
 
-/// How many jobs end. `RINGBACK_TEST_ARCHIVED` asks for another number.
+/// The number of jobs that end: `RINGBACK_TEST_ARCHIVED`, by default 2,000.
 fn jobs() -> usize {
     ringback_testkit::variable("RINGBACK_TEST_ARCHIVED").unwrap_or(2_000)
 }
 
-/// When to kill what. `RINGBACK_TEST_ARCHIVE_SEED` asks for another order.
+/// The random generator of the kills. Prints its seed, which `RINGBACK_TEST_ARCHIVE_SEED` sets.
 #[expect(clippy::print_stderr, reason = "the seed that repeats the run")]
 fn random() -> StdRng {
     let seed = seed("RINGBACK_TEST_ARCHIVE_SEED");
@@ -23,7 +23,8 @@ fn random() -> StdRng {
     StdRng::seed_from_u64(seed)
 }
 
-/// Submits jobs that end in each way, in batches: done at once, dead by 410, cancelled before they are due, expired.
+/// Submits `count` jobs in batches that end in each way (done, dead by 410, cancelled, expired), and calls `between`
+/// after each batch.
 async fn submit(stack: &Stack, sink: &Sink, count: usize, mut between: impl AsyncFnMut(usize)) {
     sink.answer_path("/gone", Answer::status(410));
     let mut sent = 0;
@@ -53,7 +54,7 @@ fn one(sink: &Sink, n: usize) -> Value {
     crate::sample_jobs::with_all(job, &more)
 }
 
-/// Checks that the database has each end once, and that it agrees with the ledger.
+/// Waits until the database has each end once, with its body, and asserts that the ledger agrees.
 async fn check(database: &Database, stack: &Stack, count: usize) {
     let sql =
         "select state, count(*), count(distinct id) from ringback_ended_jobs group by state order by state";
@@ -141,7 +142,7 @@ async fn each_end_is_in_sqlite_once_while_ringback_up_and_its_child_are_killed()
     check(&database, &stack, count).await;
 }
 
-/// The processes that a process has started.
+/// The process ids of the children of a process.
 fn children(pid: u32) -> Vec<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());

@@ -1,4 +1,5 @@
-//! A database that is away: deliveries go on until the outbox is full, and what happens then is what the settings say.
+//! A database of the archive that is away or hangs: deliveries go on until the outbox is full; then submits and
+//! deliveries are refused, or ends are dropped, as the settings say.
 
 use ringback_testkit::{PostgresServer, Role};
 
@@ -7,7 +8,7 @@ use tokio::time::Instant;
 use super::database::{Database, attached};
 use crate::prelude::*;
 
-/// A stack with one shard, so that its outbox is the whole of it.
+/// A stack that archives to PostgreSQL, with an outbox of 1 MiB in a single shard.
 async fn started(when_full: &str) -> (Database, Stack) {
     let database = Database::Postgres(Box::new(PostgresServer::start().await));
     let stack = Stack::options()
@@ -50,7 +51,7 @@ async fn a_full_outbox_refuses_submits_and_then_deliveries_until_the_database_is
     let archive = stack.stats().await["archive"].clone();
     assert_eq!((&archive["pending"], &archive["full_shards"]), (&json!(6), &json!(1)), "{archive}");
 
-    // What is there is delivered up to twice the bound.
+    // Existing jobs are delivered until the outbox has twice the bound.
     stack.post_empty("/v1/topics/later/resume").await.expect(200);
     stack.wait_get("/v1/archive", SOON, |archive| archive["pending_bytes"].as_u64() >= Some(2 << 20)).await;
     let Database::Postgres(server) = &mut database else { unreachable!("it is PostgreSQL") };
@@ -147,7 +148,7 @@ async fn a_database_that_takes_nothing_is_tried_ever_more_seldom_and_gets_all_on
     fails_three_times_more().await;
     let begun = Instant::now();
     fails_three_times_more().await;
-    // Each pause is longer than the one before it, up to some seconds. Without that these would take about 200 ms.
+    // Pauses grow up to some seconds. Without that, these failures would take about 200 ms.
     assert!(begun.elapsed() > Duration::from_millis(600), "{:?}", begun.elapsed());
     let log = stack.archivers[0].log();
     assert_eq!(log.matches("ended jobs wait in the store").count(), 1, "{log}");
@@ -165,7 +166,7 @@ async fn a_file_of_sqlite_that_is_removed_is_noticed_and_taken_back() {
     let sink = Sink::start().await;
     stack.accept(&job(&sink, "before")).await;
     database.lines("select id from ringback_ended_jobs", 1, SOON).await;
-    // No job ends meanwhile.
+    // The files are moved away; no job ends meanwhile.
     let away = tempfile::tempdir().expect("a directory");
     for file in std::fs::read_dir(directory.path()).expect("read") {
         let file = file.expect("a file");

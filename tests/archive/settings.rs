@@ -1,4 +1,4 @@
-//! How archivers start: their settings, and a database that another build has made.
+//! How archivers start and share work: wrong settings, another schema version, TLS, several archivers, partitions.
 
 use std::path::Path;
 
@@ -67,7 +67,7 @@ async fn tls_to_postgres_is_checked_by_the_authorities_of_the_file() {
         let path = format!("/v1/history/{TOPIC}/{mode}");
         stack.wait_get(&path, SOON, |page| page["items"][0]["state"] == "done").await;
     }
-    // Without TLS the server takes no connection, so what came before was encrypted.
+    // The server accepts no connection without TLS, so the earlier ones were encrypted.
     let without = Stack::options().env("RINGBACK_ARCHIVE", &plain).start().await;
     let archiver = without.spec(Role::Archiver).start();
     archiver.wait_log("no pg_hba.conf entry", SOON).await;

@@ -1,5 +1,5 @@
-//! Allocations by all threads of this process per job: submitting, delivering by hand, and a whole notifier with its
-//! HTTP client. Growing an allocation counts as one.
+//! Counts the allocations per job of all threads of this process: to submit, to reserve and complete by hand, and of a
+//! whole notifier with its HTTP client. Growing an allocation counts as one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ struct Allocations {
     bytes: f64,
 }
 
-/// What work on a batch asks for, per job.
+/// Runs `work` on a batch, and returns what it allocated per job.
 async fn asked(work: impl Future<Output = ()>) -> Allocations {
     let region = Region::new(ALLOCATOR);
     work.await;
@@ -47,12 +47,12 @@ async fn open(server: &RedisServer) -> Life {
     Life::of(Store::open(options(server)).expect("the URL is good")).await
 }
 
-/// The texts of one batch, due in a moment.
+/// The JSON texts of one batch of jobs, due in 100 ms.
 fn texts(round: usize, url: &str) -> Vec<String> {
     (0..BATCH).map(|n| sample::text(round * BATCH + n, url, 0.1)).collect()
 }
 
-/// Promotes the whole batch once it is due.
+/// Promotes the whole batch once it is due. Panics after 30 seconds.
 async fn promote(life: &Life) {
     let mut moved = 0;
     eventually(SOON, "a batch is due and promoted", async || {
@@ -62,7 +62,7 @@ async fn promote(life: &Life) {
     .await;
 }
 
-/// The least of several rounds: what comes now and then, such as a buffer that grows, is left out.
+/// The least of several rounds, which leaves out what comes now and then, such as a buffer that grows.
 fn least(rounds: &[Allocations]) -> Allocations {
     let least = |of: fn(&Allocations) -> f64| rounds.iter().map(of).fold(f64::INFINITY, f64::min);
     Allocations { times: least(|asked| asked.times), bytes: least(|asked| asked.bytes) }
@@ -124,9 +124,9 @@ async fn a_notifier_asks_for_memory_no_more_often_than_it_may() {
     table.judge();
 }
 
-/// A notifier in this process. Its metrics go nowhere.
+/// Starts a notifier in this process. Its metrics go nowhere.
 fn start_notifier(server: &RedisServer, store: &Store, tasks: &mut Tasks) {
-    // With it comes the TLS provider that every process sets at its start.
+    // The client installs the TLS provider that every process sets at its start.
     drop(http_client());
     let shutdown = Shutdown::new(SOON);
     let health = Health::new(&shutdown);

@@ -1,4 +1,4 @@
-//! Calls to Redis in the life of a job, and the commands that scripts run for them.
+//! Counts calls to Redis in the life of a job, the commands that their scripts run, and calls of whole and idle stacks.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use crate::life::Life;
 use crate::table::Table;
 use crate::{bounds, sample, turn};
 
-/// After its submit a job is due so much later; a call takes less, on a slow machine too.
-const LEAD: Duration = Duration::from_millis(500);
-const SOON: Duration = Duration::from_secs(30);
+/// The delay of jobs: longer than a call takes, on a slow machine too.
+pub(crate) const LEAD: Duration = Duration::from_millis(500);
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 /// What this test itself and new connections send.
 const OWN: [&str; 4] = ["client", "hello", "info", "monitor"];
 /// What else clients send, and scripts never.
@@ -43,7 +43,7 @@ impl<'a> Meter<'a> {
         Self { server, watch, before: server.command_calls().await }
     }
 
-    /// The calls since the start, once MONITOR has shown all calls of scripts.
+    /// The calls and commands since the start, once MONITOR has shown all calls of scripts.
     async fn read(self) -> CallCounts {
         let after = self.server.command_calls().await;
         let since = |name: &String| after[name] - self.before.get(name).copied().unwrap_or(0);
@@ -64,12 +64,13 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// A command without its subcommand, such as `config|get`.
+/// The name of a command without its subcommand: `config` for `config|get`.
 fn base(name: &str) -> &str {
     name.split('|').next().unwrap_or(name)
 }
 
-async fn open(server: &RedisServer) -> Life {
+/// A prepared store of one shard on a server.
+pub(crate) async fn open(server: &RedisServer) -> Life {
     let options = Options { url: server.url(), shards: 1, ..settings::defaults(SOON) };
     Life::of(Store::open(options).expect("the URL is good")).await
 }
@@ -88,14 +89,14 @@ enum Audience {
     Somebody,
 }
 
-/// Per job: calls of clients, and commands inside scripts.
+/// Runs the lives of jobs by hand. Returns the calls of clients and the commands inside scripts, per job.
 async fn life(jobs: usize, batch: usize, settling: Settling, audience: Audience) -> (f64, f64) {
     let server = RedisServer::start().await;
     let mut life = open(&server).await;
     if let Audience::Somebody = audience {
         life.store.watch(life.shard, 10 * SOON).await.expect("the store answers");
     }
-    // Each at a time of its own: in the same millisecond they might share commands.
+    // Each job has its own due time, because jobs of the same millisecond may share commands.
     let delay = |n: usize| LEAD.as_secs_f64() + n as f64 / 1000.0;
     let new: Vec<_> = (0..jobs).map(|n| sample::parse(&sample::text(n, sample::URL, delay(n)))).collect();
     let meter = Meter::start(&server).await;
@@ -115,7 +116,7 @@ async fn life(jobs: usize, batch: usize, settling: Settling, audience: Audience)
     (asked.clients as f64 / jobs as f64, asked.inside as f64 / jobs as f64)
 }
 
-/// Commands inside scripts per job that is submitted for in an hour.
+/// The commands inside scripts per job, for submits of jobs that are due in an hour.
 async fn far(jobs: usize, batch: usize) -> f64 {
     let server = RedisServer::start().await;
     let life = open(&server).await;
@@ -174,7 +175,7 @@ async fn a_stack_asks_no_more_of_redis_than_it_may() {
     table.judge();
 }
 
-/// A stack with 500 jobs of `topics` topics, due in an hour; the calls of clients after that are counted.
+/// Starts a stack with 500 jobs of `topics` topics, due in an hour. Returns it, and a count of clients' later calls.
 async fn resting(topics: usize) -> (Stack, CallWatch) {
     let stack = Stack::options().lock_ttl("5s").lease_margin("10s").start().await;
     let job = |n: usize| {

@@ -24,7 +24,7 @@ async fn no_operation_takes_more_instructions_than_it_may() {
     table.judge();
 }
 
-/// The difference of two runs of different length, so that start and end do not count.
+/// The instructions of one operation, without those of start and end: from the difference of two runs.
 fn per_operation((name, times): (&str, u64)) -> f64 {
     let [short, long] = [times, times * 2].map(|times| start(name, times)).map(instructions);
     (long - short) as f64 / times as f64

@@ -1,4 +1,4 @@
-//! The transitions of a job's life, called on one shard of a store as its carrier and its notifier would.
+//! Makes the transitions of a job's life on one shard of a store, as its carrier and its notifier would.
 
 use std::time::Duration;
 
@@ -29,13 +29,13 @@ impl Life {
     /// Submits one batch of jobs that are not due yet.
     ///
     /// # Panics
-    /// When they are due already: then another way than the one to be measured was taken.
+    /// When jobs are due already: then they skip the state `delayed`, which is to be measured.
     pub(crate) async fn submit(&self, jobs: &[NewJob]) {
         let answers = self.store.submit(self.shard, jobs).await.expect("the store accepts");
         assert!(answers.iter().all(|a| a.job.state == State::Delayed), "jobs were due before they were in");
     }
 
-    /// Promotes at most `limit` due jobs, and returns how many moved.
+    /// Promotes at most `limit` due jobs, and returns how many became ready.
     pub(crate) async fn promote(&self, limit: usize) -> usize {
         let limit = u32::try_from(limit).expect("a batch is small");
         match self
@@ -49,7 +49,7 @@ impl Life {
         }
     }
 
-    /// The next reserve, of at most `limit` jobs.
+    /// The request of the next reserve, for at most `limit` jobs.
     pub(crate) fn ask(&mut self, limit: usize) -> Reserve<'static> {
         self.sequence += 1;
         Reserve {

@@ -10,6 +10,7 @@ mod instructions;
 mod life;
 mod memory;
 mod receiver;
+mod redis_instructions;
 mod sample;
 mod table;
 mod together;
@@ -22,7 +23,7 @@ use tokio::sync::{Mutex, MutexGuard};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Allocations are counted for the whole process, so tests that share one take turns.
+/// Waits for the turn to allocate: allocations are counted for the whole process, so such tests run one at a time.
 async fn turn() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::const_new(());
     TURN.lock().await

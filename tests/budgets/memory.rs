@@ -1,4 +1,4 @@
-//! Memory of Redis and pages of the embedded store's file, per pending job.
+//! Measures memory of Redis and pages of the embedded store's file, per pending job.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ async fn open(url: String) -> Store {
     store
 }
 
-/// Jobs due evenly over a day, from an hour on, in batches of 500.
+/// Submits jobs that are due evenly over a day from an hour on, in batches of 500.
 async fn fill(store: &Store, jobs: usize) {
     let mut shards: Vec<_> = store.shards().map(|shard| (shard, Vec::new())).collect();
     for n in 0..jobs {
@@ -38,7 +38,7 @@ async fn fill(store: &Store, jobs: usize) {
     }
 }
 
-/// Bytes of used pages per job. The file itself grows by doubling, so its size says little.
+/// The bytes of used pages per job in a file. The file itself grows by doubling, so its size says little.
 async fn in_file() -> f64 {
     let directory = tempfile::tempdir().expect("a temp directory");
     let store = open(format!("embedded:{}", directory.path().display())).await;

@@ -1,4 +1,4 @@
-//! Runs one operation a given number of times: the program whose instructions are counted.
+//! A program that runs an operation (parse, delay, life) a given number of times, for valgrind to count instructions.
 
 mod life;
 mod sample;
@@ -31,7 +31,7 @@ fn main() {
     }
 }
 
-/// Parses a submitted job.
+/// Parses a submitted job `times` times.
 fn parse(times: usize) {
     let text = sample::text(7, sample::URL, 3600.0);
     for _ in 0..times {
@@ -39,7 +39,7 @@ fn parse(times: usize) {
     }
 }
 
-/// Asks a policy when to try again.
+/// Computes a retry delay of the default policy `times` times.
 fn delay(times: usize) {
     let policy = RetryPolicy::preset("default").expect("a preset");
     let mut rng = StdRng::seed_from_u64(1);
@@ -48,7 +48,7 @@ fn delay(times: usize) {
     }
 }
 
-/// Whole lives on the embedded store, in memory: records are packed, indexed, moved and unpacked.
+/// Runs `times` whole lives on an embedded store in memory: records are packed, indexed, moved and unpacked.
 async fn life(times: usize) {
     const BATCH: usize = 10;
     let clock = ManualClock::at(Timestamp::from_millis(1_800_000_000_000));

@@ -27,7 +27,6 @@ impl Receiver {
         Self { address, seen, _listener: tasks }
     }
 
-    /// How many requests were answered.
     pub(crate) fn seen(&self) -> usize {
         self.seen.load(Ordering::Acquire)
     }
@@ -40,7 +39,7 @@ async fn accept(listener: TcpListener, seen: Arc<AtomicUsize>) {
     }
 }
 
-/// One connection, request after request: the next one begins only when the last is answered.
+/// Answers the requests of one connection, of which each comes only after the answer to the one before.
 async fn converse(mut stream: TcpStream, seen: Arc<AtomicUsize>) {
     let mut input = [0; LARGEST];
     let mut length = 0;
@@ -56,7 +55,7 @@ async fn converse(mut stream: TcpStream, seen: Arc<AtomicUsize>) {
     }
 }
 
-/// Whether the whole body has arrived, by `content-length`.
+/// Whether a request has arrived with its whole body, by `content-length`.
 fn is_whole(request: &[u8]) -> bool {
     const LENGTH: &[u8] = b"\r\ncontent-length: ";
     let after = |mark: &[u8]| request.windows(mark.len()).position(|w| w == mark).map(|at| at + mark.len());

@@ -8,7 +8,7 @@ use ringback_wire::{Defaults, parse_job};
 /// The URL of jobs that are never delivered.
 pub(crate) const URL: &str = "https://merchant.example/pppppppppppppppppppppppp";
 
-/// A job as it is submitted, due after `delay` seconds.
+/// The JSON text of a job that is due after `delay` seconds.
 pub(crate) fn text(number: usize, url: &str, delay: f64) -> String {
     let filler = "x".repeat(161);
     format!(
@@ -16,10 +16,10 @@ pub(crate) fn text(number: usize, url: &str, delay: f64) -> String {
     )
 }
 
-/// The job of a text.
+/// Parses the text of a job.
 ///
 /// # Panics
-/// When it is refused.
+/// When the text is not a valid job.
 pub(crate) fn parse(text: &str) -> NewJob {
     let defaults = Defaults {
         // A job with a delay does not depend on the current time.

@@ -16,7 +16,7 @@ pub(crate) struct Bound {
 pub(crate) struct Table(Vec<(Bound, f64)>);
 
 impl Table {
-    /// Notes what came of a measurement.
+    /// Adds a measured value beside its bound.
     pub(crate) fn row(&mut self, bound: Bound, measured: f64) {
         self.0.push((bound, measured));
     }
@@ -24,7 +24,7 @@ impl Table {
     /// Prints all rows.
     ///
     /// # Panics
-    /// When one is over its bound, and names those that are.
+    /// When a value is over its bound; the message names each such value.
     #[expect(clippy::print_stdout, reason = "the table is what `make guard` is for")]
     pub(crate) fn judge(self) {
         let mut text = format!("{:<72} {:>12} {:>12}\n", "what", "measured", "bound");

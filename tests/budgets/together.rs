@@ -1,4 +1,4 @@
-//! The last transitions of a life in calls that do two of them: each exchange settles one job and reserves the next.
+//! Completes a life with exchanges: each call settles one batch of jobs and reserves the next.
 
 use ringback_core::outcome::Outcome;
 use ringback_core::store_types::{Lateness, Lease, SettleResult};
@@ -6,7 +6,7 @@ use ringback_core::store_types::{Lateness, Lease, SettleResult};
 use crate::life::Life;
 
 impl Life {
-    /// Completes these leases and reserves at most `limit` jobs in the same call.
+    /// Completes these leases and reserves at most `limit` jobs in the same call. Returns the new leases.
     async fn exchange(&mut self, leases: Vec<Lease>, limit: usize) -> Vec<Lease> {
         let ask = self.ask(limit);
         let items = leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect();

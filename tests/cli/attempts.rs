@@ -1,4 +1,4 @@
-//! `ringback attempts`.
+//! `ringback attempts` on a real stack: the attempts of a job as a table and as JSON.
 
 use super::{reports, ringback};
 use crate::prelude::*;

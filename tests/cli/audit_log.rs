@@ -1,4 +1,4 @@
-//! `ringback audit-log`, on real servers.
+//! `ringback audit-log` on real stacks: lists and filters the audit log.
 
 use super::{reports, ringback};
 use crate::prelude::*;

@@ -1,5 +1,5 @@
-//! `ringback backup` and `ringback restore`: everything that an installation keeps, to another store and back; files
-//! that are damaged, runs that are killed, and what is there already.
+//! `ringback backup` and `ringback restore`: all that an installation keeps goes to another kind of store with other
+//! shards and back, through files and pipes; a restore leaves unchanged what is there.
 
 mod faults;
 mod files;
@@ -15,7 +15,7 @@ use self::sample::{JOBS, TOPICS, fill, settle_in};
 use super::{fed, ringback};
 use crate::prelude::*;
 
-/// An API without other roles, on a store with this many shards.
+/// The options of an API without other roles, on a store (by default Redis) with this many shards.
 fn api_only(store: Option<&str>, shards: u16) -> StackOptions {
     let options = StackOptions::api_only().env("RINGBACK_SHARDS", &shards.to_string());
     match store {
@@ -24,7 +24,7 @@ fn api_only(store: Option<&str>, shards: u16) -> StackOptions {
     }
 }
 
-/// The dead jobs of all topics as a list shows them, without the time of death, which is that of the restore.
+/// The dead jobs of all topics as a list shows them, by topic and id.
 async fn dead(stack: &Stack) -> BTreeMap<String, Value> {
     let pages = stack.pages("/v1/jobs?state=dead").await;
     let named = |job: Value| (format!("{}/{}", job["topic"], job["id"]), job);
@@ -61,7 +61,7 @@ async fn a_restore_changes_nothing_that_is_there() {
     let stack = api_only(None, 4).start().await;
     fill(&stack, "http://127.0.0.1:9").await;
     let (saved, path) = backup(&stack, dir.path(), "all").await;
-    // Into itself: everything is there.
+    // A restore into the same installation finds everything there.
     let run = restored(&stack, &path).await;
     assert_eq!(
         (&run["topics"]["repeated"], &run["jobs"]["repeated"]),
@@ -101,9 +101,9 @@ async fn a_backup_goes_through_a_pipe() {
     let run = ringback(&stack.url(""), &["backup", "-"]).await;
     assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{run:?}");
     let saved = Backup::parse(&run.out);
-    // Its guard forbids where the jobs and the policies go, and takes them all the same.
+    // The guard of the other installation forbids these destinations, but a restore accepts them.
     let other = api_only(Some("embedded:./data"), 3).guarded().start().await;
-    // Cut off in the pipe: nothing is changed.
+    // A backup that is cut off in the pipe changes nothing.
     let half = run.out.as_bytes()[..run.out.len() / 2].to_vec();
     let cut = fed(&other.url(""), &["restore", "-"], half).await;
     assert!(cut.code == Some(2) && cut.err.contains("and nothing was changed: it is cut off"), "{cut:?}");

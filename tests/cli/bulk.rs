@@ -1,5 +1,4 @@
-//! Changes of many jobs from the command line: `cancel`, `run`, `revive`, `reschedule` and `purge` with a filter, and
-//! `bulk`.
+//! `ringback cancel`, `run`, `revive`, `reschedule`, `purge` with a filter, and `ringback bulk`: counts and progress.
 
 use super::ringback;
 use crate::prelude::*;
@@ -107,7 +106,7 @@ async fn a_revive_that_follows_its_jobs_says_how_many_ended_and_how() {
         assert!(run.code == Some(1) && run.out.ends_with(said), "{run:?}");
         assert!(run.out.contains("changed    4\n") && !run.err.contains("not followed"), "{run:?}");
 
-        // All that are left are done before the time is over.
+        // All operations end within this time.
         sink.answer(Answer::status(200));
         sink.answer_job("gone", Answer::status(200));
         let follow = ["revive", "--reason", "gone", "--follow", "10m", "--json"];

@@ -1,4 +1,4 @@
-//! `ringback credential`, on real servers.
+//! `ringback credential` on real stacks: a credential is set from files, listed without its secrets, and deleted.
 
 use super::ringback;
 use crate::prelude::*;

@@ -1,4 +1,4 @@
-//! `ringback dead`: list, purge, revive, watch and stop.
+//! `ringback dead`: lists and purges dead jobs, revives many, and shows, watches and stops the revive.
 
 use ringback_testkit::Role;
 
@@ -10,7 +10,7 @@ fn dead(id: &str, reason: &str) -> Value {
         "attempts": 4, "last": {"at": "2026-11-20T09:30:00.000Z", "status": 503, "duration_ms": 7}})
 }
 
-/// Lines of JSON.
+/// Parses lines of JSON.
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }

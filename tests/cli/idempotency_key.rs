@@ -1,4 +1,4 @@
-//! `ringback submit --idempotency-key`: a submit that can be repeated.
+//! `ringback submit --idempotency-key`: repeating a key makes no second job; wrong or useless keys are refused.
 
 use super::{fed, prints, ringback};
 use crate::prelude::*;
@@ -21,7 +21,7 @@ async fn a_submit_without_an_id_is_repeated_by_its_key() {
         let first = ringback(&server, &[&words[..], &["--json"]].concat()).await;
         assert_eq!((first.code, first.err.as_str()), (Some(0), ""), "{first:?}");
 
-        // Other clients send the key as it is.
+        // Other clients send the key unquoted.
         let job = json!({"topic": "t", "delay": "1h", "url": "http://127.0.0.1:9/", "body": 1}).to_string();
         let sent = raw_post(stack.url("/v1/jobs"), &[JSON, ("Idempotency-Key", KEY)], job.clone()).await;
         assert_eq!(sent.parts(), (200, first.json()));

@@ -1,4 +1,4 @@
-//! `ringback submit --if-exists`: a job takes the place of one that has its topic and id.
+//! `ringback submit --if-exists` replaces or postpones a job with the same id; wrong combinations of flags fail.
 
 use super::{fed, reports, ringback};
 use crate::prelude::*;

@@ -1,4 +1,4 @@
-//! `ringback import` and `export`, against servers that fail.
+//! `ringback import` and `export` against scripted servers that fail: retries, progress, limits, exit codes and files.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -81,7 +81,7 @@ async fn a_bad_line_is_reported_by_number_and_the_rest_is_imported() {
 #[tokio::test]
 async fn lines_without_ids_are_the_same_jobs_when_imported_again() {
     let importer = Importer::start(&[]).await;
-    // Two alike, in two lines: two jobs.
+    // Two equal lines are two jobs.
     let file = "{\"topic\":\"t\",\"url\":\"http://h/\"}\n{\"topic\":\"t\",\"url\":\"http://h/\"}\n{\"id\":null,\"topic\":\"t\",\"url\":\"http://h/\"}";
     assert_eq!(counts(&import(&importer, file).await), [3, 3, 0, 0]);
     assert_eq!(counts(&import(&importer, file.to_owned() + "\r\n").await), [3, 0, 3, 0]);
@@ -96,7 +96,7 @@ async fn an_import_outlives_a_server_that_fails_for_a_while() {
     let run = import(&importer, lines(6_000) + "no job\n").await;
     assert_eq!((run.code, importer.jobs().len()), (Some(1), 6_000), "{}", run.err);
     let [all, created, repeated, refused] = counts(&run);
-    // What went in before an answer was lost counts as repeated.
+    // Lines that were imported before an answer was lost count as repeated.
     assert_eq!((all, created + repeated, refused), (6_001, 6_000, 1));
     assert!(repeated <= 2_000, "{repeated}");
     assert!(run.err.contains("trying again for up to 1m"), "{}", run.err);
@@ -111,7 +111,7 @@ async fn an_import_outlives_a_server_that_fails_for_a_while() {
 #[tokio::test]
 async fn an_import_that_cannot_be_finished_shows_its_progress_and_can_be_repeated() {
     let importer = Importer::start(&[]).await;
-    // The second batch; those after it are under way beside it.
+    // The second batch fails, while later ones are under way.
     importer.chokes_on(Some("\"i-2000\""));
     let file = lines(12_000);
     let words = ["import", "-", "--patience", "1s", "--output", "json"];

@@ -1,4 +1,4 @@
-//! `ringback key`, and calls with a key and for a tenant: real servers that ask for keys.
+//! `ringback key`, and calls with a key and for a tenant, on real APIs that require keys.
 
 use ringback_testkit::free_port;
 
@@ -7,12 +7,12 @@ use crate::prelude::*;
 
 pub(super) const ROOT: &str = "root-key-of-the-tests-0123456789abcdef";
 
-/// APIs that ask for keys, one on each store.
+/// The options of two APIs that require keys, one on each kind of store.
 fn apis() -> [StackOptions; 2] {
     StackOptions::api_on_each_store().map(|options| options.env("RINGBACK_ROOT_KEY", ROOT))
 }
 
-/// Runs the command line with a key.
+/// Runs the command line with a key. Asserts that the output does not contain the key.
 pub(super) async fn keyed(server: &str, key: &str, words: &[&str]) -> Run {
     let run = run_fed(spec(server, words).env("RINGBACK_KEY", key), Vec::new()).await;
     for text in [&run.out, &run.err] {
@@ -144,7 +144,7 @@ async fn a_key_is_not_sent_to_other_machines_in_the_clear() {
         "{run:?}"
     );
     assert!(run.err.contains("RINGBACK_KEY_OVER_HTTP=1"), "{run:?}");
-    // What is allowed fails later: nobody listens there.
+    // With this variable the key may be sent; the call fails because nobody listens there.
     let port = free_port();
     let elsewhere = format!("http://0.0.0.0:{port}");
     let allowed =

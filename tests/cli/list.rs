@@ -1,4 +1,4 @@
-//! `ringback list`, against scripted responses.
+//! `ringback list` against scripted answers: pages, limits, and servers without lists.
 
 use super::{reports, ringback};
 use crate::prelude::*;
@@ -14,7 +14,7 @@ fn page(ids: std::ops::Range<usize>, next: Option<&str>) -> Answer {
     Answer::status(200).body(json!({"items": items, "next": next}).to_string())
 }
 
-/// Three pages of which the second is empty.
+/// A server with three scripted pages, of which the second is empty. Other paths are answered 500.
 async fn pages(first: &str, second: &str, third: &str) -> Sink {
     let sink = Sink::start().await;
     sink.answer(Answer::status(500));

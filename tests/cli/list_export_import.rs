@@ -1,4 +1,4 @@
-//! `ringback list`, `export` and `import` against a real stack: the documented way to move jobs.
+//! `ringback list`, `export` and `import` on real stacks: jobs move from one installation to another.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -49,7 +49,7 @@ async fn jobs_move_from_one_installation_to_another() {
     assert_eq!(run.code, Some(0), "{run:?}");
     let texts = [first, again].map(|path| fs::read_to_string(path).expect("a file"));
     assert_eq!(sorted(&texts[0]), sorted(&texts[1]));
-    // As JSON, since the table shows relative times.
+    // Compares JSON, because the table shows relative times.
     let get = ["get", "e2e/dead", "--output", "json"];
     assert_eq!(ringback(&to, &get).await.json(), ringback(&from, &get).await.json());
 }

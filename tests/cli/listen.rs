@@ -1,4 +1,4 @@
-//! `ringback listen`: what it prints and what it answers.
+//! `ringback listen`: what it prints of requests, also hostile ones, how it answers them, and how it starts and ends.
 
 use std::io::Write as _;
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -37,7 +37,7 @@ impl Receiver {
         self.process.wait_log(text, SOON).await;
     }
 
-    /// The requests that it has printed as JSON, at least this many.
+    /// The requests that the listener has printed as JSON, once there are at least `count`.
     async fn requests(&self, count: usize) -> Vec<Value> {
         eventually(SOON, &format!("it prints {count} requests"), async || {
             let log = self.process.log();

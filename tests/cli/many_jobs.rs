@@ -1,4 +1,4 @@
-//! `ringback get`, `run`, `revive` and `cancel` with many jobs.
+//! `ringback get`, `run`, `revive` and `cancel` with many jobs, named on the command line or on standard input.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -9,7 +9,7 @@ use ringback_testkit::free_port;
 use super::{Run, fed, ringback, spec};
 use crate::prelude::*;
 
-/// Submits jobs that are due much later; returns their names.
+/// Submits jobs that are due in an hour. Returns their names.
 async fn submit(stack: &Stack, count: usize) -> Vec<String> {
     let job =
         |n| json!({"topic": "t", "id": format!("job-{n}"), "delay": "1h", "url": "http://127.0.0.1:9/"});

@@ -1,4 +1,4 @@
-//! `ringback policy`: set, get, delete.
+//! `ringback policy set`, `get` and `delete` on a real stack, and values that are refused.
 
 use super::{reports, ringback};
 use crate::prelude::*;
@@ -50,7 +50,7 @@ async fn a_policy_is_set_shown_and_deleted() {
     let run = ringback(&server, &["policy", "get", "t", "--output", "json"]).await;
     assert_eq!((run.code, run.json()), (Some(0), shown));
 
-    // What is not given stays.
+    // Fields that are not given stay.
     let run = ringback(&server, &["policy", "set", "t", "--timeout", "6s", "--header", "x-b:3"]).await;
     assert_eq!((run.code, run.out.as_str()), (Some(0), "the topic t has another policy now\n"));
     let mut changed = policy;

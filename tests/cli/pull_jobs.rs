@@ -1,11 +1,11 @@
-//! `ringback reserve`, `finish`, `retry`, `bury`, `release` and `renew`.
+//! `ringback reserve`, `finish`, `retry`, `bury`, `release` and `renew`; and what `submit` says of jobs without a URL.
 
 use ringback_testkit::Role;
 
 use super::{Run, fed, ringback};
 use crate::prelude::*;
 
-/// The receipt of the only job that a reserve gives.
+/// Reserves one job and returns its receipt. Panics unless there is exactly one.
 async fn receipt(server: &str) -> String {
     let run = ringback(server, &["reserve", TOPIC, "--wait", "10s", "--output", "json"]).await;
     let jobs = run.json()["jobs"].clone();
@@ -57,7 +57,7 @@ async fn a_job_is_reserved_and_settled_in_each_way_by_its_receipt() {
     assert_eq!(run.code, Some(1), "{run:?}");
 }
 
-/// A server that accepts a job and then shows it like this.
+/// A scripted server that accepts a job and then shows it with these fields.
 async fn accepting(shown: &Value) -> Sink {
     let sink = Sink::start().await;
     let job = json!({"topic": "t", "id": "i", "state": "delayed", "due_at": "2025-11-20T10:22:44.193Z",

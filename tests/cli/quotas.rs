@@ -1,4 +1,4 @@
-//! `ringback quota`, on real servers that ask for keys.
+//! `ringback quota` on real stacks: sets, lists and deletes quotas, which submits keep to; wrong values are refused.
 
 use super::keys::{ROOT, keyed};
 use super::{Run, ringback};

@@ -1,4 +1,4 @@
-//! `ringback reschedule`, `run` and `revive`.
+//! `ringback reschedule`, `run` and `revive` of one job by its name.
 
 use super::{reports, ringback};
 use crate::prelude::*;

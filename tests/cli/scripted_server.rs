@@ -1,4 +1,4 @@
-//! A server that takes imports as the API documents them, keeps the jobs in memory, and fails on request.
+//! A server that handles imports as the API documents them, keeps the jobs in memory, and fails as a script says.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 /// How one request fails.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fault {
-    /// 503 before anything is taken.
+    /// 503 before anything is imported.
     Unavailable,
-    /// Everything is taken, and the connection closed without an answer.
+    /// Everything is imported, and the connection closed without an answer.
     NoResponse,
     /// Every third line gets a 503 of its own.
     SomeLines,
@@ -48,12 +48,12 @@ impl Importer {
         Self { url, state, _tasks: tasks }
     }
 
-    /// Requests with this text fail, until this is cleared.
+    /// Closes the connection of each request that contains this text, until the text is `None`.
     pub(crate) fn chokes_on(&self, text: Option<&'static str>) {
         self.state.lock().expect("no test failed while it held this").chokes_on = text;
     }
 
-    /// The jobs, by topic/id.
+    /// The imported jobs, by `topic/id`.
     pub(crate) fn jobs(&self) -> HashMap<String, ImportJob> {
         self.state.lock().expect("no test failed while it held this").jobs.clone()
     }
@@ -82,7 +82,7 @@ async fn converse(mut stream: TcpStream, state: Arc<Mutex<State>>) {
     }
 }
 
-/// The body of the next request, which must be an import.
+/// Reads the next request and returns its body; `None` when the connection has ended. Panics unless it is an import.
 async fn request(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<Vec<u8>> {
     let head = loop {
         if let Some(end) = input.windows(4).position(|bytes| bytes == b"\r\n\r\n") {
@@ -108,7 +108,8 @@ async fn request(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<Vec<u8>>
 }
 
 impl State {
-    /// The answer to a request; none closes the connection.
+    /// The answer to an import, by the next fault; `None` closes the connection. Records the number of lines. Panics if
+    /// there are more lines or bytes than the command line may send at once.
     fn answer(&mut self, body: &[u8]) -> Option<String> {
         let lines: Vec<_> = body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
         assert!(lines.len() <= 2_000 && body.len() < 6 * 1024 * 1024, "{} lines", lines.len());

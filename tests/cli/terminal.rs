@@ -1,4 +1,4 @@
-//! Output on a terminal: times in the local zone, and the order of output and notes.
+//! Output on a terminal: times in the local zone, and notes below the output that they are about.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -9,7 +9,7 @@ use nix::pty::openpty;
 use super::{ringback, spec};
 use crate::prelude::*;
 
-/// What a run prints on a terminal, its notes too, in a zone.
+/// Runs a command on a terminal in a time zone. Returns what it prints on both outputs. Asserts that it succeeds.
 async fn on_a_terminal(server: &str, words: &[&str], zone: &str) -> String {
     let mut command = spec(server, words).env("TZ", zone).env("NO_COLOR", "1").command();
     let run = move || {
@@ -17,7 +17,7 @@ async fn on_a_terminal(server: &str, words: &[&str], zone: &str) -> String {
         let notes = terminal.slave.try_clone().expect("another handle");
         command.stdin(Stdio::null()).stdout(Stdio::from(terminal.slave)).stderr(Stdio::from(notes));
         let mut child = command.spawn().expect("the binary starts");
-        // The last handle of the slave in this process; reading fails when all are closed.
+        // Drops this program's last handle of the slave: reading fails once all are closed.
         drop(command);
         let (mut printed, mut buffer) = (Vec::new(), [0; 4096]);
         let mut master = File::from(terminal.master);

@@ -1,4 +1,4 @@
-//! `ringback topics`, `topic`, `pause` and `resume` against a real stack.
+//! `ringback topics`, `topic`, `forecast`, `destinations`, `pause`, `resume` and `get`, which says why a job waits.
 
 use super::{reports, ringback};
 use crate::prelude::*;
@@ -58,7 +58,7 @@ async fn a_topic_is_paused_and_resumed() {
     assert_eq!((&run.json()["note"], run.err.trim_end()), (&json!(note), note), "{run:?}");
     let run = ringback(&server, &["resume", "a", "--output", "json"]).await;
     assert_eq!((run.code, &run.json()["paused"]), (Some(0), &json!(false)), "{run:?}");
-    // It is known by its jobs, or by its policy.
+    // A topic is known by its jobs or by its policy.
     stack.accept(&json!({"topic": "b", "delay": "1h", "url": "http://127.0.0.1:9/"})).await;
     let put = stack.put("/v1/topics/c", &json!({"timeout": "5s"})).await;
     assert_eq!(put.status, 201);

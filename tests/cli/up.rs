@@ -1,4 +1,4 @@
-//! `ringback up`: all roles in one process, on every kind of store.
+//! `ringback up` on every kind of store: delayed, failing and cancelled jobs in one process with all roles.
 
 mod output;
 mod shutdown;
@@ -6,10 +6,10 @@ mod shutdown;
 use crate::prelude::*;
 use crate::sample_jobs::{between, time};
 
-/// A test runs on each of them in turn: a private redis-server, and a file in the process's own directory.
+/// The stores that each test runs on: a private redis-server, and a file in the process's own directory.
 const STORES: [&str; 2] = ["redis", "embedded:./data"];
 
-/// One `ringback up` on this store.
+/// The options of one `ringback up` on a store.
 fn options(store: &str) -> StackOptions {
     let options = Stack::options().in_one_process();
     if store == "redis" { options } else { options.store(store) }

@@ -1,4 +1,4 @@
-//! `ringback watch` against a real stack.
+//! `ringback watch`: one job until it ends, a topic over a restart of the API, exit codes, and a reader that goes away.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -16,7 +16,7 @@ async fn shows(watch: &Process, what: &str) {
     watch.wait_log(what, SOON).await;
 }
 
-/// The lines of a run for scripts, each with the name of its event.
+/// The JSON lines that a watch has printed, each with the name of its event.
 fn lines(watch: &Process) -> Vec<(String, Value)> {
     let log = watch.log();
     let json =

@@ -1,5 +1,5 @@
-//! The archive outbox: each end leaves an entry with what was submitted, in order, until it is removed. What happens
-//! when it is full.
+//! Cases of the archive outbox: each end of a job leaves one entry with what was submitted, in order, until it is
+//! removed; a full outbox refuses calls or drops entries.
 
 use bytes::Bytes;
 use ringback_core::job::{Callback, Context, Delivery, Headers, IfExists, NewJob};
@@ -42,7 +42,7 @@ impl Workbench {
         self.taken().await.jobs.into_iter().map(|end| end.expect("it can be read")).collect()
     }
 
-    /// The names of the first entries.
+    /// Takes the first `n` entries for the archiver, and returns which these are. Panics if another archiver has them.
     async fn part(&self, n: usize) -> OutboxPart {
         match self.store().take_ended(self.shard(), ARCHIVER, LASTS, n).await.expect("take") {
             TakeEntries::Taken(taken) => taken.part,
@@ -54,13 +54,13 @@ impl Workbench {
         self.store().remove_ended(self.shard(), ARCHIVER, part).await.expect("remove")
     }
 
-    /// The kinds and names of the entries.
+    /// The state and the id of each entry, in order.
     async fn kinds(&self) -> Vec<(EndedState, String)> {
         self.ends().await.into_iter().map(|end| (end.kind, end.job.key.id.to_string())).collect()
     }
 }
 
-/// A job with everything that a job can have.
+/// The job with headers, context, a timeout and an `on_dead` URL.
 fn whole(job: NewJob) -> NewJob {
     let entries = |name: &str| vec![(name.to_owned(), "b".to_owned())];
     let delivery = Delivery {
@@ -108,7 +108,7 @@ pub(crate) async fn each_end_leaves_an_entry_with_what_was_submitted(bench: &Wor
 }
 
 impl Workbench {
-    /// Revives a dead job and returns the body that is delivered then.
+    /// Revives a dead job, reserves it and returns the body.
     async fn take_revived(&self, key: &ringback_core::job::JobKey) -> Bytes {
         self.store().revive(key, self.token()).await.expect("revive");
         self.take_one(key).await.delivery.body.bytes
@@ -121,7 +121,7 @@ pub(crate) async fn every_way_to_end_leaves_one_entry(bench: &Workbench) {
     let expired = bench.reserved(bench.job("expired")).await;
     let bury = |reason| Outcome::Bury { reason, last: seen() };
     assert_eq!(bench.settle(expired, bury(Reason::Expired)).await, SettleResult::Applied);
-    // Cancelled while it is reserved, and its lease runs out or is settled.
+    // Jobs that are cancelled while reserved, whose lease expires or is settled.
     for (name, timeout) in [("lost", BRIEF), ("failed", LONG)] {
         let lease = bench.reserved(bench.job(name).timeout(timeout)).await;
         assert_eq!(bench.cancel(&lease.key).await, Cancelled::Requested { in_flight_unknown: false });
@@ -285,7 +285,7 @@ pub(crate) async fn a_full_outbox_stops_submits_and_at_twice_its_bound_reserves(
 }
 
 impl Workbench {
-    /// Completes the next ready job, whose name this is, or the one named "refused", which is behind it.
+    /// Reserves and completes the next ready job, which must have this name.
     async fn job_in_place(&self, name: &str) {
         let lease = self.take_one(&self.key("store", name)).await;
         assert_eq!(self.settle(lease, Outcome::Complete).await, SettleResult::Applied);
@@ -301,10 +301,10 @@ pub(crate) async fn an_outbox_that_drops_loses_the_oldest_entries_and_counts_the
     assert_eq!((taken.part.first, taken.jobs.len()), (3, 2));
     let status = bench.store().archive_status().await.expect("status");
     assert_eq!((status.dropped, status.pending, status.stalled), (3, 2, 0));
-    // What was taken before others were dropped is removed as far as it is there.
+    // Of entries that were taken before others were dropped, those that are still there are removed.
     bench.job_in(State::Done, bench.job("5").body(vec![9; 12_000])).await;
     assert_eq!(bench.remove(&taken.part).await, 1);
-    // More than the bound in one step: what is dropped at once leaves nothing behind.
+    // The bound is exceeded in one step: dropped entries leave nothing behind.
     bench.attach(ArchiveSettings { bound: 15_000, when_full: WhenFull::Drop, ..settings() }).await;
     for n in 6..9 {
         bench.accept(bench.job(&format!("{n}")).body(vec![9; 12_000])).await;

@@ -1,4 +1,4 @@
-//! Recorded attempts: which are kept, how much of each, and for how long.
+//! Cases of the recorded attempts of jobs: which are kept, how much of each, for how long, and within which room.
 
 use bytes::Bytes;
 use ringback_core::clock::Timestamp;
@@ -27,7 +27,7 @@ pub(crate) fn failed() -> Attempt {
     }
 }
 
-/// The attempt under a lease with a number, failed with an answer.
+/// The entry of attempt `number` under a lease, which failed with this answer. Sets the number of the lease.
 fn note(lease: &mut Lease, number: u32, answer: &[u8]) -> AttemptLogEntry {
     lease.attempt = number;
     AttemptLogEntry::of(lease, Attempt { answer: Bytes::copy_from_slice(answer), ..failed() })
@@ -80,7 +80,7 @@ pub(crate) async fn attempts_stand_by_number_and_the_last_twenty_stay(bench: &Wo
     let rest: Vec<_> = (5..=30).map(|number| note(&mut lease, number, b"no")).collect();
     bench.note(&rest).await;
     assert_eq!(bench.numbers(&key).await, (11..=30).collect::<Vec<_>>());
-    // One that comes later than twenty that came after it.
+    // An attempt that is recorded after twenty later ones.
     bench.note(&[note(&mut lease, 10, b"no")]).await;
     assert_eq!(bench.numbers(&key).await.len(), MAX_ATTEMPTS);
     bench.note(&[note(&mut lease, 31, b"no"), note(&mut lease, 29, b"no")]).await;
@@ -199,7 +199,7 @@ pub(crate) async fn logs_take_no_more_memory_than_they_may_and_the_oldest_are_ev
     let mut first = small.reserved(small.job("a")).await;
     let mut busy = small.reserved(small.job("busy")).await;
     small.note(&[note(&mut first, 1, &[b'x'; MAX_ANSWER]), note(&mut busy, 1, b"oldest")]).await;
-    // In calls of one and of many, some of which are more than a part of the room.
+    // Calls with one and with many attempts, some of which take more than a part of the room.
     let mut last = Vec::new();
     for (part, many) in [1, 7, 100, 250, 20].into_iter().enumerate() {
         let jobs: Vec<_> = (0..many).map(|n| small.job(&format!("job-{part}-{n}"))).collect();
@@ -215,7 +215,7 @@ pub(crate) async fn logs_take_no_more_memory_than_they_may_and_the_oldest_are_ev
     for lease in &last {
         assert_eq!(small.numbers(&lease.key).await, [1], "the newest stays");
     }
-    // What is added to counts as new: but not over more than all the room at once.
+    // A log counts as new when it is added to, unless more than the whole room was written since.
     assert_eq!(small.numbers(&busy.key).await.last(), Some(&6));
 }
 
@@ -249,7 +249,7 @@ pub(crate) async fn attempts_older_than_their_retention_are_not_shown(bench: &Wo
         number += 1;
         brief.note(&[note(&mut lease, number, b"no")]).await;
         match brief.numbers(&key).await.first() {
-            // It has a log of twenty, too.
+            // The log also has its limit of twenty attempts.
             Some(1) if number < 19 => Err("it is shown"),
             Some(1) => {
                 number = 18;

@@ -1,4 +1,5 @@
-//! The audit log: its last entries, each owner's apart from the others', within bounds that no owner takes alone.
+//! Cases of the stored audit log: entries are read newest first, each owner's apart, within bounds that no owner uses
+//! up alone.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::store_types::{
@@ -29,7 +30,7 @@ async fn append(store: &Store, rows: &[AuditLogRow]) {
     }
 }
 
-/// All entries of an owner, or of all, the newest first, read in pages of `limit`.
+/// All entries of an owner, or of all owners, newest first, read in pages of `limit`.
 async fn read(store: &Store, of: Option<&str>, limit: usize) -> Vec<AuditLogRow> {
     let (of, mut rows) = (of.map(owner), Vec::<AuditLogRow>::new());
     loop {
@@ -71,7 +72,7 @@ pub(crate) async fn an_entry_that_is_added_again_is_there_once(bench: &Workbench
     let ids: Vec<_> = read(store, None, 10).await.into_iter().map(|row| row.id).collect();
     assert_eq!(ids, [id(3), id(2), id(1)]);
     assert_eq!(read(store, Some("acme"), 10).await.len(), 2);
-    // Nor does it weigh more.
+    // A repeated entry does not add to the weight either.
     let text = "x".repeat(MAX_AUDIT_LOG_ENTRY);
     let long: Vec<_> = (10..110).map(|n| entry("acme", n, &text)).collect();
     for _ in 0..25 {
@@ -113,7 +114,7 @@ pub(crate) async fn many_entries_of_one_owner_do_not_push_out_those_of_the_other
     let kept = read(store, Some("loud"), MAX_AUDIT_LOG_ROWS).await;
     assert_eq!((kept.len(), &kept[0].id), (MOST - 40, &id(MOST + 339)));
     assert_eq!(kept.last().map(|row| &row.id), Some(&id(380)), "its oldest ones are gone");
-    // Who was quiet may have as many as the loud one.
+    // An owner with few entries may have as many as the one with most.
     append(store, &(20_000..20_300).map(|n| entry("acme", n, "{}")).collect::<Vec<_>>()).await;
     assert_eq!(read(store, Some("acme"), 256).await.len(), 320);
     assert_eq!(read(store, None, 256).await.len(), MOST);

@@ -1,4 +1,5 @@
-//! Bulk operations on a filter: many jobs cancelled, run, revived, rescheduled or purged by one call.
+//! Cases of bulk operations on a filter: jobs are cancelled, run, revived, rescheduled or purged as single calls
+//! would, once each, until the operation is stopped.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use super::list::all;
 use super::workbench::{Workbench, now, until};
 use crate::prelude::*;
 
-/// Due in another slot of time than jobs that are due after [`LONG`].
+/// A delay that leads to another slot of time than [`LONG`].
 const LATER: Duration = Duration::from_secs(86_400);
 const ACTIONS: [BulkAction; 6] = [
     BulkAction::Cancel,
@@ -45,7 +46,7 @@ fn tagged(tag: &str) -> Filter {
     Filter { tag: Some(tag.to_owned()), ..Filter::default() }
 }
 
-/// Jobs in each state for each of these tags, by names that are the same for each; some with a large body.
+/// Makes two jobs in each state for each tag, one with a large body. Returns their keys by name, the same for each tag.
 async fn in_each_state<const N: usize>(
     bench: &Workbench,
     round: usize,
@@ -65,7 +66,7 @@ async fn in_each_state<const N: usize>(
     keys
 }
 
-/// What can be compared of two jobs that were treated alike.
+/// The parts of a job that must agree if two jobs were changed in the same way; `None` if the job is gone.
 async fn seen(bench: &Workbench, key: &JobKey) -> Option<(State, u32, u32, bool, bool)> {
     let job = bench.store().get(key).await.expect("get")?;
     let in_ms = now().as_millis();
@@ -115,9 +116,9 @@ pub(crate) async fn each_job_is_changed_as_a_call_for_it_alone_would(bench: &Wor
             let key = keys.iter().find(|other| other.to_string() == key).expect("it is there");
             assert_eq!(bench.store().get(key).await.expect("get"), job, "{action:?}");
         }
-        // Once more changes nothing.
+        // The same step again changes nothing.
         assert_eq!(change(bench, &bulk, &keys).await, BulkStep::Jobs(0), "{action:?}");
-        // The next round reserves jobs of its own.
+        // Cancels these jobs, because the next round reserves jobs of its own.
         for key in keys.iter().chain(twins.values()) {
             bench.cancel(key).await;
         }
@@ -131,7 +132,7 @@ pub(crate) async fn a_job_that_does_not_fit_any_more_when_it_is_changed_stays(be
     let early: Vec<NewJob> = (0..3).map(|n| bench.job(&format!("job-{n}")).tags("a").after(LONG)).collect();
     bench.submit(&early).await;
     let keys: Vec<_> = early.iter().map(|job| job.key.clone()).collect();
-    // They came after it began.
+    // These jobs came after the operation had begun.
     assert_eq!(change(bench, &bulk, &keys).await, BulkStep::Jobs(0));
     let bulk = begin(bench, Filter { state: Some(State::Delayed), ..tagged("a") }, BulkAction::Cancel).await;
     bench.store().run(&keys[0], bench.token()).await.expect("run");
@@ -185,7 +186,7 @@ pub(crate) async fn a_stopped_operation_changes_nothing_more(bench: &Workbench) 
     }
 }
 
-/// Jobs of several topics, hosts, tags and times in every state that is listed, each with its origin.
+/// Makes jobs of several topics, hosts, tags and times in every state that a list shows. Returns each with its origin.
 async fn different(bench: &Workbench) -> Vec<(Job, String)> {
     let origins = [ORIGIN, "http://other.example:8080", "https://other.example", "http://[::1]:8080"];
     let tags = ["", "customer:42", "customer:4 eu", "eu customer:42 x"];

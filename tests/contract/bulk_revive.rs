@@ -1,4 +1,5 @@
-//! Bulk revives: many dead jobs made ready by one call, and which worker continues a bulk revive.
+//! Cases of bulk revives: one call makes many dead jobs ready, each once; one worker at a time continues a bulk
+//! revive, until it is done or stopped.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{Job, JobKey};
@@ -33,7 +34,7 @@ async fn take(bench: &Workbench, holder: WorkerId, ttl: Duration) -> TakenBulk {
     bench.store().take_bulk(holder, ttl).await.expect("take")
 }
 
-/// The next wake-up, except those of a new bulk revive, which a cluster may deliver late.
+/// The next wake-up except those about bulk operations, which a cluster may deliver late.
 async fn other_than_bulk(wakes: &mut Wakes) -> Wake {
     loop {
         match next(wakes).await {
@@ -198,7 +199,7 @@ pub(crate) async fn the_number_of_running_bulk_revives_is_bounded(bench: &Workbe
     let all = bench.store().bulks().await.expect("list");
     assert_eq!(all.len(), MAX_BULKS + 1);
     assert!(all.is_sorted_by_key(|bulk| std::cmp::Reverse(bulk.started)));
-    // Each is worked on by somebody of its own.
+    // A worker of its own takes each operation.
     let mut taken = Vec::new();
     for _ in 0..2 * MAX_BULKS {
         let TakenBulk::Bulk(bulk) = take(bench, ONE, LONG).await else { break };

@@ -1,4 +1,4 @@
-//! cancel: delayed, ready, dead → cancelled at once; a reserved job is marked.
+//! Cases of `cancel`: delayed, ready and dead jobs are cancelled at once, reserved ones marked; done ones stay done.
 
 use ringback_core::job::JobKey;
 use ringback_core::store_types::{Cancelled, SettleResult};
@@ -110,7 +110,7 @@ pub(crate) async fn after_a_lease_ran_out_the_delivery_may_be_in_flight(bench: &
     assert_eq!(bench.cancel(&held.key).await, unknown, "its outcome is not recorded");
 }
 
-/// The notifier that held the lease may still begin its request, whatever became of the job since.
+/// The notifier that held the expired lease may still begin its request, whatever happened to the job since.
 pub(crate) async fn no_later_outcome_hides_that_a_lease_ran_out(bench: &Workbench) {
     let unknown = Cancelled::Cancelled { in_flight_unknown: true };
     for (n, outcome) in [retry(ms(0)), retry(LONG), bury(), release(LONG)].into_iter().enumerate() {

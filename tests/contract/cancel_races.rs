@@ -1,4 +1,4 @@
-//! Cancels at the moment at which jobs become due, while another caller promotes, reserves and completes them.
+//! Cancels while another caller promotes, reserves and completes due jobs: a job is either cancelled or reserved.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -18,18 +18,18 @@ use crate::prelude::*;
 /// The rounds of `make test`: how many jobs are due, and how far apart. On a busy machine few calls are close enough, so
 /// the later rounds are slower.
 const ROUNDS: [(u64, Duration); 4] = [(3_500, ms(1)), (2_000, ms(2)), (1_000, ms(5)), (1_000, ms(10))];
-/// So many close cancels are enough, unless `RINGBACK_TEST_CANCEL_RACES` is set.
+/// The number of close cancels that is enough, unless `RINGBACK_TEST_CANCEL_RACES` is set.
 const ENOUGH: u64 = 2_500;
-/// With fewer there was no race.
+/// The least number of close cancels: with fewer there was no race.
 const LEAST: u64 = 350;
 /// A round of the long form, which has as many as it takes. Its jobs are due as close to each other as the machine
 /// keeps up with.
 const LONG_ROUND: u64 = 10_000;
 const CLOSEST: Duration = Duration::from_micros(125);
 const FARTHEST: Duration = ms(10);
-/// The first is due so long after they begin to be submitted.
+/// How long after the start of the submits the first job is due.
 const AHEAD: Duration = ms(3_000);
-/// A job is cancelled so many milliseconds before it is due at the earliest, and so many after at the latest.
+/// A job is cancelled at most this many milliseconds before or after it is due.
 const CLOSE: u64 = 5;
 /// Cancels under way or waiting for their moment.
 const CALLERS: usize = 128;
@@ -63,7 +63,7 @@ pub(crate) async fn a_job_is_either_cancelled_or_reserved(bench: &Workbench) {
     Reached::new(Figure::CancelRaces, &format!("cancels on {}", bench.server_name()), close).write();
 }
 
-/// What came of a round.
+/// The result of a round.
 struct Raced {
     cancelled: u64,
     /// How many cancels were under way close to the due time.
@@ -110,7 +110,8 @@ async fn race(bench: &Workbench, count: u64, apart: Duration) -> Raced {
     raced
 }
 
-/// Promotes, reserves and completes until nothing is left after the end. Returns the jobs that were reserved.
+/// Promotes, reserves and completes jobs until `is_over`, `end` has passed, and nothing is left. Returns the reserved
+/// jobs. Panics if one is reserved twice.
 async fn complete(bench: &Workbench, is_over: &Cell<bool>, end: Timestamp) -> HashSet<JobKey> {
     let mut reserved = HashSet::new();
     loop {

@@ -1,4 +1,4 @@
-//! Which carrier owns a shard, and which carriers are alive.
+//! Cases of carriers: each claim of a shard fences the earlier one, and members of the group join, stay and drop out.
 
 use ringback_core::store_types::{Epoch, Pass};
 

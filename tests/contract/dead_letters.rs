@@ -1,4 +1,4 @@
-//! Dead letters: pages of a topic in order of death, and purging many.
+//! Cases of dead jobs: pages of a topic in order of death, while jobs die, are revived and purged; and purges of many.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use ringback_core::store_types::{Bulk, BulkTarget, DeadCursor, DeadFilter, DeadJ
 use super::jobs::{TOPIC, With, bury, ms, new_job, seen};
 use super::workbench::{Workbench, now, until};
 
-/// More than all pages of a case are; so that reading ends in any case.
+/// A limit of pages that no case reaches, so that reading always ends.
 const MAX_PAGES: usize = 500;
 
-/// The dead jobs that a bulk revive wants.
+/// The filter of dead jobs of a bulk revive. Panics for other bulk operations.
 pub(crate) fn wanted(bulk: &Bulk) -> DeadFilter {
     match bulk.wanted() {
         BulkTarget::Dead(filter) => filter,
@@ -35,12 +35,12 @@ async fn pages(bench: &Workbench, filter: &DeadFilter, limit: usize) -> Vec<Dead
     pages
 }
 
-/// All dead jobs of a topic, in order of death.
+/// All dead jobs of a filter, in order of death.
 pub(crate) async fn all(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadJob> {
     pages(bench, filter, 7).await.into_iter().flat_map(|page| page.items).collect()
 }
 
-/// The cursors of all dead jobs of the bench's shard.
+/// The cursors of all dead jobs of a filter in the bench's shard.
 pub(crate) async fn cursors(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadCursor> {
     let (mut cursors, mut from) = (Vec::new(), None);
     for _ in 0..MAX_PAGES {
@@ -54,8 +54,7 @@ pub(crate) async fn cursors(bench: &Workbench, filter: &DeadFilter) -> Vec<DeadC
     panic!("the pages do not end");
 }
 
-/// Jobs that died one after the other, each in a millisecond of its own, with the times between
-/// which each did.
+/// Submits and buries jobs, each in a millisecond of its own. Returns each with the times before and after its death.
 async fn one_by_one(bench: &Workbench, jobs: Vec<NewJob>) -> Vec<(Job, Timestamp, Timestamp)> {
     let mut dead = Vec::new();
     for job in jobs {
@@ -68,7 +67,7 @@ async fn one_by_one(bench: &Workbench, jobs: Vec<NewJob>) -> Vec<(Job, Timestamp
     dead
 }
 
-/// Imports dead jobs, many at once.
+/// Imports dead jobs in calls of 500.
 pub(crate) async fn bring(bench: &Workbench, jobs: &[NewJob], reason: &str) {
     let history =
         History { dead: Some(reason.to_owned()), attempts: 2, last: Some(seen()), ..History::default() };
@@ -79,7 +78,7 @@ pub(crate) async fn bring(bench: &Workbench, jobs: &[NewJob], reason: &str) {
     }
 }
 
-/// `count` jobs of the bench's shard.
+/// `count` jobs of the bench's shard, with names that begin with `name`.
 pub(crate) fn jobs(bench: &Workbench, topic: &str, name: &str, count: usize) -> Vec<NewJob> {
     let names = (0..).map(|n| JobKey {
         topic: topic.parse().expect("a topic"),
@@ -198,7 +197,7 @@ pub(crate) async fn many_dead_jobs_of_another_topic_are_passed_over_step_by_step
     let pages = pages(bench, &of_topic(TOPIC), 100).await;
     let empty = pages.iter().filter(|page| page.items.is_empty()).count();
     assert!((2..6).contains(&empty), "{empty} empty pages");
-    // Whoever reads the pages learns no ids of the other topic from where they end.
+    // The cursors of pages do not reveal ids of the other topic.
     let locators: BTreeSet<_> = crowd.iter().map(|job| job.key.locator().0).collect();
     assert!(pages.iter().filter_map(|page| page.next).all(|next| !locators.contains(&next.tie)));
     let dead_jobs: Vec<_> = pages.into_iter().flat_map(|page| page.items).collect();
@@ -255,7 +254,7 @@ pub(crate) async fn what_was_dead_since_then_is_purged_and_nothing_else(bench: &
     let cursors = cursors(bench, &of_topic(TOPIC)).await;
     assert_eq!(cursors.len(), 20);
     let dead_jobs = all(bench, &of_topic(TOPIC)).await;
-    // One is alive again, one is gone, one has died a second time.
+    // One job is alive again, one is gone, and one has died a second time.
     let keys: Vec<_> = dead_jobs.iter().map(|dead| dead.job.key.clone()).collect();
     bench.store().purge(&keys[0]).await.expect("purge");
     bench.store().revive(&keys[2], bench.token()).await.expect("revive");
@@ -264,7 +263,7 @@ pub(crate) async fn what_was_dead_since_then_is_purged_and_nothing_else(bench: &
     bench.settle(lease, bury()).await;
     bench.store().revive(&keys[1], bench.token()).await.expect("revive");
 
-    // Twice in one call, and the whole call again.
+    // Each job twice in one call, and the whole call again.
     let twice: Vec<_> = cursors.iter().chain(&cursors).copied().collect();
     assert_eq!(bench.store().purge_many(bench.shard(), &twice).await.expect("purge"), 17);
     assert_eq!(bench.store().purge_many(bench.shard(), &cursors).await.expect("purge"), 0);
@@ -274,7 +273,7 @@ pub(crate) async fn what_was_dead_since_then_is_purged_and_nothing_else(bench: &
     assert!(matches!(bench.store().purge(&keys[19]).await, Ok(MoveResult::Unknown)));
     let stats = bench.stats().await;
     assert_eq!((stats.states.purged, stats.states.dead, stats.states.ready), (18, 1, 1));
-    // Nothing is remembered: the name is free.
+    // Nothing is remembered of purged jobs, so their ids are free.
     bench.accept(new_job(keys[5].clone()).content(9)).await;
 }
 

@@ -1,4 +1,5 @@
-//! Destinations: their pauses beside those of topics, and how many jobs each origin has.
+//! Cases of destinations: their pauses, for all or for one tenant and beside those of topics, limits on pauses, and
+//! pages with the counts of each origin.
 
 use std::collections::BTreeSet;
 
@@ -33,7 +34,7 @@ async fn resume(bench: &Workbench, scope: &TenantScope, text: &str) -> bool {
     bench.store().resume_destination(&pause_of(scope, text)).await.expect("resume")
 }
 
-/// The names of the jobs that a reserve of all lanes gives, in order.
+/// The names of the jobs that a reserve from all lanes returns, sorted.
 pub(crate) async fn given(bench: &Workbench) -> Vec<String> {
     let mut names: Vec<_> = bench.take(100).await.iter().map(|lease| lease.key.to_string()).collect();
     names.sort_unstable();
@@ -117,7 +118,7 @@ pub(crate) async fn a_lane_waits_for_its_topic_and_for_its_destination(bench: &W
     {
         for [one, two] in [[first, second], [second, first]] {
             for is_met_between in [true, false] {
-                // Parked because of the first, or of either of them.
+                // The lane is set aside for the first pause, or for either of them.
                 set(one, true).await;
                 if is_met_between {
                     assert!(given(bench).await.is_empty());
@@ -323,13 +324,13 @@ pub(crate) async fn destinations_beyond_the_limits_are_not_paused(bench: &Workbe
     for n in 0..4 {
         assert!(resume(bench, &ALL, &format!("{n}.example")).await);
     }
-    // Half of the four that are left: it has one, and may have another one.
+    // A tenant may have half of the four places that are left: it has one, and may have another one.
     assert_eq!(paused(&tenant("tt"), 1).await, Ok(()));
     assert_eq!(paused(&tenant("tt"), 2).await, Err(PauseLimit::Tenant));
     assert_eq!(store.pause_destination(&beyond).await.expect("pause"), Ok(()));
 }
 
-/// The origins and pauses of a page, each with its counts.
+/// The origins and pauses of all pages, each with its counts of delayed, ready, reserved and dead jobs.
 async fn page(
     bench: &Workbench,
     spans: &[LaneSpan],

@@ -1,4 +1,4 @@
-//! Events: which ones each transition publishes, in order, and that none are published while nobody watches.
+//! Cases of events: which ones each transition of one job publishes, in order, and that none are without watchers.
 
 mod many_jobs;
 
@@ -29,7 +29,7 @@ impl Watching {
         watching
     }
 
-    /// A subscription alone.
+    /// Subscribes to events without watching the shard.
     async fn silent(bench: &Workbench) -> Self {
         let mut events = bench.store().events(ringback_service::random::generator());
         assert_eq!(heard(&mut events).await, StreamItem::Gap, "a stream begins with that");
@@ -46,7 +46,7 @@ impl Watching {
         self.received.pop_front().expect("there is one")
     }
 
-    /// The next event is this one, of this job, and recent.
+    /// Asserts that the next events are these, about this job, with its tags and a recent time.
     async fn expect(&mut self, key: &JobKey, wanted: impl IntoIterator<Item = EventKind>) {
         for what in wanted {
             let event = self.next().await;
@@ -55,7 +55,7 @@ impl Watching {
         }
     }
 
-    /// No further event was published: the next one is of a new job.
+    /// Asserts that no further event was published: the next event is about a new job.
     async fn nothing(&mut self, bench: &Workbench, name: &str) {
         let job = bench.accept(bench.job_of("marks", name).after(LONG)).await;
         self.expect(&job.key, [EventKind::Submitted { due: job.due }]).await;
@@ -70,7 +70,7 @@ fn ended(number: u32, outcome: AttemptOutcome) -> EventKind {
     EventKind::Attempt(AttemptEnded { number, outcome, due: None, status: None, error: None, duration: None })
 }
 
-/// Of an attempt that failed as [`seen`] has it.
+/// The event of an attempt that failed as [`seen`] says.
 fn failed(number: u32, outcome: AttemptOutcome, due: Option<Timestamp>) -> EventKind {
     let LastAttempt { status, duration, .. } = seen();
     let duration = Some(duration);
@@ -85,7 +85,7 @@ fn complete(number: u32) -> [EventKind; 2] {
     [ended(number, AttemptOutcome::Complete), EventKind::Done]
 }
 
-/// Submits a job that is due now.
+/// Submits a job that is due now, expects its event, and returns its key.
 async fn ready(bench: &Workbench, watching: &mut Watching, job: NewJob) -> JobKey {
     let job = bench.accept(job).await;
     watching.expect(&job.key, [EventKind::Submitted { due: job.due }]).await;

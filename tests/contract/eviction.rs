@@ -1,4 +1,4 @@
-//! Eviction of dead jobs after their retention, and how long ended jobs are remembered.
+//! Cases of eviction: dead jobs go after their retention, passes have limits, ended jobs are remembered for their time.
 
 use ringback_core::store_types::{Cancelled, Pass, SubmitResult};
 
@@ -43,7 +43,7 @@ pub(crate) async fn an_ended_job_is_remembered_for_its_time_and_then_its_id_is_f
         let ended = bench.job_in(state, bench.job(name)).await;
         let mut n = 0;
         eventually(SOON, "the id is free", async || {
-            // Time only moves on for those who end after it.
+            // Tombstones are removed only when later jobs end.
             n += 1;
             bench.job_in(State::Done, bench.job(&format!("{name}-other-{n}"))).await;
             let answer = bench.submit(&[bench.job(name).content(9)]).await.remove(0);

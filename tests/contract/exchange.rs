@@ -1,4 +1,4 @@
-//! exchange: settle and reserve in one call, with the results of both.
+//! Cases of `exchange`, which settles and reserves in one call: results of both, limits, repetitions and stale settles.
 
 use ringback_core::store_types::{Lateness, Lease, Reserve, SettleResult};
 
@@ -10,7 +10,7 @@ fn names(leases: &[Lease]) -> Vec<String> {
     leases.iter().map(|lease| lease.key.id.to_string()).collect()
 }
 
-/// The same jobs in two hands.
+/// Submits jobs, reserves all of them, and repeats that call: two copies of each lease.
 async fn reserved_twice(bench: &Workbench, jobs: &[&str]) -> [Vec<Lease>; 2] {
     for name in jobs {
         bench.accept(bench.job(name)).await;
@@ -79,7 +79,7 @@ pub(crate) async fn a_repeated_exchange_gives_the_same_leases_and_changes_nothin
     assert_eq!(first.1.leases.len(), 3);
     assert_eq!(names(&first.1.leases), names(&again.1.leases));
     assert_eq!(bench.stats().await, stats);
-    // They are the very same leases.
+    // Both answers have the same leases.
     assert_eq!(bench.settle_all(all_complete(first.1.leases)).await, [SettleResult::Applied; 3]);
     assert_eq!(bench.settle_all(all_complete(again.1.leases)).await, [SettleResult::Replayed; 3]);
 }

@@ -1,4 +1,5 @@
-//! Failing destinations: what processes report of them is one list, and pages of destinations show it.
+//! Cases of failing destinations: reports of all processes are added up in one list, a success ends a failure, and
+//! pages show it.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::TenantScope;
@@ -52,7 +53,7 @@ pub(crate) async fn failures_of_a_destination_are_one_until_a_success_ends_them(
     let expected = FailingDestination { tenant: None, origin: AT_RECEIVER.into(), failures: both };
     assert_eq!(found, [expected]);
     assert_eq!(failing(bench, &tenant("t")).await.len(), 1);
-    // Another process reads the same.
+    // Another process reads the same list.
     let other = bench.another(bench.options());
     other.prepare().await.expect("the store is fit");
     assert_eq!(other.failing_destinations(&ALL).await.expect("a list").len(), 2);

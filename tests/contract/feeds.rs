@@ -1,4 +1,4 @@
-//! Feeds: one process at a time works on a feed, and its position moves by what the process knows.
+//! Cases of feeds: one process at a time holds a feed, and its position changes only by what the process knows.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::store_types::{
@@ -50,7 +50,7 @@ pub(crate) async fn a_feed_has_one_process_at_a_time(bench: &Workbench) {
     assert_eq!(take(bench, ONE, MAX_FEED_LEASE).await, held(None, 0), "it keeps it");
     let FeedLease::Free(left) = take(bench, OTHER, MAX_FEED_LEASE).await else { panic!("it is worked on") };
     assert!(left <= MAX_FEED_LEASE && left > MAX_FEED_LEASE / 2, "{left:?}");
-    // Not its own to give back.
+    // A worker cannot give back the lease of another.
     assert!(matches!(take(bench, OTHER, Duration::ZERO).await, FeedLease::Free(_)));
     assert!(matches!(take(bench, OTHER, MAX_FEED_LEASE).await, FeedLease::Free(left) if !left.is_zero()));
     let other = FeedHold { worker: OTHER, lasts: MAX_FEED_LEASE, step: None };

@@ -1,4 +1,4 @@
-//! Forecasts: exact where everything is read, and within the stated error where samples are taken.
+//! Cases of forecasts of due jobs and firings: exact if everything is read, and within the stated error if samples are.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::TenantScope;
@@ -36,7 +36,7 @@ fn sum(forecast: &Forecast) -> SlotJobs {
     sum
 }
 
-/// Half past a minute that is so many minutes ahead.
+/// The middle of the minute that begins `minutes` minutes after the present one.
 fn ahead(minutes: u64) -> Timestamp {
     Timestamp::from_millis((now().as_millis() / MINUTE + minutes) * MINUTE + MINUTE / 2)
 }
@@ -87,7 +87,7 @@ pub(crate) async fn a_forecast_has_no_cancelled_job_and_tells_retries_apart(benc
 pub(crate) async fn a_sampled_forecast_lies_within_its_error(bench: &Workbench) {
     let mut jobs = Vec::new();
     for n in 0..6000_u64 {
-        // One in three is of another topic; the times are spread over the second hour.
+        // Every third job is of another topic; the times are spread over the second hour.
         let of = if n * 7 % 3 == 0 { "rare" } else { "common" };
         jobs.push(
             bench.job_of(of, &format!("{n}-")).after(Duration::from_millis(3_600_000 + n * 37 % 3600 * 1000)),
@@ -111,7 +111,7 @@ pub(crate) async fn a_sampled_forecast_lies_within_its_error(bench: &Workbench) 
     assert!((1600.0..2400.0).contains(&sum), "{sum} of 2000");
 }
 
-/// Compares the jobs of a forecast with the due times of all jobs that it is about.
+/// Asserts that the jobs of a forecast agree with the due times of all its jobs, within the stated error.
 fn lies_within_its_error(forecast: &Forecast, due: &[Timestamp], slots: &ForecastSlots) {
     let mut truth = vec![0.0; slots.count];
     for at in due {
@@ -128,7 +128,7 @@ fn lies_within_its_error(forecast: &Forecast, due: &[Timestamp], slots: &Forecas
 }
 
 pub(crate) async fn a_forecast_of_many_lanes_lies_within_its_error(bench: &Workbench) {
-    // More near jobs than are read whole, and behind them lanes with few jobs each, of which samples are read.
+    // More near jobs than are read in full, and behind them lanes of few jobs, of which samples are read.
     let first = (0..30).map(|n| (format!("first-{n:02}"), 205));
     let lanes = first.chain((0..300).map(|n| (format!("then-{n:03}"), 40)));
     let (mut jobs, mut due, base) = (Vec::new(), Vec::new(), ahead(2).as_millis());

@@ -1,4 +1,4 @@
-//! Gauges: jobs by state of a shard and of some topics in it, and the age of the oldest ready job.
+//! Cases of gauges: a shard's jobs by state, also of chosen topics, its oldest ready job, and none without the shard.
 
 use ringback_core::job::{NewJob, Topic};
 use ringback_core::store_types::{JobGauge, MAX_LANES_SEARCHED, ShardGauges, StateCounts};
@@ -9,7 +9,7 @@ use super::topics::topic;
 use super::workbench::{Workbench, now, until};
 use crate::prelude::*;
 
-/// The gauges of the bench's shard, with those of these topics.
+/// The gauges of the bench's shard and of these topics in it.
 async fn gauges(bench: &Workbench, topics: &[&str]) -> ShardGauges {
     let topics: Vec<Topic> = topics.iter().map(|name| topic(name)).collect();
     let held = vec![(bench.shard(), bench.epoch().clone())];
@@ -119,7 +119,7 @@ pub(crate) async fn topics_have_gauges_of_their_own_in_the_order_they_are_asked_
 }
 
 pub(crate) async fn thousands_of_lanes_are_counted_whole_and_the_oldest_waits_first(bench: &Workbench) {
-    // More than are searched for their oldest job.
+    // More lanes than are searched for their oldest job.
     const LANES: usize = MAX_LANES_SEARCHED + 100;
     let oldest = bench.accept(bench.job("oldest")).await;
     until(oldest.due.plus(ms(20))).await;

@@ -1,5 +1,5 @@
-//! `if_exists`: submits that take the place of the job that has their key. What they do in each state, and how their
-//! repetitions are recognised.
+//! Cases of `if_exists`: submits that replace, postpone or update the job with their key, what they do in each state,
+//! how their repetitions are recognised, and limits.
 
 mod generations;
 mod times;
@@ -16,7 +16,7 @@ use crate::prelude::*;
 
 const OTHER: &str = "http://other.example";
 
-/// Both submits that change a job, each with a token of its own, and what they are answered for a pending one.
+/// A replacing and a postponing submit of the job, each with a token of its own and with the answer for a pending job.
 fn changing(bench: &Workbench, job: &NewJob) -> [(NewJob, SubmitResult); 2] {
     [
         (bench.replacing(job.clone()), SubmitResult::Replaced),
@@ -28,7 +28,7 @@ async fn submit(bench: &Workbench, job: &NewJob) -> Submitted {
     bench.submit(std::slice::from_ref(job)).await.remove(0)
 }
 
-/// Submits a job, and checks the answer and that the job is stored as the answer says.
+/// Submits a job, and asserts the answer and that the stored job is the returned one.
 async fn answered(bench: &Workbench, job: &NewJob, wanted: SubmitResult) -> Job {
     let answer = submit(bench, job).await;
     assert_eq!(answer.answer, wanted, "{}", job.key);
@@ -36,7 +36,7 @@ async fn answered(bench: &Workbench, job: &NewJob, wanted: SubmitResult) -> Job 
     answer.job
 }
 
-/// The same job with other content, which changes it if it has not ended.
+/// The same job as a submit that updates other content.
 fn updating(bench: &Workbench, job: NewJob) -> NewJob {
     NewJob { if_exists: IfExists::Update { token: bench.token() }, ..job }
 }
@@ -268,8 +268,8 @@ pub(crate) async fn a_batch_of_500_changes_is_answered_in_order(bench: &Workbenc
     }
 }
 
-/// In a shard with as many topics as there may be, a pending job is changed as ever, and an ended job whose topic has no
-/// other job begins no new life. Returns that submit.
+/// With as many topics in the shard as there may be: asserts that a pending job is changed, and that an ended job
+/// without another job of its topic begins no new life. Returns the refused submit.
 pub(crate) async fn only_new_lives_are_refused(bench: &Workbench, pending: NewJob, ended: NewJob) -> NewJob {
     answered(bench, &bench.replacing(pending.content(2)), SubmitResult::Replaced).await;
     let ended = bench.replacing(ended);

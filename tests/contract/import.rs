@@ -1,4 +1,5 @@
-//! import: nothing → delayed, ready or dead, with the history of the job.
+//! Cases of `import`: jobs come in delayed, ready or dead with their history; repetitions are recognised; and an export
+//! of one installation is imported by another unchanged.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{Due, History, IfExists, ImportJob, Job, NewJob};
@@ -14,7 +15,7 @@ fn long_ago() -> Timestamp {
     Timestamp::from_millis(now().as_millis() - 3_600_000)
 }
 
-/// Two failures and a lost lease.
+/// The history of a job with two failures and a lost lease.
 fn tried() -> History {
     History { dead: None, created: Some(long_ago()), attempts: 3, failures: 2, last: Some(seen()) }
 }
@@ -117,7 +118,7 @@ pub(crate) async fn the_longest_words_and_numbers_fit(bench: &Workbench) {
     let job = taken_in(bench, with(bench.job("a"), history)).await;
     assert_eq!((job.last, job.reason), (Some(last.clone()), reason));
 
-    // What counts past the end of a number would begin again at 0.
+    // A count past the largest number would begin again at 0.
     let history = History { attempts: u32::MAX, failures: u32::MAX, last: Some(last), ..tried() };
     taken_in(bench, with(bench.job("b"), history)).await;
     let lease = bench.take(1).await.remove(0);
@@ -230,7 +231,7 @@ pub(crate) async fn a_lease_of_an_earlier_life_does_not_complete_an_imported_job
     brief.settle(current, bury()).await;
     let gone = brief.evict(10).await;
     assert_eq!(gone.moved, 1);
-    // Created before the lease was given; but elsewhere.
+    // The job was created before the lease was given, but in another installation.
     let job = taken_in(&brief, with(brief.job("a").content(2).after(LONG), tried())).await;
     assert!(job.created < now());
     assert_eq!(brief.settle(stale, Outcome::Complete).await, SettleResult::Stale);
@@ -259,7 +260,7 @@ pub(crate) async fn an_import_wakes_as_a_submit_does(bench: &Workbench) {
     assert!(matches!(wake, Wake::Due(shard, _) if shard == bench.shard()), "{wake:?}");
 }
 
-/// As an import gives what an export has written.
+/// The import of a stored job, as from an export.
 fn exported(kept: StoredJob) -> ImportJob {
     let StoredJob { job, delivery, content } = kept;
     let history = History {

@@ -1,4 +1,4 @@
-//! Jobs and outcomes for the cases.
+//! Sample jobs, outcomes and durations for the cases.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{
@@ -25,7 +25,6 @@ pub(crate) const BRIEFEST: [Duration; 2] = [Duration::from_millis(20), Duration:
 pub(crate) const STATES: [State; 6] =
     [State::Delayed, State::Reserved, State::Done, State::Dead, State::Cancelled, State::Ready];
 
-/// A duration in milliseconds.
 pub(crate) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
@@ -34,13 +33,13 @@ pub(crate) fn topic(text: &str) -> Topic {
     Topic::from_stored(text).expect("a topic")
 }
 
-/// The tags of a job: every other one has some, by its id.
+/// The tags of a sample job: by its id, every other job has some.
 pub(crate) fn tags(key: &JobKey) -> Tags {
     let is_tagged = key.id.as_str().bytes().fold(0, |sum, byte| sum ^ byte) % 2 == 0;
     Tags::from_stored(if is_tagged { "customer:42 order:7" } else { "" }).expect("tags")
 }
 
-/// A job that is due now.
+/// A push job with the key that is due now, with a method, an expiry and tags.
 pub(crate) fn new_job(key: JobKey) -> NewJob {
     let limits = key.topic.tenant().map(|_| TenantLimits::default());
     let delivery = Delivery {
@@ -67,19 +66,19 @@ pub(crate) fn new_job(key: JobKey) -> NewJob {
     }
 }
 
-/// The same job with something else in it.
+/// Methods that set a field of a new job.
 pub(crate) trait With: Sized {
-    /// Due so long after it is accepted.
+    /// Makes the job due this long after it is accepted.
     fn after(self, delay: Duration) -> Self;
     fn at(self, time: Timestamp) -> Self;
-    /// For another receiver.
+    /// Sets the URL to `/hook` of another origin.
     fn to(self, origin: &str) -> Self;
-    /// With another timeout.
+    /// Sets the timeout.
     fn timeout(self, timeout: Duration) -> Self;
     fn body(self, bytes: Vec<u8>) -> Self;
-    /// With other content.
+    /// Sets the hash of the content.
     fn content(self, hash: u8) -> Self;
-    /// With these tags, and a space between them.
+    /// Sets the tags, which are separated by spaces.
     fn tags(self, tags: &str) -> Self;
 }
 
@@ -117,7 +116,7 @@ impl With for NewJob {
     }
 }
 
-/// The last failed attempt of a job.
+/// The last failed attempt of sample jobs: a 503.
 pub(crate) fn seen() -> LastAttempt {
     LastAttempt {
         at: Timestamp::from_millis(1_700_000_000_123),
@@ -127,17 +126,17 @@ pub(crate) fn seen() -> LastAttempt {
     }
 }
 
-/// Failed: again after a while.
+/// The outcome of a failed attempt that is retried after a while.
 pub(crate) fn retry(after: Duration) -> Outcome {
     Outcome::Retry { after, last: seen() }
 }
 
-/// Given up after the last tier.
+/// The outcome of a failed attempt after the last tier.
 pub(crate) fn bury() -> Outcome {
     Outcome::Bury { reason: Reason::Exhausted, last: seen() }
 }
 
-/// Not tried.
+/// The outcome of a job that was not tried.
 pub(crate) fn release(after: Duration) -> Outcome {
     Outcome::Release { after }
 }

@@ -1,4 +1,4 @@
-//! Lanes: which one is reserved first, and which are full, throttled or deferred.
+//! Cases of lanes: their order in reserves, limits of lanes, origins and tenants; closed lanes that hide no open one.
 
 use std::collections::HashMap;
 
@@ -101,7 +101,7 @@ pub(crate) async fn an_origin_gives_no_more_than_its_limit_over_all_topics(bench
     assert_eq!(per_origin(&bench.take(20).await), HashMap::from([(origin(0), 5)]), "all that is left");
 }
 
-/// The tenants of leases, by the names under which they have limits, and how many jobs each has.
+/// The number of leases of each tenant, by the names that limits use.
 fn per_tenant(leases: &[Lease]) -> HashMap<String, usize> {
     let mut counts = HashMap::new();
     for lease in leases {
@@ -176,8 +176,8 @@ pub(crate) async fn a_thousand_lanes_of_a_tenant_at_its_limit_hide_nobody(bench:
     three_others_are_found(bench, "~a").await;
 }
 
-/// Reserves the three jobs that are not of a group of a thousand lanes at its limit, then those of the group. Each call
-/// that sees closed lanes alone puts them behind the others.
+/// Asserts that the three jobs outside of a group of a thousand closed lanes are reserved within 20 calls, and then
+/// reserves the jobs of the group. Each call that meets only closed lanes puts them behind the others.
 async fn three_others_are_found(bench: &Workbench, group: &str) {
     let (mut calls, mut others) = (0, 0);
     while others < 3 {
@@ -199,7 +199,7 @@ async fn three_others_are_found(bench: &Workbench, group: &str) {
     }
 }
 
-/// Reserves with these limits until all lanes that they throttle are deferred. There are a thousand at most.
+/// Reserves with these limits until all lanes that they close are deferred. Panics after 20 calls.
 async fn defer_all(bench: &Workbench, limits: &[(String, usize)]) {
     let mut calls = 0;
     while bench.reserve(&Reserve { group_limits: limits.to_vec(), ..bench.ask(10) }).await.has_deferred {
@@ -224,7 +224,7 @@ pub(crate) async fn a_thousand_lanes_of_a_tenant_hide_nobody_who_comes_once_they
             "there may be others among the deferred ones"
         );
     }
-    // For a caller that has room for them they are not deferred.
+    // These lanes are not deferred for a caller that has room for them.
     let mut rest = 0;
     while rest < 1_000 {
         let reserved = bench.reserve(&Reserve { group_limits: without("~b"), ..bench.ask(500) }).await;
@@ -233,7 +233,7 @@ pub(crate) async fn a_thousand_lanes_of_a_tenant_hide_nobody_who_comes_once_they
     }
 }
 
-/// The only lane of a tenant is closed for a moment, together with a thousand of another one.
+/// A tenant's only lane is closed for a moment, together with a thousand lanes of another tenant.
 pub(crate) async fn a_lane_that_is_closed_among_a_thousand_of_another_tenant_is_found_once_it_opens(
     bench: &Workbench,
 ) {
@@ -245,7 +245,7 @@ pub(crate) async fn a_lane_that_is_closed_among_a_thousand_of_another_tenant_is_
     assert_eq!(per_tenant(&reserved.leases), tenants([("~b", 1)]));
 }
 
-/// Each of a hundred origins closes one lane.
+/// Each of a hundred origins at its limit closes one lane.
 pub(crate) async fn a_hundred_origins_at_their_limits_do_not_hide_another_one(bench: &Workbench) {
     fill(bench, 100, 1).await;
     let last = bench.accept(bench.job("last").to(ORIGIN)).await;
@@ -267,7 +267,7 @@ pub(crate) async fn a_hundred_origins_at_their_limits_do_not_hide_another_one(be
     }
 }
 
-/// Two callers have room for a tenant each. Lanes of both are deferred.
+/// Two callers each have room for one tenant. Lanes of both tenants are deferred.
 pub(crate) async fn callers_with_room_for_different_tenants_each_find_their_lanes(bench: &Workbench) {
     fill_topic(bench, "~a/one", 400).await;
     fill_topic(bench, "~b/one", 400).await;

@@ -1,4 +1,4 @@
-//! Listing jobs that have not ended, page by page, while they move.
+//! Cases of lists of jobs that have not ended: complete pages, filters, and what holds while jobs move.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,9 +11,9 @@ use super::jobs::{LONG, With, bury, ms, release, retry};
 use super::workbench::Workbench;
 use crate::prelude::*;
 
-/// Few, so that there are many pages.
+/// The limit of a page: low, so that there are many pages.
 const LOOK: usize = 20;
-/// More than all pages of a case are; so that reading ends in any case.
+/// A limit of pages that no case reaches, so that reading always ends.
 const MAX_PAGES: usize = 500;
 
 async fn pages(bench: &Workbench, filter: &Filter) -> Vec<Page<Job>> {
@@ -25,7 +25,7 @@ async fn pages(bench: &Workbench, filter: &Filter) -> Vec<Page<Job>> {
     pages
 }
 
-/// All jobs, each as it was met last.
+/// All jobs of a filter, each as on the last page that has it.
 pub(crate) async fn all(bench: &Workbench, filter: &Filter) -> BTreeMap<String, Job> {
     let jobs = pages(bench, filter).await.into_iter().flat_map(|page| page.items);
     jobs.map(|job| (job.key.to_string(), job)).collect()
@@ -44,7 +44,7 @@ pub(crate) async fn all_kept(bench: &Workbench) -> BTreeMap<String, StoredJob> {
     panic!("the pages do not end");
 }
 
-/// Jobs in every state, in two topics; those that have not ended, as they are kept.
+/// Makes jobs in every state, in two topics. Returns those that have not ended, as they are stored.
 async fn of_every_kind(bench: &Workbench) -> BTreeMap<String, Job> {
     let topic = |n: u64| if n.is_multiple_of(3) { "third" } else { "others" };
     let job = |n: u64| bench.job_of(topic(n), &format!("job-{n}"));
@@ -165,9 +165,9 @@ pub(crate) async fn what_stays_is_met_while_everything_moves(bench: &Workbench) 
     assert!(missing.is_empty(), "never met: {missing:?}");
 }
 
-/// Submits, promotes and settles jobs; those for which `stays` is false are completed.
+/// Submits, promotes and settles jobs. Jobs for which `stays` is false are completed.
 async fn move_on(bench: &Workbench, round: usize, stays: impl Fn(&JobKey) -> bool) {
-    // Fewer than a page holds, since new jobs are listed last and the pages would never end.
+    // Fewer jobs than a page holds, because new jobs are listed last and the pages would never end.
     let count = if round <= 15 { round * 10 } else { 0 };
     let come: Vec<NewJob> = (0..count).map(|n| bench.job(&format!("new-{round}-{n}"))).collect();
     bench.submit(&come).await;
@@ -195,7 +195,7 @@ pub(crate) async fn a_cursor_of_no_shard_is_outdated(bench: &Workbench) {
     }
 }
 
-/// A job that has everything that one can bring along.
+/// The job with headers, context, a retry policy, a trace, a timeout and a content type.
 pub(crate) fn rich(job: NewJob) -> NewJob {
     let entry = |name: &str| vec![(name.to_owned(), "a value".to_owned())];
     let mut job = job.timeout(ms(2500)).content(7).to("https://receiver.example:8443");

@@ -1,4 +1,4 @@
-//! Pages of jobs by a filter that only dead jobs fit: they look at dead jobs alone.
+//! Cases of lists by a filter that only dead jobs match: pages read only dead jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::dead_letters::{bring, jobs};
 use super::jobs::{LONG, TOPIC, With};
 use super::workbench::Workbench;
 
-/// More than all pages of a case are; so that reading ends in any case.
+/// A limit of pages that no case reaches, so that reading always ends.
 const MAX_PAGES: usize = 500;
 
 fn dead() -> Filter {
@@ -21,8 +21,7 @@ fn with_reason(reason: &str) -> Filter {
     Filter { reason: Some(reason.to_owned()), ..Filter::default() }
 }
 
-/// 60 jobs that died for one reason, many in the same millisecond, 12 of another topic for another, and 200 delayed
-/// ones.
+/// Makes 60 dead jobs of one reason, many of one millisecond, 12 of another topic and reason, and 200 delayed jobs.
 async fn some_of_many(bench: &Workbench) {
     bring(bench, &jobs(bench, TOPIC, "dead", 60), "exhausted").await;
     bring(bench, &jobs(bench, "other", "refused", 12), "rejected").await;
@@ -30,7 +29,7 @@ async fn some_of_many(bench: &Workbench) {
     bench.submit(&delayed).await;
 }
 
-/// The jobs of all pages, in their order, and how many were looked at for them. `between` runs between two pages.
+/// The jobs of all pages with the limit `look`, in order, and how many were examined. Calls `between` for each page.
 pub(super) async fn read(
     bench: &Workbench,
     filter: &Filter,
@@ -51,7 +50,7 @@ pub(super) async fn read(
     panic!("the pages do not end");
 }
 
-/// The start of the shard with the jobs.
+/// A cursor at the start of the bench's shard.
 fn start(bench: &Workbench) -> Cursor {
     Cursor { shard: bench.shard().0, ..Cursor::START }
 }
@@ -95,7 +94,7 @@ pub(crate) async fn those_that_stay_dead_are_met_while_others_are_revived(bench:
     let (stay, go): (Vec<_>, Vec<_>) = all.iter().enumerate().partition(|(n, _)| n % 3 == 0);
     let mut go: Vec<_> = go.into_iter().map(|(_, job)| job.key.clone()).collect();
     let (found, _) = read(bench, &dead(), 4, async |_: &[Job]| {
-        // From both ends, so that jobs that were met are gone as well as others.
+        // Revives jobs at both ends of the list, so that listed and unlisted jobs are gone.
         for key in [go.pop(), (!go.is_empty()).then(|| go.remove(0))].into_iter().flatten() {
             bench.store().revive(&key, bench.token()).await.expect("revive");
         }
@@ -108,7 +107,7 @@ pub(crate) async fn those_that_stay_dead_are_met_while_others_are_revived(bench:
 }
 
 pub(crate) async fn jobs_that_a_place_does_not_tell_apart_are_on_one_page(bench: &Workbench) {
-    // Of 4,000 jobs more than 100 share the first two bytes of their locators with another one.
+    // Of 4,000 jobs, more than 100 share the first two bytes of their locators with another job.
     let mut by_begin: BTreeMap<[u8; 2], Vec<NewJob>> = BTreeMap::new();
     for job in jobs(bench, TOPIC, "job", 4000) {
         let [a, b, ..] = job.key.locator().0;

@@ -1,4 +1,4 @@
-//! Pages of jobs by a tag: they look at the jobs with the tag alone, as jobs come, change and end.
+//! Cases of lists by a tag: pages read only jobs with the tag, as jobs come, change and end, and each tenant's apart.
 
 use std::collections::BTreeSet;
 
@@ -14,17 +14,17 @@ pub(crate) fn tagged(tag: &str) -> Filter {
     Filter { scope: TenantScope::One(None), tag: Some(tag.to_owned()), ..Filter::default() }
 }
 
-/// The ids of the jobs of all pages, and how many jobs were looked at for them.
+/// The ids of the jobs of all pages, read with the limit `look`, and how many jobs were examined.
 async fn read(bench: &Workbench, filter: &Filter, look: usize) -> (BTreeSet<String>, usize) {
     let (found, examined) = list_dead::read(bench, filter, look, async |_| ()).await;
     (found.iter().map(|job| job.key.id.to_string()).collect(), examined)
 }
 
-/// Checks that a filter finds these jobs, looking at nothing else.
+/// Asserts that a filter finds and counts exactly these jobs, from each place where pages can begin, and reads no other.
 async fn finds(bench: &Workbench, filter: &Filter, jobs: &[&NewJob]) {
     let ids: BTreeSet<_> = jobs.iter().map(|job| job.key.id.to_string()).collect();
     assert_eq!(read(bench, filter, 2).await, (ids, jobs.len()), "{filter:?}");
-    // From all places where pages can begin.
+    // Reads a page from each place where pages can begin.
     let mut found = 0;
     for from in bench.store().page_starts(filter) {
         found += bench.store().page(filter, Some(from), 500).await.expect("a page").items.len();
@@ -53,7 +53,7 @@ pub(crate) async fn the_pages_of_a_tag_look_at_the_jobs_with_it_alone(bench: &Wo
         assert!(kept.items.iter().all(|kept| kept.job.tags.iter().any(|tag| tag == "mine")));
     }
     finds(bench, &tagged("nobody"), &[]).await;
-    // Fewer fit than have the tag.
+    // Fewer jobs fit the filter than have the tag.
     let some = Filter { id_prefix: Some(mine[7].key.id.to_string()), ..tagged("mine") };
     assert_eq!(read(bench, &some, 7).await.1, 20);
     let everybody = Filter { scope: TenantScope::All, ..tagged("mine") };
@@ -83,7 +83,7 @@ pub(crate) async fn the_index_of_tags_follows_jobs_as_they_change_and_end(bench:
     for from in bench.store().page_starts(&with_state) {
         bench.store().page(&with_state, Some(from), 10).await.expect("each place is one of this filter");
     }
-    // In the place of a pending and of a dead one, with other tags.
+    // Replaces a pending and a dead job by jobs with other tags.
     for before in [&stays, &dead] {
         let token = bench.token();
         let other = before.clone().tags("other third").content(2).after(LONG);

@@ -1,4 +1,4 @@
-//! Looking up one job with everything that is stored of it.
+//! Cases of looking up one job with all that is stored of it, tags included, in every state until it has ended.
 
 use ringback_core::job::{Callback, ContentHash, IfExists, JobKey, MAX_TAG, NewJob, Tags};
 use ringback_core::state::State;

@@ -1,4 +1,4 @@
-//! The model for random operations: the state of each job by name, without queues and times.
+//! The model for random operations: the expected state of each job by name, without queues and times.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,7 @@ pub(crate) fn lane(topic: &str, origin: &str) -> String {
 }
 
 impl Model {
-    /// A submit, when `leases` were given so far. A lease that is held has zero time left.
+    /// Applies a submit after `leases` leases in all. Returns the expected answer, with a wait of zero for a held lease.
     pub(crate) fn submit(&mut self, key: &JobKey, offered: Offered, leases: LeaseNumber) -> SubmitResult {
         let Offered { content, state, origin, soon, if_exists } = offered;
         let mut job = ExpectedJob {
@@ -122,12 +122,12 @@ impl Model {
         answer
     }
 
-    /// How many jobs were accepted.
+    /// The number of accepted jobs, former lives included.
     pub(crate) fn accepted(&self) -> u64 {
         self.jobs.len() as u64 + self.ended.iter().sum::<u64>()
     }
 
-    /// Whether jobs of a lane are given.
+    /// Whether jobs of a lane can be reserved: neither the topic nor the destination is paused.
     pub(crate) fn is_open(&self, lane: &str) -> bool {
         let Some(Lane { topic, origin }) = Lane::parse(lane) else { return false };
         let tenant = Lane { topic, origin }.tenant();
@@ -143,7 +143,7 @@ impl Model {
         self.jobs.get_mut(key.id.as_str()).expect("the job is known")
     }
 
-    /// The answers that are right; whether a brief lease has run out yet depends on the moment.
+    /// Applies a cancel, and returns the possible answers: whether a brief lease has expired yet depends on the moment.
     pub(crate) fn cancel(&mut self, key: &JobKey) -> Vec<Cancelled> {
         let Some(job) = self.jobs.get_mut(key.id.as_str()) else { return vec![Cancelled::Unknown] };
         let requested = |in_flight_unknown| Cancelled::Requested { in_flight_unknown };
@@ -166,7 +166,7 @@ impl Model {
         }
     }
 
-    /// Returns the job as it was before. A brief lease has run out by the next recovery.
+    /// Applies a reserve, and returns the job as it was before. The next recovery counts a brief lease as expired.
     pub(crate) fn reserve(&mut self, key: &JobKey, token: LeaseNumber, brief: bool) -> ExpectedJob {
         let job = self.job(key);
         let before = job.clone();
@@ -177,7 +177,7 @@ impl Model {
         before
     }
 
-    /// All brief leases have run out.
+    /// Applies a recovery, by which all brief leases have expired.
     pub(crate) fn recover(&mut self) {
         for job in self.jobs.values_mut().filter(|job| job.brief && job.state == State::Reserved) {
             (job.lost, job.lease_lost) = (job.lost + 1, true);
@@ -230,7 +230,7 @@ impl Model {
         SettleResult::Applied
     }
 
-    /// How many jobs are in each state.
+    /// The number of jobs in each state, former lives included.
     pub(crate) fn per_state(&self) -> [u64; 6] {
         std::array::from_fn(|n| {
             let state = State::VARIANTS[n];

@@ -1,4 +1,4 @@
-//! Topic policies: put, read, deleted, listed, and kept up to date in a shared configuration.
+//! Cases of topic policies: put, changed, read, deleted, limited, and known to shared configurations within a second.
 
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -13,8 +13,8 @@ use super::jobs::{LONG, TOPIC, With as _, bury};
 use super::workbench::{SOON, Workbench};
 use crate::prelude::*;
 
-/// Within this a change is known: a second, and what a busy machine takes. Less than the five seconds after which
-/// everybody looks.
+/// The limit until a change is known: a second and what a busy machine adds, but less than the five seconds after which
+/// every process checks.
 pub(crate) const SECOND: Duration = Duration::from_secs(3);
 
 pub(crate) fn topic(name: &str) -> Topic {
@@ -25,7 +25,7 @@ pub(crate) fn policy(json: &str) -> Policy {
     parse_policy(json.as_bytes()).expect("a policy")
 }
 
-/// What became of it; `None`: there are too many. Else whether it is new.
+/// Puts a policy. Returns whether it is new; `None` if there are too many policies.
 pub(crate) async fn put(store: &Store, name: &str, json: &str) -> Option<bool> {
     is_new(store.put_policy(&topic(name), &policy(json)).await)
 }
@@ -44,7 +44,7 @@ async fn written(store: &Store, name: &str) -> Option<String> {
     found.map(|policy| policy.written().to_owned())
 }
 
-/// A shared that is kept while `work` goes on.
+/// Keeps a shared configuration up to date while `work` runs.
 pub(crate) async fn keeping(shared: SharedConfig, store: Store, work: impl Future<Output = ()>) {
     let keep = shared.keep(store, StdRng::seed_from_u64(1), || {});
     tokio::select! {
@@ -53,7 +53,7 @@ pub(crate) async fn keeping(shared: SharedConfig, store: Store, work: impl Futur
     }
 }
 
-/// The timeout that the shared configuration has for a topic, in seconds.
+/// The timeout in seconds that the shared configuration has for a topic.
 pub(crate) fn timeout(shared: &SharedConfig, name: &str) -> Result<Option<u64>, ConfigUnknown> {
     Ok(shared.get(&topic(name))?.and_then(|policy| policy.timeout).map(|timeout| timeout.as_secs()))
 }
@@ -133,7 +133,7 @@ pub(crate) async fn policies_of_the_largest_size_are_read_as_a_whole(bench: &Wor
     assert!(policies.values().all(|policy| policy.expect_body.as_deref() == Some(&expected)));
 }
 
-/// Each change sees what the others have made, also those that find no policy.
+/// Each change sees what the others have made, also changes that find no policy.
 pub(crate) async fn changes_at_the_same_time_are_all_kept(bench: &Workbench) {
     const CHANGES: usize = 8;
     for name in ["new", "known"] {
@@ -205,7 +205,7 @@ pub(crate) async fn a_topic_with_metrics_beyond_the_limit_is_refused_until_anoth
     // A topic that has metrics keeps them, and those without are not limited.
     assert_eq!(put(store, "topic-1", r#"{"metrics":true,"ttr":"2s"}"#).await, Some(false));
     assert_eq!(put(store, "other", r#"{"metrics":false}"#).await, Some(true));
-    // One place is free after each of these.
+    // After each of these changes, one place is free.
     assert_eq!(put(store, "topic-1", "{}").await, Some(false));
     assert_eq!(put(store, "new", WITH).await, Some(true));
     assert_eq!(put(store, "known", WITH).await, None);
@@ -222,7 +222,7 @@ pub(crate) async fn a_shared_configuration_learns_of_each_change_within_a_second
     keeping(shared.clone(), another, async {
         shared.known().await;
         assert_eq!(timeout(&shared, "before"), Ok(Some(1)));
-        // Once for the subscription that may have come after the first change.
+        // The first change may be published before the subscription begins.
         put(bench.store(), "first", r#"{"timeout":1}"#).await;
         knows(&shared, "first", Some(1), SOON).await;
         for seconds in 2..8 {
@@ -300,7 +300,7 @@ pub(crate) async fn a_shared_configuration_knows_nothing_before_the_store_was_fo
     .await;
 }
 
-/// The policy with another second of timeout.
+/// The stored policy with one more second of timeout; an error without a policy.
 fn one_more(stored: Option<&Policy>) -> Result<Policy, &'static str> {
     let seconds = stored.ok_or("no policy")?.timeout.expect("a timeout").as_secs() + 1;
     Ok(policy(&format!(r#"{{"timeout":{seconds}}}"#)))

@@ -1,4 +1,5 @@
-//! prepare: the checks of a store before the first job. Those of Redis servers are in `redis_layout::server_settings`.
+//! Cases of `prepare`, which checks a store before the first call. Checks of Redis servers are in
+//! `redis_layout::server_settings`.
 
 use ringback_core::store_types::{Options, StoreError};
 

@@ -1,4 +1,4 @@
-//! promote: delayed and due → ready.
+//! Cases of `promote`, which makes due jobs ready: never early, in order, fair, within limits, not with an old epoch.
 
 use ringback_core::job::NewJob;
 use ringback_core::store_types::{Cancelled, Pass};

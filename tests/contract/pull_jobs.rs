@@ -1,4 +1,4 @@
-//! Pull jobs: jobs without a URL, reserved by topic and settled by receipt.
+//! Cases of pull jobs: reserves by topic, limits, lengths of leases, repetitions, wake-ups, lists of topics, and export.
 
 mod cancelled;
 mod expired_leases;
@@ -31,7 +31,7 @@ fn release(after: Duration) -> Outcome {
     Outcome::Release { after }
 }
 
-/// A job whose lease has run out and was given back.
+/// Submits and reserves a job, lets its lease expire and recovers it.
 async fn over(bench: &Workbench, name: &str) -> PulledJob {
     let key = bench.accept(bench.pull_job(name)).await.key;
     let job = bench.pull_one(&key, ms(20)).await;
@@ -40,7 +40,7 @@ async fn over(bench: &Workbench, name: &str) -> PulledJob {
     job
 }
 
-/// Settles as failed whatever has run out, due again at once.
+/// Settles an expired lease as failed, with the next attempt due at once.
 async fn fail(bench: &Workbench, receipt: Receipt) -> SettleResult {
     let settled = bench.store().settle_expired(bench.shard(), &[(receipt, retry(ms(0)))]).await;
     settled.expect("settle").remove(0)
@@ -157,7 +157,7 @@ pub(crate) async fn a_large_job_is_pulled_and_finished_whole(bench: &Workbench) 
     }
 }
 
-/// Expects a wake-up for consumers of the bench's topic.
+/// Waits for a wake-up for consumers of the bench's topic. Panics for others, except about due times.
 async fn woken(bench: &Workbench, wakes: &mut Wakes) {
     loop {
         match next(wakes).await {

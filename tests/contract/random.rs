@@ -1,5 +1,6 @@
-//! Random operations against the model. A failure prints its seed; put it first in `SEEDS` to repeat it. The runs on
-//! all stores and those side by side are 100,000 operations together; `RINGBACK_TEST_OPERATIONS` asks for more of each.
+//! Random operations on each backend against the model. A failure prints its seed; put it first in `SEEDS` to repeat
+//! it. These runs and those of `side_by_side` make 100,000 operations together; `RINGBACK_TEST_OPERATIONS` sets
+//! another number for each.
 
 use std::collections::HashMap;
 
@@ -21,7 +22,7 @@ use super::policies::policy;
 use super::workbench::{Workbench, now, until};
 use crate::prelude::*;
 
-/// One that never changes, beside one that always does.
+/// The fixed seeds, which run beside a random one.
 const SEEDS: [u64; 1] = [20_261_120];
 const STEPS: usize = 2500;
 /// How many operations each store runs. Memory is the fastest, so it runs most of them.
@@ -119,7 +120,7 @@ impl Run<'_> {
         self.soon_after(delay);
     }
 
-    /// What the next submit does to a job with its key. There are few tokens, so that some submits are repetitions.
+    /// What the next submit does to a job with its key. There are only few tokens, so some submits are repetitions.
     fn if_exists(&mut self) -> IfExists {
         let token = Token([self.rng.random_range(1..4); 8]);
         let max_delay = self.rng.random_bool(0.2).then_some(Duration::ZERO);
@@ -164,7 +165,7 @@ impl Run<'_> {
             let missed = ready.find(|(_, job)| is_missed(&job.lane));
             assert!(missed.is_none(), "{}: nothing is given, but {missed:?}", self.at);
         }
-        // One that gave nothing leaves nothing to give again.
+        // A reserve without jobs is not repeated.
         let is_repeated = self.rng.random_bool(0.4) && !reserved.leases.is_empty();
         let again = if is_repeated { self.bench.reserve(&ask).await.leases } else { Vec::new() };
         assert!(again.is_empty() || again.len() == reserved.leases.len(), "{}: {again:?}", self.at);
@@ -187,14 +188,14 @@ impl Run<'_> {
         }
     }
 
-    /// Fewer jobs of some lanes than there may be, or none.
+    /// Limits for some random lanes: up to two jobs each.
     fn lane_limits(&mut self) -> Vec<(String, usize)> {
         let lanes = TOPICS.iter().flat_map(|topic| ORIGINS.map(|origin| lane(topic, origin)));
         let limits = lanes.map(|lane| (lane, self.rng.random_range(0..9)));
         limits.filter(|(_, limit)| *limit < 3).collect()
     }
 
-    /// A limit for each of these origins or tenants in about half of the calls, and another one for some.
+    /// A limit for each origin or tenant in about half of the calls, and lower limits for some groups.
     fn group_limits(&mut self, groups: &[&str]) -> (usize, Vec<(String, usize)>) {
         let common = if self.rng.random() { usize::MAX } else { self.rng.random_range(1..6) };
         let own = groups.iter().map(|group| ((*group).to_owned(), self.rng.random_range(0..12)));
@@ -262,7 +263,7 @@ impl Run<'_> {
         }
     }
 
-    /// Puts, replaces, deletes or reads the policy of a topic.
+    /// Puts, replaces, deletes or reads the policy of a random topic, and compares the answer with the model.
     async fn policy(&mut self) {
         let name = *TOPICS.choose(&mut self.rng).expect("some");
         let (topic, store) = (topic(name), self.bench.store());

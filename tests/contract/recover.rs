@@ -1,4 +1,5 @@
-//! recover: reserved and past its deadline → ready, dead or cancelled.
+//! Cases of `recover`: a reserved job past its deadline becomes ready, dead after five expired leases, or cancelled;
+//! within limits, and not with an old epoch.
 
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::store_types::{Pass, SettleResult};
@@ -7,7 +8,7 @@ use super::jobs::{BRIEF, With, ms, retry};
 use super::workbench::{Workbench, at_most, run_out};
 use crate::prelude::*;
 
-/// Reserves a job again and again, and lets each lease run out.
+/// Reserves a job `times` times, and lets each lease expire.
 async fn lose(bench: &Workbench, key: &ringback_core::job::JobKey, times: usize) {
     for _ in 0..times {
         bench.take_one(key).await;

@@ -1,4 +1,4 @@
-//! renew: a reserved job keeps its lease for longer.
+//! Cases of `renew`: a lease holds longer, never shorter, unless it was settled or recovered.
 
 use ringback_core::store_types::{Renewed, SettleResult};
 use tokio::time::{Instant, sleep_until};

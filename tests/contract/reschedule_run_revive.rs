@@ -1,4 +1,4 @@
-//! reschedule, run, revive and purge of one job by its name.
+//! Cases of `reschedule`, `run`, `revive` and `purge` of one job: each state, repetitions, wake-ups, late successes.
 
 use ringback_core::job::{Due, Job, JobKey};
 use ringback_core::store_types::{Cancelled, Filter, MoveResult, SettleResult, SubmitResult, Token, Wake};
@@ -8,7 +8,7 @@ use super::list::{all, all_kept};
 use super::workbench::{Workbench, next, now, until};
 use crate::prelude::*;
 
-/// So far off that Redis keeps it in a slot.
+/// A delay so long that Redis keeps the job in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 
 fn applied(moved: MoveResult) -> Job {
@@ -18,7 +18,7 @@ fn applied(moved: MoveResult) -> Job {
     }
 }
 
-/// Moves a job and checks that the response agrees with the stored job.
+/// Reschedules a job, and asserts that the returned job is the stored one.
 async fn reschedule(bench: &Workbench, key: &JobKey, due: Due) -> Job {
     let moved = bench.store().reschedule(key, due, bench.token()).await.expect("reschedule");
     as_stored(bench, applied(moved)).await
@@ -116,7 +116,7 @@ pub(crate) async fn a_job_that_waits_for_a_retry_keeps_what_it_has_behind_it(ben
         assert_eq!(moved, Job { state: State::Ready, due: moved.due, ..failed });
         let lease = bench.take_one(&key).await;
         assert_eq!((lease.due, lease.attempt, lease.failures), (moved.due, 2, 1));
-        // What an outcome makes of it is not in the way of the mark of the move, nor that of it.
+        // The outcome of an attempt and the mark of a move do not overwrite each other.
         assert_eq!(bench.settle(lease, retry(LONG)).await, SettleResult::Applied);
         let again = reschedule(bench, &key, Due::In(ms(0))).await;
         assert_eq!((again.attempts, again.failures), (2, 2));
@@ -138,7 +138,7 @@ pub(crate) async fn run_makes_a_delayed_job_due_now_and_leaves_what_is_due_as_it
         let lease = bench.take_one(&job.key).await;
         let reserved = bench.get(&job.key).await;
         assert_eq!(run(bench, &job.key).await, reserved);
-        // It goes back to where it was: ready, for the same time.
+        // The released job goes back to where it was: ready, for the same time.
         assert_eq!(bench.settle(lease, release(ms(0))).await, SettleResult::Applied);
         assert_eq!(bench.get(&job.key).await, Job { attempts: 1, ..ready });
         let lease = bench.take_one(&job.key).await;
@@ -240,7 +240,8 @@ pub(crate) async fn a_state_that_forbids_a_move_is_returned_and_stays(bench: &Wo
     assert!(answers.into_iter().all(|answer| answer.expect("an answer") == MoveResult::Unknown));
 }
 
-/// Does something with a token, twice after each of the steps that follow.
+/// Makes a call, and repeats it with the same token after each of several steps. Asserts that repetitions change
+/// nothing.
 async fn repeated(bench: &Workbench, key: &JobKey, call: impl AsyncFn(Token) -> MoveResult) {
     let token = bench.token();
     let first = applied(call(token).await);
@@ -263,7 +264,7 @@ async fn repeated(bench: &Workbench, key: &JobKey, call: impl AsyncFn(Token) -> 
     let again = call(token).await;
     assert!(again == MoveResult::Refused(kept.clone()) || again == MoveResult::Applied(kept), "{again:?}");
     bench.settle(lease, Outcome::Complete).await;
-    // It has ended, and only that is remembered of it.
+    // The job has ended, and only its end is remembered.
     let done = bench.get(key).await;
     assert_eq!(call(token).await, MoveResult::Refused(done));
 }
@@ -285,7 +286,7 @@ pub(crate) async fn a_repeated_move_is_known_whatever_became_of_the_job(bench: &
     let first = call().await;
     until(first.created.plus(ms(3))).await;
     assert_eq!(call().await, first);
-    // As it was buried meanwhile.
+    // The same if the job was buried meanwhile.
     run(bench, &key).await;
     let token = bench.token();
     let lease = bench.take_one(&key).await;
@@ -343,7 +344,7 @@ pub(crate) async fn moved_jobs_are_listed_as_they_are_kept(bench: &Workbench) {
     }
     let ready = Filter { state: Some(State::Ready), ..Filter::default() };
     assert_eq!(all(bench, &ready).await.len(), 2);
-    // The same job again is still the same job.
+    // A repeated submit finds the moved job.
     let again = bench.submit(&[bench.job("far").after(HOURS)]).await.remove(0);
     assert_eq!((again.answer, again.job), (SubmitResult::Repeated, moved[1].clone()));
 }
@@ -353,7 +354,7 @@ pub(crate) async fn a_move_wakes_whom_it_concerns(bench: &Workbench) {
     let dead = bench.job_in(State::Dead, bench.job_of("other", "dead")).await;
     bench.promote(10).await;
     let mut wakes = bench.wakes().await;
-    // Before the lease of the dead one is looked at.
+    // A time before the lease of the dead job expires.
     let soon = ms(5000);
     reschedule(bench, &job.key, Due::In(soon)).await;
     let about = |wake: &Wake| matches!(wake, Wake::Due(shard, wait) if *shard == bench.shard() && *wait <= soon + ms(2) && *wait > soon / 2);

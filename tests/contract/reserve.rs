@@ -1,4 +1,4 @@
-//! reserve: ready → reserved, and its repetition after a lost response.
+//! Cases of `reserve` by notifiers: what a lease has, limits, lengths of leases, and repetitions after a lost response.
 
 use std::collections::HashSet;
 
@@ -82,7 +82,7 @@ pub(crate) async fn a_reserve_of_nothing_is_empty(bench: &Workbench) {
     assert!(reserved.leases.is_empty() && !reserved.more && reserved.full.is_empty(), "{reserved:?}");
     let ask = bench.ask(10);
     assert!(bench.reserve(&ask).await.leases.is_empty());
-    // Nothing was given for this sequence, so it may still be given something.
+    // No job was given for this sequence, so a repetition may still get one.
     bench.accept(bench.job("b")).await;
     assert_eq!(bench.reserve(&ask).await.leases.len(), 1);
 }
@@ -99,7 +99,7 @@ pub(crate) async fn a_lease_lasts_for_its_timeout_and_margin_and_never_longer_th
         let (asked, before) = (Instant::now(), now());
         let reserved = bench.reserve(&Reserve { margin, ..bench.ask(1) }).await;
         let lease = &reserved.leases[0];
-        // By the local clock it never ends later than for the store, and at most an answer's time before.
+        // By the local clock, a lease ends no later than for the store, and at most the time of the answer earlier.
         assert!(lease.deadline() <= Instant::now() + length + margin + ms(2), "{name} is too long");
         assert!(lease.deadline() >= asked + length + margin - ms(1), "{name} is too short");
         let clock = lease.clock();

@@ -1,6 +1,6 @@
-//! How the table of cases becomes tests: each group of cases on a redis-server, on a cluster, on embedded stores in
-//! files and on ones in memory; and all groups on one master that sentinels watch. The cases of a group run side by
-//! side, each in an installation of its own. The names of failed cases are reported.
+//! Turns the table of cases into tests: each group of cases runs on a redis-server, on a cluster, on embedded stores
+//! in files and in memory; all groups run on a master with sentinels. The cases of a group run side by side, each in
+//! an installation of its own.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use ringback_testkit::{RedisCluster, RedisSentinel, RedisServer};
 use tokio::task::{JoinSet, LocalSet};
 
 use super::workbench::{Server, Workbench};
-use super::{GROUPS, check};
+use super::{GROUPS, audit};
 
 /// A case, ready to be run beside others.
 pub(crate) type Case = for<'a> fn(&'a Workbench) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
@@ -44,10 +44,10 @@ pub(crate) async fn sentinel() {
     on(server, |name| is_all || ON_SENTINEL.contains(&name)).await;
 }
 
-/// Runs groups of cases.
+/// Runs the wanted groups of cases on a server.
 ///
 /// # Panics
-/// When a case fails, with the names of all that do; their messages are printed before.
+/// When a case fails, with the names of all that fail; their messages are printed before.
 async fn on(server: Server, is_wanted: impl Fn(&str) -> bool) {
     let (server, mut failed) = (Arc::new(server), Vec::new());
     for (_, cases) in GROUPS.iter().filter(|(group, _)| is_wanted(group)) {
@@ -56,7 +56,7 @@ async fn on(server: Server, is_wanted: impl Fn(&str) -> bool) {
     assert!(failed.is_empty(), "these cases fail: {}", failed.join(", "));
 }
 
-/// Runs cases at the same time, checks what they leave, and returns the names of those that failed.
+/// Runs cases at once, then checks the stores of those that are checked last. Returns the names of those that failed.
 async fn side_by_side(server: &Arc<Server>, cases: &[(&'static str, Case)]) -> Vec<&'static str> {
     let (here, mut running) = (LocalSet::new(), JoinSet::new());
     let mut names = std::collections::HashMap::new();
@@ -75,7 +75,7 @@ async fn side_by_side(server: &Arc<Server>, cases: &[(&'static str, Case)]) -> V
     })
     .await;
     for bench in ended.iter().filter(|bench| bench.is_checked_last()) {
-        check::own(bench.store()).await;
+        audit::own(bench.store()).await;
     }
     failed
 }

@@ -1,4 +1,4 @@
-//! Schedules: they are found, changed by version, and fire in one step with their jobs.
+//! Cases of stored schedules: read, listed, limited, changed by version, and fired together with their jobs.
 
 use std::slice;
 
@@ -16,7 +16,7 @@ use super::jobs::{LONG, TOPIC, ms, new_job, topic};
 use super::workbench::{Workbench, ago, next};
 use crate::prelude::*;
 
-/// A schedule whose jobs lie in the bench's shard, and that fires next at a time.
+/// A schedule whose jobs are in the bench's shard, and that fires next at `next`.
 pub(crate) fn schedule_at(bench: &Workbench, of: &str, name: &str, next: Option<Timestamp>) -> ScheduleRow {
     let job = new_job(bench.key(of, name));
     let key = ScheduleKey { tenant: job.key.topic.tenant(), id: job.key.id.as_str().parse().expect("an id") };
@@ -46,7 +46,7 @@ async fn find(bench: &Workbench, row: &ScheduleRow) -> Option<ScheduleRow> {
     bench.store().schedule(&row.key).await.expect("find")
 }
 
-/// The change that makes a schedule fire at a time, and then at another.
+/// The change that fires a schedule for `time`, with `next` as its following time.
 fn firing(row: &ScheduleRow, time: Timestamp, next: Option<Timestamp>) -> ScheduleChange {
     let mut state = row.state().expect("readable");
     let limits = row.key.tenant.as_ref().map(|_| TenantLimits::default());

@@ -1,4 +1,4 @@
-//! settle: each outcome of a reserved job, and its repetition.
+//! Cases of `settle` by notifiers: each outcome of a reserved job, repetitions, many at once, and lateness.
 
 use ringback_core::outcome::{LastAttempt, Reason};
 use ringback_core::store_types::{Lateness, SettleResult};
@@ -69,7 +69,7 @@ pub(crate) async fn a_released_job_is_ready_without_a_failure(bench: &Workbench)
     let released = bench.get(&job.key).await;
     assert_eq!((released.state, released.attempts, released.failures), (State::Ready, 1, 0));
     assert_eq!((released.due, released.last), (job.due, None));
-    // It had its turn before, and gets it again.
+    // The released job is reserved before the other one again.
     assert_eq!(bench.take_one(&job.key).await.attempt, 2);
 }
 

@@ -1,5 +1,5 @@
-//! Random operations on Redis and on the embedded store, side by side: every response is compared, and at the end
-//! every job, count, check and event.
+//! Random operations on Redis and on the embedded store in memory, side by side: every response is compared, and at
+//! the end every job, count, check and event.
 //!
 //! Calls are repeated as by a caller that lost the response. A failure shrinks to the fewest operations that show it.
 //! The two stores have clocks of their own, so times are compared with tolerance. Delays are none, short or very long;
@@ -32,7 +32,7 @@ use strum::VariantArray as _;
 use self::events::WatchedEvents;
 use self::operations::{Op, Past, RandomOutcome, Times, Wait, op};
 use self::pull_jobs::{ReservedPair, is_pull, push_or_pull};
-use super::check;
+use super::audit;
 use super::jobs::{LONG, With, ms, new_job, topic as topic_of};
 use super::workbench::{at_most, now, until};
 use crate::prelude::*;
@@ -90,12 +90,12 @@ fn redis_and_the_store_in_memory_give_the_same_answers_to_random_operations() {
 type Hand = [Lease; 2];
 
 struct Pair {
-    /// Redis, and the one in memory.
+    /// The store on Redis, and the one in memory.
     stores: [Store; 2],
     epochs: BTreeMap<Shard, [Epoch; 2]>,
     options: Options,
     hands: Vec<Hand>,
-    /// What consumers have, and had.
+    /// The leases that consumers have or had.
     held: Vec<ReservedPair>,
     sequence: u64,
     began: Timestamp,
@@ -231,7 +231,7 @@ impl Pair {
         }
     }
 
-    /// Both clocks are read before this is called.
+    /// Sets the time by which all short delays have passed. Both stores must have answered before.
     fn moment(&mut self) {
         self.soon = now().plus(ms(4));
     }
@@ -256,7 +256,7 @@ impl Pair {
         assert_eq!(answers[0].len(), answers[1].len(), "{}", self.at);
         for (redis, memory) in answers[0].iter().zip(&answers[1]) {
             let [one, other] = [redis, memory].map(|submitted| match submitted.answer {
-                // What is left of a lease depends on the moment.
+                // The rest of a lease depends on the moment.
                 SubmitResult::Reserved { .. } => SubmitResult::Reserved { retry_after: ms(0) },
                 answer => answer,
             });
@@ -265,7 +265,7 @@ impl Pair {
         }
     }
 
-    /// The same job, but for its times.
+    /// Asserts that both stores have the same job, except for its times, which may differ by [`APART`].
     fn same(&self, redis: &Job, memory: &Job) {
         for (one, other) in [(redis.due, memory.due), (redis.created, memory.created)] {
             assert!(one.plus(APART) >= other && other.plus(APART) >= one, "{}: {one}, {other}", self.at);
@@ -277,7 +277,7 @@ impl Pair {
         assert_eq!(*redis, aligned, "{}", self.at);
     }
 
-    /// Passes over each shard until there is nothing left to do at once.
+    /// Repeats a pass over each shard of both stores while `is_more` is true. Asserts that as many jobs moved in both.
     async fn passes(
         &mut self,
         call: impl AsyncFn(&Store, Shard, &Epoch) -> Pass,
@@ -322,9 +322,9 @@ impl Pair {
             items.into_iter().map(|(topic, counts)| (topic, counted(&counts))).collect::<Vec<_>>()
         });
         assert_eq!(redis_topics, memory_topics);
-        check::ledger(&memory);
-        redis_layout::check::keys(&mut server.client().await, &self.options.prefix).await;
-        check::tables(&self.stores[1]).await;
+        audit::ledger(&memory);
+        redis_layout::audit::keys(&mut server.client().await, &self.options.prefix).await;
+        audit::tables(&self.stores[1]).await;
         assert!(State::VARIANTS.len() == 6 && redis.accepted > 0 || steps < 50);
         self.events.compare(&self.stores).await;
     }
@@ -340,13 +340,12 @@ fn history(past: Past) -> Option<History> {
     }
 }
 
-/// The same but for times: those are of two clocks, and of what stands first in queues that one store
-/// leaves entries in which no longer count.
+/// The counts without times, which depend on the stores' clocks and on entries that no longer count in one's queues.
 fn counted(counts: &TopicCounts) -> TopicCounts {
     TopicCounts { oldest_due: None, late: Duration::ZERO, ..counts.clone() }
 }
 
-/// Every job that has not ended, from all pages.
+/// The name and state of every job that has not ended, from all pages.
 async fn listed(store: &Store) -> BTreeSet<(String, String)> {
     let (mut all, mut from) = (BTreeSet::new(), None);
     loop {
@@ -359,7 +358,7 @@ async fn listed(store: &Store) -> BTreeSet<(String, String)> {
     }
 }
 
-/// The names in play move on, so that ended ones do not fill them.
+/// The key of a name in play. Names move on with the steps, so that ended jobs do not use them up.
 fn key(step: usize, name: usize) -> JobKey {
     let number = step / 10 + name;
     let suffix = if is_pull(number) { "p" } else { "" };

@@ -1,4 +1,4 @@
-//! settle with a lease that is no longer current: a failure changes nothing, a success counts where it can.
+//! Cases of settles with a lease that is not current: a failure changes nothing, a success completes the job if it can.
 
 use ringback_core::job::JobKey;
 use ringback_core::store_types::{Cancelled, Lease, SettleResult, SubmitResult};
@@ -7,7 +7,7 @@ use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use super::workbench::{SOON, Workbench};
 use crate::prelude::*;
 
-/// A stale success that counts, and leaves nothing behind.
+/// Settles a stale lease with a success, and asserts that the job is done and nothing of it is left to do.
 async fn completes(bench: &Workbench, lease: Lease) {
     let key = lease.key.clone();
     assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Late);
@@ -19,7 +19,7 @@ async fn completes(bench: &Workbench, lease: Lease) {
     assert!(bench.take(1).await.is_empty());
 }
 
-/// A stale success that changes nothing.
+/// Settles a stale lease with a success, and asserts that nothing changes.
 async fn changes_nothing(bench: &Workbench, lease: Lease) {
     let key = lease.key.clone();
     let before = (bench.get(&key).await, bench.stats().await);
@@ -108,7 +108,7 @@ pub(crate) async fn a_lease_of_an_earlier_life_completes_nothing(bench: &Workben
     short.check().await;
 }
 
-/// The first and the last lease of a job that is dead because all of them were lost.
+/// The first and the last lease of a job that is dead because five of its leases expired.
 async fn dead_by_lost(bench: &Workbench, name: &str) -> (Lease, Lease) {
     let first = bench.stale_lease(bench.job(name)).await;
     let key: JobKey = first.key.clone();

@@ -1,4 +1,4 @@
-//! submit: nothing → delayed, or ready when already due.
+//! Cases of `submit`: jobs become delayed or, if due, ready; due times, repetitions, conflicts, batches and sizes.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{MAX_AHEAD, MAX_BODY, NewJob};
@@ -49,7 +49,7 @@ pub(crate) async fn the_same_content_again_returns_the_state_of_the_job(bench: &
         let job = bench.job(state.into());
         let known = bench.job_in(state, job.clone()).await;
         let accepted = bench.stats().await.accepted;
-        // Written differently in time only: what counts is the hash of the content.
+        // The due time differs, but only the hash of the content counts.
         for again in [job.clone(), job.after(LONG)] {
             let answer = bench.submit(&[again]).await.remove(0);
             // A job that was cancelled is never sent, so that is not a repetition.

@@ -1,4 +1,4 @@
-//! Topics: how many jobs are in each state, which topics are known, and how late their jobs are.
+//! Cases of topics: counts of jobs by state, which topics are known, lateness, pauses, and limits on topics and lanes.
 
 use ringback_core::job::{History, IfExists, ImportJob, JobKey, NewJob, TenantLimits, TenantScope, Topic};
 use ringback_core::store_types::{
@@ -19,7 +19,7 @@ pub(crate) async fn counts(bench: &Workbench, name: &str) -> Option<TopicCounts>
     bench.store().topic(&topic(name)).await.expect("topic")
 }
 
-/// Delayed, ready, reserved and dead.
+/// The counts of delayed, ready, reserved and dead jobs of a topic.
 async fn states(bench: &Workbench, name: &str) -> [u64; 4] {
     let counts = counts(bench, name).await.expect("it is known");
     [counts.delayed, counts.ready, counts.reserved, counts.dead]
@@ -85,7 +85,7 @@ pub(crate) async fn what_has_ended_is_counted_by_topic_whether_or_not_it_has_job
     let lease = bench.take_one(&job.key).await;
     bench.recover_until(&job.key, State::Ready).await;
     bench.settle(lease, Outcome::Complete).await;
-    // And one that was to be cancelled.
+    // A job whose cancel was requested.
     let job = bench.accept(bench.job("asked")).await;
     let lease = bench.take_one(&job.key).await;
     bench.cancel(&job.key).await;
@@ -108,7 +108,7 @@ pub(crate) async fn a_topic_is_known_from_its_first_job_on(bench: &Workbench) {
 
 pub(crate) async fn topics_come_page_by_page_in_the_order_of_their_names(bench: &Workbench) {
     let names = ["a", "a-b", "a.b", "aa", "B", "store", "Store"];
-    // Over all shards, and of one topic in several.
+    // Jobs over all shards, some topics in several.
     for (n, name) in (0..21).zip(names.into_iter().cycle()) {
         let mut job = bench.job_of(name, "any").after(LONG);
         job.key.id = format!("job-{n}").parse().expect("an id");
@@ -330,7 +330,7 @@ pub(crate) async fn a_thousand_lanes_of_a_paused_topic_do_not_stand_before_anoth
         }
         assert!(reserved.more && asked <= LANES.div_ceil(64) + 1, "{asked} calls");
     }
-    // From here on they are out of the way.
+    // After that, the paused lanes are out of the way.
     let next = bench.accept(bench.job_of("other", "b")).await;
     assert_eq!(given(bench).await, [next.key.to_string()]);
     assert_eq!(states(bench, TOPIC).await, [0, LANES as u64, 0, 0]);
@@ -367,7 +367,7 @@ pub(crate) async fn a_tenant_has_no_more_topics_and_lanes_than_its_quota_allows(
         SubmitResult::Full(Limit::TenantLanes),
         SubmitResult::Created,
     ];
-    // In one call and in others.
+    // The limit holds within one call and over several.
     let (first, second) = (job("~a/one", "1", "x"), job("~a/two", "1", "x"));
     let batch = [first.clone(), second.clone(), job("~a/three", "1", "x"), job("~a/one", "2", "x")];
     assert_eq!(results(bench.submit(&batch).await), [created, created, full, created]);
@@ -382,7 +382,7 @@ pub(crate) async fn a_tenant_has_no_more_topics_and_lanes_than_its_quota_allows(
     assert_eq!(results(bench.submit(&[moved]).await), [lanes]);
     assert_eq!(bench.get(&second.key).await.state, State::Delayed);
 
-    // Neither other tenants, nor those without, nor the operator have the limit.
+    // The limit does not hold for other tenants, for jobs without a tenant, or for the operator.
     let operator = NewJob { limits: None, ..job("~a/four", "1", "x") };
     let batch = [job("~ab/one", "1", "x"), bench.job_of("a", "1"), bench.job_of("b", "1"), operator.clone()];
     assert_eq!(results(bench.submit(&batch).await), [created; 4]);
@@ -400,7 +400,7 @@ pub(crate) async fn a_tenant_has_no_more_topics_and_lanes_than_its_quota_allows(
     assert_eq!(pause("~a/three").await, Ok(()));
     assert_eq!(results(bench.submit(&[job("~a/one", "3", "x")]).await), [full]);
     resume(bench, "~a/three").await;
-    // Its last lane goes with its last job, and that makes room for another.
+    // A lane goes with its last job, which makes room for another.
     let batch = [job("~a/one", "3", "x"), job("~a/one", "4", "z")];
     assert_eq!(results(bench.submit(&batch).await), [created, lanes]);
     bench.cancel(&batch_key(bench, "~a/two", "2")).await;

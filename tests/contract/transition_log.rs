@@ -1,5 +1,4 @@
-//! The log of transitions: each transition of a job is one line with the states before and after, and a call that
-//! changes nothing has none.
+//! Cases of the log of transitions: one line with the states before and after for each; none for calls without effect.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +31,7 @@ impl Write for Log {
     }
 }
 
-/// Turns the log of transitions on in this process. Returns a topic whose jobs no other case logs.
+/// Turns the log of transitions on in this process, once. Returns a topic that no other case uses.
 fn on() -> String {
     static ON: Once = Once::new();
     static TOPICS: AtomicU64 = AtomicU64::new(0);
@@ -44,9 +43,9 @@ fn on() -> String {
     format!("transitions-{}", TOPICS.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The transitions of a job that a log in JSON has: name, states and reason.
+/// The transitions of a job in a JSON log, each with its name, states and reason.
 pub(crate) fn transitions_in(log: &str, topic: &str, id: &str) -> Vec<String> {
-    // Most lines are of other jobs, and reading them takes long. The last line may not be whole yet.
+    // Filters lines as text first, because reading all of them takes long. The last line may be incomplete.
     let of_topic = log.lines().filter(|line| line.contains("job changed") && line.contains(topic));
     let lines = of_topic.filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let own = lines.filter(|line| line["job.topic"] == topic && line["job.id"] == id);

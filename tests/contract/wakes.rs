@@ -1,4 +1,4 @@
-//! Wake-ups: which roles are woken by which call, and that none are woken without need.
+//! Cases of wake-ups: which roles each call wakes, and that no call wakes a role without need.
 
 use ringback_core::store_types::Wake;
 use ringback_store::Wakes;
@@ -7,13 +7,13 @@ use super::jobs::{BRIEF, LONG, With, ms, release, retry};
 use super::workbench::{Workbench, next};
 use crate::prelude::*;
 
-/// Expects a wake-up with a deadline of about this delay.
+/// Asserts that the next wake-up has a delay of about `wanted`.
 async fn due(bench: &Workbench, wakes: &mut Wakes, wanted: Duration) {
     is_due(bench, next(wakes).await, wanted);
 }
 
-/// As `due`, except that an earlier wake-up may come first: in a cluster a wake-up takes a while from node to
-/// node.
+/// Asserts the same as [`due`]. A wake-up with the delay `older` may come first, because wake-ups take a while between
+/// the nodes of a cluster.
 async fn due_past(bench: &Workbench, wakes: &mut Wakes, older: Duration, wanted: Duration) {
     match next(wakes).await {
         Wake::Due(_, wait) if about(wait, older) => due(bench, wakes, wanted).await,
@@ -101,7 +101,7 @@ pub(crate) async fn promoted_released_and_recovered_jobs_wake_the_notifiers(benc
     bench.settle(lease, Outcome::Complete).await;
 }
 
-/// Skips wake-ups about leases.
+/// Waits for a wake-up for notifiers, and skips those about due times. Panics for others.
 async fn loop_until_ready(bench: &Workbench, wakes: &mut Wakes) {
     loop {
         match next(wakes).await {

@@ -1,6 +1,5 @@
-//! The fixture of a case: a prepared store of its own, one of its shards, and a carrier's epoch for it.
-//!
-//! Its methods are the calls of the store with the defaults that most cases need.
+//! The fixture of a case: a prepared store of its own, one of its shards, and a carrier's epoch for it. Its methods
+//! are calls of the store with the defaults that most cases need.
 
 mod pull_jobs;
 
@@ -21,16 +20,16 @@ use ringback_testkit::{RedisCluster, RedisSentinel, RedisServer};
 use tempfile::TempDir;
 use tokio::time::{sleep, sleep_until};
 
-use super::check;
+use super::audit;
 use super::jobs::{BRIEF, LONG, TOPIC, With, new_job};
 use crate::prelude::*;
 use crate::redis_layout;
 
-/// What happens at once happens within this on a busy machine too.
+/// The limit for what happens at once; generous, for a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 /// How long the carrier of a bench will sleep at most.
 pub(crate) const FLOOR: Duration = Duration::from_secs(3600);
-/// Who reserves.
+/// The caller's name in reserves.
 const CALLER: &str = "notifier";
 /// Few, so that names of a shard are found quickly; one for each master of a cluster.
 const SHARDS: u16 = 3;
@@ -69,7 +68,7 @@ pub(crate) struct Held {
 }
 
 impl Workbench {
-    /// A bench under a prefix made of a case's name, which also chooses the shard.
+    /// A bench in an installation of its own, whose prefix and shard follow from the case's name.
     pub(crate) async fn new(server: Arc<Server>, name: &str) -> Self {
         let sum = name.bytes().fold(0_u32, |sum, b| sum.wrapping_mul(31).wrapping_add(u32::from(b)));
         let options = Options {
@@ -98,7 +97,7 @@ impl Workbench {
         Self { server, options, store, shard, epoch, sequence: AtomicU64::new(1) }
     }
 
-    /// Another installation on the same server, with something set otherwise. It checks itself at the end.
+    /// A bench in another installation on the same server, with changed options. Only the case itself can audit it.
     pub(crate) async fn with(&self, change: impl FnOnce(&mut Options)) -> Self {
         let mut options = self.options.clone();
         options.prefix.push_str("-2");
@@ -106,12 +105,12 @@ impl Workbench {
         Self::open(Arc::clone(&self.server), options, usize::from(self.shard.number())).await
     }
 
-    /// A store of its own on the same server, not prepared yet.
+    /// Another store on the same server, which is not prepared yet.
     pub(crate) fn another(&self, options: Options) -> Store {
         self.server.open(options)
     }
 
-    /// What the store under test runs on.
+    /// The name of the backend under test.
     pub(crate) fn server_name(&self) -> &'static str {
         match *self.server {
             Server::Redis(_) => "redis",
@@ -142,7 +141,7 @@ impl Workbench {
         &self.epoch
     }
 
-    /// The first name that begins with `name` and lies in the bench's shard.
+    /// A key in the bench's shard: the id is `name`, if need be with a number after it.
     pub(crate) fn key(&self, topic: &str, name: &str) -> JobKey {
         let names = (0..).map(|n| if n == 0 { name.to_owned() } else { format!("{name}.{n}") });
         let mut keys =
@@ -150,7 +149,7 @@ impl Workbench {
         keys.find(|key| self.store.shard_of(key) == self.shard).expect("every shard has names")
     }
 
-    /// A job that is due now.
+    /// A job of the usual topic that is due now.
     pub(crate) fn job(&self, name: &str) -> NewJob {
         self.job_of(TOPIC, name)
     }
@@ -160,12 +159,12 @@ impl Workbench {
         new_job(self.key(topic, name))
     }
 
-    /// The job, to be put in the place of one that is there.
+    /// The job as a submit that replaces the job with its key.
     pub(crate) fn replacing(&self, job: NewJob) -> NewJob {
         NewJob { if_exists: IfExists::Replace { token: self.token() }, ..job }
     }
 
-    /// The job, to postpone one that is there.
+    /// The job as a submit that postpones the job with its key.
     pub(crate) fn postponing(&self, job: NewJob) -> NewJob {
         NewJob { if_exists: IfExists::Postpone { token: self.token(), max_delay: None }, ..job }
     }
@@ -199,7 +198,7 @@ impl Workbench {
         held(self.store.promote(self.shard, &self.epoch, at_most(limit)).await.expect("promote"))
     }
 
-    /// Promotes until exactly `count` jobs have moved.
+    /// Promotes until `count` jobs have moved, and asserts that no more did.
     pub(crate) async fn promote_until(&self, count: u32) {
         let mut moved = 0;
         let what = format!("{count} jobs are promoted");
@@ -227,12 +226,12 @@ impl Workbench {
         held(self.store.evict(self.shard, &self.epoch, at_most(limit)).await.expect("evict"))
     }
 
-    /// What names the next request.
+    /// A new token for a request.
     pub(crate) fn token(&self) -> Token {
         Token(self.sequence.fetch_add(1, Ordering::Relaxed).to_le_bytes())
     }
 
-    /// What the next reserve asks for. No margin: a lease of [`BRIEF`] is to run out soon.
+    /// The next reserve. It adds no margin to leases, so that a lease of [`BRIEF`] expires soon.
     pub(crate) fn ask(&self, limit: usize) -> Reserve<'static> {
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
         Reserve {
@@ -253,7 +252,7 @@ impl Workbench {
         self.store.reserve(self.shard, ask).await.expect("reserve")
     }
 
-    /// Reserves at most `limit` jobs, and repeats the call when it met only stale entries.
+    /// Reserves at most `limit` jobs. Repeats the call while it meets only stale entries.
     pub(crate) async fn take(&self, limit: usize) -> Vec<Lease> {
         loop {
             let reserved = self.reserve(&self.ask(limit)).await;
@@ -263,14 +262,14 @@ impl Workbench {
         }
     }
 
-    /// Reserves the next job, which is this one.
+    /// Reserves the next job, which must be this one.
     pub(crate) async fn take_one(&self, key: &JobKey) -> Lease {
         let lease = self.take(1).await.pop().unwrap_or_else(|| panic!("nothing is ready; {key} should be"));
         assert_eq!(lease.key, *key);
         lease
     }
 
-    /// Reserves the next job, which is this one, and repeats that: the same lease in two hands.
+    /// Reserves the next job, which must be this one, and repeats the call: two copies of the same lease.
     pub(crate) async fn take_twice(&self, key: &JobKey) -> [Lease; 2] {
         let mut ask = self.ask(1);
         let mut one = self.reserve(&ask).await;
@@ -289,7 +288,7 @@ impl Workbench {
         self.take_one(&key).await
     }
 
-    /// Submits a job, reserves it and lets the lease run out: the stale lease of a job that is ready again.
+    /// Submits a job, reserves it, lets the lease expire and recovers the job. Returns the stale lease.
     pub(crate) async fn stale_lease(&self, job: NewJob) -> Lease {
         let lease = self.reserved(job.timeout(BRIEF)).await;
         self.recover_until(&lease.key, State::Ready).await;
@@ -343,38 +342,38 @@ impl Workbench {
         self.store.stats().await.expect("stats")
     }
 
-    /// The wake-ups that are sent after this call.
+    /// A subscription to the wake-ups that are sent after this call.
     pub(crate) async fn wakes(&self) -> Wakes {
         let mut wakes = self.store.wakes(ringback_service::random::generator());
         assert_eq!(next(&mut wakes).await, Wake::Subscribed);
         wakes
     }
 
-    /// Whether the store's own check waits until all cases have ended: it takes its time there, and some cases mind
-    /// that.
+    /// Whether the store's own check waits until all cases have ended: on a cluster or sentinels it would disturb some.
     pub(crate) fn is_checked_last(&self) -> bool {
         matches!(&*self.server, Server::Cluster(_) | Server::Sentinel(_))
     }
 
-    /// Checks that the ledger adds up and agrees with the keys, where these can be read.
+    /// Audits the store: its ledger, its keys or tables, and by its own check, unless that waits until all cases have
+    /// ended.
     pub(crate) async fn check(&self) {
-        check::ledger(&self.stats().await);
+        audit::ledger(&self.stats().await);
         if !self.is_checked_last() {
-            check::own(&self.store).await;
+            audit::own(&self.store).await;
         }
         match &*self.server {
             Server::Redis(server) => {
-                redis_layout::check::keys(&mut server.client().await, &self.options.prefix).await;
+                redis_layout::audit::keys(&mut server.client().await, &self.options.prefix).await;
             }
             Server::Cluster(cluster) => {
                 for node in cluster.nodes() {
-                    redis_layout::check::keys(&mut node.client().await, &self.options.prefix).await;
+                    redis_layout::audit::keys(&mut node.client().await, &self.options.prefix).await;
                 }
             }
             Server::Sentinel(set) => {
-                redis_layout::check::keys(&mut set.servers()[0].client().await, &self.options.prefix).await;
+                redis_layout::audit::keys(&mut set.servers()[0].client().await, &self.options.prefix).await;
             }
-            Server::Disk(_) | Server::Memory(_) => check::tables(&self.store).await,
+            Server::Disk(_) | Server::Memory(_) => audit::tables(&self.store).await,
         }
     }
 }
@@ -409,12 +408,12 @@ fn held(pass: Pass) -> Held {
     }
 }
 
-/// The limits of a pass that takes at most this many jobs.
+/// The limits of a pass over at most `jobs` jobs.
 pub(crate) const fn at_most(jobs: u32) -> PassLimits {
     PassLimits { jobs, max_sleep: FLOOR }
 }
 
-/// The next wake-up.
+/// The next wake-up. Panics after [`SOON`].
 pub(crate) async fn next(wakes: &mut Wakes) -> Wake {
     tokio::time::timeout(SOON, wakes.next()).await.expect("a wake-up within the time allowed")
 }
@@ -424,12 +423,12 @@ pub(crate) fn now() -> Timestamp {
     SystemClock.now()
 }
 
-/// A time that has passed.
+/// The time `by` ago.
 pub(crate) fn ago(by: Duration) -> Timestamp {
     Timestamp::from_millis(now().as_millis() - by.as_millis() as u64)
 }
 
-/// Checks that a job is due no earlier than a delay after a moment, to the microsecond.
+/// Whether a due time is no earlier than a delay after a moment, to the microsecond.
 pub(crate) fn is_late_enough(due: Timestamp, since: jiff::Timestamp, delay: Duration) -> bool {
     let earliest = i128::from(since.as_microsecond()) + delay.as_micros() as i128;
     i128::from(due.as_millis()) * 1000 >= earliest
@@ -442,7 +441,7 @@ pub(crate) async fn until(time: Timestamp) {
     }
 }
 
-/// Waits until a lease has run out for the store too, which granted it later than it was asked for.
+/// Waits until a lease has expired for the store too, which granted it later than the caller asked.
 pub(crate) async fn run_out(lease: &Lease) {
     sleep_until(lease.deadline() + Duration::from_millis(200)).await;
 }

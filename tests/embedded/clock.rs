@@ -1,4 +1,4 @@
-//! A clock that was far ahead for a while: what the store does once it is right again, restarts included.
+//! The embedded store after its clock was far ahead and is right again, or after a restart: due times, leases, waits.
 
 use ringback_core::clock::{ManualClock, Timestamp};
 use ringback_core::job::{JobKey, NewJob};
@@ -7,7 +7,7 @@ use ringback_core::store_types::{AcceptClock, ClockGap, Epoch, SettleResult, Sha
 use ringback_store::{Memory, Store};
 
 use super::{in_memory, promoted, reserve, settle, submit};
-use crate::contract::check;
+use crate::contract::audit;
 use crate::contract::jobs::{LONG, With, ms, retry};
 use crate::contract::workbench::at_most;
 use crate::prelude::*;
@@ -16,7 +16,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// How far the clock was ahead.
 const STEP: Duration = DAY.saturating_mul(30);
 
-/// All of them are in one shard.
+/// A job whose id puts it into the same shard as all others.
 fn job(name: &str) -> NewJob {
     super::job(&format!("one~{name}"))
 }
@@ -42,7 +42,7 @@ impl Stepped {
         Self { clock, begin, memory, store, shard, epoch }
     }
 
-    /// The clock is right again, and the store is opened again.
+    /// Sets the clock right, opens the store again and promotes once.
     async fn back(self) -> Self {
         let Self { clock, begin, memory, store, shard, epoch } = self;
         clock.set(begin);
@@ -60,7 +60,7 @@ impl Stepped {
         self.store.get(&job(name).key).await.expect("get").expect("it is known").due
     }
 
-    /// The ids of the jobs that are delivered now, each once and with success.
+    /// Reserves and completes the jobs that are ready, and returns their keys. Asserts that each settle is applied.
     async fn delivered(&self, sequence: u64) -> Vec<JobKey> {
         let mut keys = Vec::new();
         for lease in reserve(&self.store, self.shard, sequence).await {
@@ -86,7 +86,7 @@ async fn a_job_that_became_due_by_a_wrong_clock_waits_again_until_its_time() {
     }
     let gap = stepped.store.clock_gap().expect("somebody has to say which time is right");
     assert_eq!(gap, ClockGap::ahead(STEP, 1));
-    check::tables(&stepped.store).await;
+    audit::tables(&stepped.store).await;
     let stepped = stepped.back().await;
     assert_eq!(stepped.store.clock_gap(), Some(gap), "over restarts");
 
@@ -98,7 +98,7 @@ async fn a_job_that_became_due_by_a_wrong_clock_waits_again_until_its_time() {
     stepped.clock.advance(DAY);
     assert_eq!(promoted(&stepped.store, stepped.shard, &stepped.epoch).await, 1);
     assert_eq!(stepped.delivered(3).await, [job("a").key]);
-    check::tables(&stepped.store).await;
+    audit::tables(&stepped.store).await;
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn a_store_takes_the_clock_by_itself_where_no_job_was_touched_by_the_wrong
     submit(&stepped.store, job("now")).await.expect("submit");
     let created = stepped.store.get(&job("now").key).await.expect("get").expect("it is known").created;
     assert_eq!(created, stepped.begin);
-    check::tables(&stepped.store).await;
+    audit::tables(&stepped.store).await;
 }
 
 #[tokio::test]
@@ -178,5 +178,5 @@ async fn what_was_accepted_tried_or_reserved_by_a_wrong_clock_is_late_only_where
     let due = stepped.due("fails").await;
     assert!(due >= now && due <= now.plus(LONG), "{due}");
     assert_eq!(stepped.due("delayed").await, wrong.plus(LONG), "it may have asked for this time");
-    check::tables(&stepped.store).await;
+    audit::tables(&stepped.store).await;
 }

@@ -1,4 +1,5 @@
-//! `ringback compact`: the file becomes smaller and its jobs stay, also when it is killed.
+//! `ringback compact`: the file of a store becomes smaller and keeps its jobs, also when the command is killed. A
+//! store in use or a missing one is refused.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use tempfile::tempdir;
 
 use super::{Filler, job, open, submit};
 use crate::cli::{ringback, spec};
-use crate::contract::check;
+use crate::contract::audit;
 use crate::contract::jobs::{LONG, With};
 use crate::contract::workbench::SOON;
 use crate::prelude::*;
@@ -24,7 +25,7 @@ fn named(name: &str, n: usize) -> JobKey {
     job(&format!("{name}-{n}")).key
 }
 
-/// Fills a store and drains most of it. Returns the length of its file.
+/// Fills a store and cancels most of its jobs. Returns the length of its file.
 async fn drained(directory: &Path) -> u64 {
     let store = open(directory).await;
     for n in 0..ENDED {
@@ -46,7 +47,7 @@ fn length(directory: &Path) -> u64 {
     fs::metadata(directory.join("ringback.redb")).expect("a file").len()
 }
 
-/// Checks that all jobs are as they were.
+/// Asserts that the jobs of [`drained`] are as they were.
 async fn check(store: &Store) {
     for n in 0..STAY {
         let found = store.get(&named("stays", n)).await.expect("get").map(|job| job.state);
@@ -56,7 +57,7 @@ async fn check(store: &Store) {
     assert_eq!(ended, Some(State::Cancelled));
     let stats = store.stats().await.expect("stats").states;
     assert_eq!((stats.delayed, stats.cancelled), (STAY as u64, ENDED as u64));
-    check::tables(store).await;
+    audit::tables(store).await;
 }
 
 #[tokio::test]
@@ -104,7 +105,7 @@ async fn a_compaction_that_is_killed_leaves_a_good_store() {
         let mut command = spec("http://127.0.0.1:9", &["compact", path]).command();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let (mut child, begun) = (command.spawn().expect("it starts"), length(directory.path()));
-        // It is under way, or at its end, when the file has changed its length.
+        // Once the file has changed its length, the command is compacting it or about to end.
         eventually(SOON, "the file changes or the command ends", async || {
             let has_ended = child.try_wait().expect("a child").is_some();
             if has_ended || length(directory.path()) != begun { Ok(()) } else { Err("neither") }

@@ -1,6 +1,6 @@
-//! The check of the embedded store, on rows that were removed from its file by hand.
+//! The embedded store's consistency check finds and repairs index entries, turns and counts that were changed by hand.
 
-mod missing;
+mod missing_jobs;
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use ringback_store::Store;
 use strum::VariantArray as _;
 use tempfile::{TempDir, tempdir};
 
-use super::{check, job, open, reserve, settle, submit};
+use super::{audit, job, open, reserve, settle, submit};
 use crate::contract::destinations::pause_of;
 use crate::contract::jobs::{LONG, With, bury};
 use crate::prelude::*;
@@ -55,12 +55,12 @@ async fn ground() -> TempDir {
         }
     }
     submit(&store, job("ready")).await.expect("submit");
-    check::own(&store).await;
-    check::tables(&store).await;
+    audit::own(&store).await;
+    audit::tables(&store).await;
     directory
 }
 
-/// Takes every row of a table away.
+/// Removes every row of a table from the file of a closed store.
 fn empty<K: Key + 'static, V: Value + 'static>(directory: &Path, table: TableDefinition<'static, K, V>) {
     let database = Database::open(directory.join("ringback.redb")).expect("it opens");
     let write = database.begin_write().expect("a transaction");
@@ -68,7 +68,7 @@ fn empty<K: Key + 'static, V: Value + 'static>(directory: &Path, table: TableDef
     write.commit().expect("a commit");
 }
 
-/// Changes the numbers of a shard's row: the ledger's begin at the sixth.
+/// Changes the numbers in a shard's row. Those of the ledger begin at the sixth.
 fn change_row(directory: &Path, shard: Shard, change: impl FnOnce(&mut Vec<u64>)) {
     let database = Database::open(directory.join("ringback.redb")).expect("it opens");
     let write = database.begin_write().expect("a transaction");
@@ -104,7 +104,7 @@ async fn look(store: &Store, repair: Repair) -> Check {
     store.check(repair).await.expect("check")
 }
 
-/// Checks that it is found and put right, and that the jobs are as they were.
+/// Asserts that the check finds a damage and repairs it, and that the jobs are as they were.
 async fn mended(directory: &Path, damage: &str, kind: DamageKind, count: u64) {
     mended_kinds(directory, damage, &[(kind, count)]).await;
 }
@@ -117,8 +117,8 @@ async fn mended_kinds(directory: &Path, damage: &str, kinds: &[(DamageKind, u64)
     assert_eq!(found_kinds, kinds, "{damage}: {found:#?}");
     let repaired = look(&store, Repair::Yes).await;
     assert_eq!((repaired.total(), repaired.repaired), (count, count), "{damage}: {repaired:#?}");
-    check::own(&store).await;
-    check::tables(&store).await;
+    audit::own(&store).await;
+    audit::tables(&store).await;
     for state in State::VARIANTS.iter().copied().filter(|state| *state != State::Cancelled) {
         let key: JobKey = job(state.into()).key;
         let known = store.get(&key).await.expect("get").unwrap_or_else(|| panic!("{damage}: {key} is gone"));
@@ -156,7 +156,7 @@ async fn topics_and_lanes_that_have_no_turn_are_found_and_given_one() {
     empty(path, TURNS);
     mended(path, "turns", DamageKind::Schedule, 1).await;
     empty(path, TOPICS);
-    // Where the topic has no delayed jobs lists alone would not show it.
+    // Lists alone would not show the damage if the topic had no delayed jobs.
     mended_kinds(path, "topics", &[(DamageKind::Schedule, 1), (DamageKind::Topic, 2)]).await;
     empty(path, LANES);
     mended(path, "lanes", DamageKind::Schedule, 2).await;
@@ -167,7 +167,7 @@ async fn topics_and_lanes_that_have_no_turn_are_found_and_given_one() {
     empty(path, LANE_TURNS);
     let store = open(path).await;
     assert_eq!(look(&store, Repair::Yes).await.repaired, 2);
-    check::own(&store).await;
+    audit::own(&store).await;
     // The turn that the lane had leads to it too.
     assert_eq!(look(&store, Repair::No).await.stale, 1);
 }
@@ -209,7 +209,7 @@ fn spoil_last_record(directory: &Path) {
     write.commit().expect("a commit");
 }
 
-/// Changes a number of a row that is made of small ones.
+/// Sets one byte of a row, at `place`, in the file of a closed store.
 fn change_small(
     directory: &Path,
     table: TableDefinition<'static, (u16, &str), &[u8]>,
@@ -236,13 +236,13 @@ async fn counts_of_lanes_and_topics_that_are_wrong_are_put_right() {
         store.shard_of(&job("delayed").key).number()
     });
     let lane = "store http://receiver.example";
-    // Delayed, ready, reserved, dead; a number is twice as much, or one less for one below nothing.
+    // The counts of delayed, ready, reserved and dead jobs. Numbers are stored doubled, and odd if negative.
     for (place, to) in [(0, 8), (0, 0), (1, 4), (2, 3), (3, 6)] {
         change_small(path, COUNTS, (shard, lane), place, to);
         mended(path, "a lane", DamageKind::LaneCount, 1).await;
     }
     empty(path, COUNTS);
-    // Each shard's topic rows count lanes that do not exist.
+    // Without counts, the topic rows of each shard count lanes that do not exist.
     mended_kinds(path, "counts", &[(DamageKind::LaneCount, 3), (DamageKind::Topic, 3)]).await;
     change_small(path, KNOWN, (shard, "store"), 0, 7);
     mended(path, "lanes of a topic", DamageKind::Topic, 2).await;
@@ -258,7 +258,7 @@ async fn counts_of_lanes_and_topics_that_are_wrong_are_put_right() {
 async fn counts_of_tenants_are_put_right_and_made_anew() {
     let directory = ground().await;
     let path = directory.path();
-    // All in one shard.
+    // Puts all jobs into one shard.
     let submitted = async |topic: &str| {
         let store = open(path).await;
         let key = |n: u32| JobKey {
@@ -268,7 +268,7 @@ async fn counts_of_tenants_are_put_right_and_made_anew() {
         let key = (0..).map(key).find(|key| store.shard_of(key) == Shard(0)).expect("a key");
         let limits = Some(TenantLimits { topics: 1, lanes: 1 });
         let answer = submit(&store, NewJob { key, limits, ..job("of-tenant") }).await.expect("submit");
-        check::tables(&store).await;
+        audit::tables(&store).await;
         answer
     };
     assert_eq!(submitted("~t/one").await, SubmitResult::Created);
@@ -295,11 +295,11 @@ async fn lanes_of_a_paused_topic_are_no_damage_unless_it_is_resumed() {
         store.pause(&topic, None).await.expect("pause").expect("there is room");
         let shard = store.shard_of(&job("ready").key);
         assert!(reserve(&store, shard, 99).await.is_empty());
-        check::own(&store).await;
-        check::tables(&store).await;
+        audit::own(&store).await;
+        audit::tables(&store).await;
         shard
     };
-    // It counts as resumed, and its lane is set aside still.
+    // Makes the topic count as resumed, while its lane is still set aside.
     change_small(path, KNOWN, (shard.number(), "store"), 1, 0);
     change_small(path, KNOWN, (shard.number(), ""), 3, 0);
     mended(path, "paused for ever", DamageKind::Schedule, 1).await;
@@ -317,8 +317,8 @@ async fn lanes_of_a_paused_destination_are_no_damage_unless_its_pause_is_gone() 
         store.pause_destination(&pause).await.expect("pause").expect("there is room");
         let shard = store.shard_of(&job("ready").key);
         assert!(reserve(&store, shard, 99).await.is_empty());
-        check::own(&store).await;
-        check::tables(&store).await;
+        audit::own(&store).await;
+        audit::tables(&store).await;
         shard
     };
     empty(path, DESTINATIONS);

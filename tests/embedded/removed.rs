@@ -1,14 +1,14 @@
-//! The files of a store are removed or moved while a process has them open.
+//! Files of an embedded store that are removed or moved while it is open: it accepts nothing until they are back.
 
 use ringback_testkit::Reply;
 use tokio::time::Instant;
 
 use crate::prelude::*;
 
-/// Within which time it is noticed.
+/// The time within which a process notices that files are gone.
 const NOTICED: Duration = Duration::from_secs(2);
 
-/// Submits are refused, and the process is not ready and says why, until a time has passed.
+/// Asserts for 4 seconds that submits are refused and that the process is not ready and says why.
 async fn stays_refused(stack: &Stack, sink: &Sink, what: &str) {
     let begun = Instant::now();
     stack.ups[0].wait_readiness(503, "was removed, moved or replaced", NOTICED).await;

@@ -1,5 +1,5 @@
-//! The files of the embedded store after kill -9, a clean end or changes by hand: which records of its log are
-//! replayed, dropped or refused.
+//! The write-ahead log of the embedded store after kill -9, a clean end or changes by hand: which frames are replayed,
+//! dropped or refused, and when checkpoints empty the log.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use ringback_core::job::JobKey;
 use ringback_core::store_types::{Cancelled, SubmitResult};
 use tempfile::{TempDir, tempdir};
 
-use super::{Filler, check, job, open, refused, submit};
+use super::{Filler, audit, job, open, refused, submit};
 use crate::prelude::*;
 
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
@@ -30,7 +30,7 @@ struct Killed {
 }
 
 impl Killed {
-    /// With some frames in its log: a checkpoint may have been made just before its end.
+    /// Kills stores, up to ten, until one has more than two frames in its log: a checkpoint may precede the kill.
     fn new() -> Self {
         let mut fresh = std::iter::repeat_with(Self::once).take(10);
         fresh.find(|killed| killed.frames().len() > 2).expect("frames in the log")
@@ -44,7 +44,7 @@ impl Killed {
         Self { files, accepted: accepted.parse().expect("a number") }
     }
 
-    /// A copy to work on, with another log.
+    /// A copy of the database to work on, with this log or none.
     fn with(&self, file: Option<&[u8]>) -> TempDir {
         let copy = tempdir().expect("a directory");
         std::fs::copy(database(self.files.path()), database(copy.path())).expect("copied");
@@ -58,7 +58,7 @@ impl Killed {
         std::fs::read(log(self.files.path())).expect("the log is there")
     }
 
-    /// The offsets of the frames that are not in the tables, in order.
+    /// The byte ranges of the log's frames that are not in the tables yet, in order.
     fn frames(&self) -> Vec<Range<usize>> {
         let file = self.log();
         let number = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().expect("8 bytes"));
@@ -76,7 +76,7 @@ impl Killed {
     }
 }
 
-/// The metadata in the database of a closed store.
+/// A number in the metadata of a closed store; `None` without one of this name.
 fn format_number(file: &Path, name: &str) -> Option<u64> {
     let database = Database::open(file).expect("it opens");
     let read = database.begin_read().expect("a transaction");
@@ -84,16 +84,16 @@ fn format_number(file: &Path, name: &str) -> Option<u64> {
     format.get(name).expect("it is read").map(|value| value.value())
 }
 
-/// How many jobs a store has; nothing about them is wrong.
+/// The number of jobs that a store has accepted. Asserts that nothing is wrong with its tables.
 async fn accepted(directory: &Path) -> u64 {
     let store = open(directory).await;
-    check::tables(&store).await;
+    audit::tables(&store).await;
     let accepted = store.stats().await.expect("stats").accepted;
     drop(store);
     accepted
 }
 
-/// A log whose last frame was written only up to `at`.
+/// The log with its last frame zeroed from `at` on, as if it was written only in part.
 fn torn(file: &[u8], at: usize, last: &Range<usize>) -> Vec<u8> {
     let mut torn = file.to_vec();
     torn[at..last.end].fill(0);
@@ -138,7 +138,7 @@ async fn a_log_that_its_database_does_not_need_is_removed_unless_it_was_cut() {
     let zeros = [0; 8 * BLOCK];
     let directory = tempdir().expect("a directory");
     drop(open(directory.path()).await);
-    // As the creation of a log leaves it: empty, in part, and whole.
+    // Logs as the creation of a log can leave them: empty, in part, and whole.
     for whole in [vec![], zeros.to_vec(), [&zeros, end].concat(), [head, &zeros, end].concat()] {
         std::fs::write(log(directory.path()), &whole).expect("written");
         assert_eq!(accepted(directory.path()).await, 0, "{} bytes", whole.len());
@@ -224,7 +224,7 @@ async fn what_a_checkpoint_has_taken_over_is_not_carried_out_again() {
     let state = store.get(&key).await.expect("get").map(|job| job.state);
     assert_eq!(state, Some(State::Cancelled), "the log was carried out again");
     assert_eq!(store.stats().await.expect("stats").accepted, all);
-    check::tables(&store).await;
+    audit::tables(&store).await;
 }
 
 #[tokio::test]
@@ -250,14 +250,14 @@ async fn a_checkpoint_is_made_soon_after_the_store_falls_silent() {
     let store = open(directory.path()).await;
     assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
     in_the_tables(directory.path(), 1).await;
-    // After a snapshot too, which does not make one.
+    // The index is also kept up to date after a snapshot.
     assert_eq!(submit(&store, job("b")).await.expect("submit"), SubmitResult::Created);
-    check::tables(&store).await;
+    audit::tables(&store).await;
     in_the_tables(directory.path(), 2).await;
     assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Repeated);
 }
 
-/// Waits for a checkpoint, less long than it takes a busy store to make one for its age.
+/// Waits until the tables have `frames` frames, for less time than a busy store needs to make a checkpoint for its age.
 async fn in_the_tables(directory: &Path, frames: u64) {
     eventually(Duration::from_secs(5), "the jobs are in the tables", async || {
         let copy = tempdir().expect("a directory");
@@ -275,7 +275,7 @@ async fn what_follows_a_snapshot_or_a_checkpoint_is_carried_out_on_top_of_it() {
     let directory = tempdir().expect("a directory");
     let store = open(directory.path()).await;
     assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Created);
-    check::tables(&store).await;
+    audit::tables(&store).await;
     assert_eq!(submit(&store, job("b")).await.expect("submit"), SubmitResult::Created);
     assert_eq!(accepted(as_after_kill_9(directory.path()).path()).await, 2);
 
@@ -294,7 +294,7 @@ async fn a_log_that_is_older_than_its_database_is_refused() {
     let older_too = as_after_kill_9(directory.path());
     assert_eq!(submit(&store, job("b")).await.expect("submit"), SubmitResult::Created);
     in_the_tables(directory.path(), 2).await;
-    // What comes now is in the log alone.
+    // The following changes are in the log only.
     assert_eq!(submit(&store, job("c")).await.expect("submit"), SubmitResult::Created);
     store.cancel(&job("b").key).await.expect("cancel");
     let newest = as_after_kill_9(directory.path());
@@ -314,8 +314,7 @@ async fn a_log_that_is_older_than_its_database_is_refused() {
     assert_eq!(accepted(newest.path()).await, 3);
 }
 
-/// A copy of the files of a store that goes on. The log comes first, so that a checkpoint
-/// between the two does no harm.
+/// A copy of the files of a running store. The log is copied first, so that a checkpoint in between does no harm.
 fn as_after_kill_9(directory: &Path) -> TempDir {
     let copy = tempdir().expect("a directory");
     for file in [log, database] {

@@ -1,4 +1,4 @@
-//! How many jobs a load has submitted and seen accepted, to wait for some more of them.
+//! A count of the jobs that a load has seen accepted, and a wait for more of them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,7 +13,7 @@ impl AcceptedCount {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until so many more are accepted.
+    /// Waits until `jobs` more jobs are accepted.
     pub(super) async fn more(&self, jobs: usize) {
         let goal = self.0.load(Ordering::Relaxed) + jobs;
         eventually(SOON, "jobs are accepted", async || match self.0.load(Ordering::Relaxed) {

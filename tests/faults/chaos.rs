@@ -1,5 +1,5 @@
-//! A short run of `chaos` on each store with a fresh seed, and runs with the seeds that failed once. The program runs
-//! the installation, checks the history and prints the report; these tests only want that it finds nothing.
+//! A short run of the program `chaos` on Redis, a cluster and the embedded store, with a fresh seed, and runs with seeds
+//! that failed once. The program checks the history and prints the report; the tests require that it finds nothing.
 //!
 //! `RINGBACK_TEST_CHAOS_SECONDS` is how long load and faults last, `RINGBACK_TEST_CHAOS_SEED` repeats a run.
 
@@ -83,7 +83,7 @@ fn fresh(args: &[&str], seconds: u64) {
     println!("{first}: clean; {repeat}");
 }
 
-/// Makes a run that violates nothing. Returns its report.
+/// Makes a run and asserts that nothing is violated. Returns its report. If it finds something, later attempts fail too.
 fn clean(args: &[String], why: &str) -> String {
     let test = format!("chaos {}", args.join(" "));
     attempts::fail_if_found(&test);

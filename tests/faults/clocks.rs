@@ -1,5 +1,5 @@
-//! Clocks that are far ahead for a while: that of the machine beside an embedded store, that of Redis, and that of one
-//! process.
+//! Clocks that are far ahead for a while: of the machine beside an embedded store, of Redis, and of one API; and a
+//! process whose clock is far behind.
 
 use jiff::{SignedDuration, Timestamp};
 use ringback_testkit::{Preload, Process, ProcessSpec, RedisServer, Role, Seen};
@@ -13,7 +13,7 @@ fn preload() -> Preload {
     Preload::compile().expect("there is a C compiler, which links these tests too")
 }
 
-/// Options by which processes of a role see a clock.
+/// The options with which processes of a role see a clock.
 fn seeing(options: StackOptions, role: Role, seen: &Seen) -> StackOptions {
     seen.env().iter().fold(options, |options, (name, value)| options.role_env(role, name, value))
 }
@@ -26,7 +26,7 @@ async fn readiness(process: &Process) -> String {
     process.readiness().await.expect("the admin port answers").1
 }
 
-/// Waits until the readiness of a process says this of a clock, or nothing of one.
+/// Waits until the readiness of a process contains `what`; without `what`, until it says nothing of a clock.
 async fn says(process: &Process, what: Option<&str>) {
     eventually(SOON, &format!("readiness says {what:?}"), async || {
         let text = readiness(process).await;
@@ -36,7 +36,7 @@ async fn says(process: &Process, what: Option<&str>) {
     .await;
 }
 
-/// How many seconds the time of the store is ahead, by the metric of a process.
+/// The seconds by which the store's time is ahead, from the metric of a process.
 async fn ahead(process: &Process) -> f64 {
     process.metric("ringback_store_clock_ahead_seconds").await.expect("the gauge")
 }
@@ -50,7 +50,7 @@ async fn an_embedded_store_whose_clock_was_ahead_says_so_delivers_nothing_early_
     let tomorrow = (now() + SignedDuration::from_hours(24)).to_string();
     stack.post_empty("/v1/topics/paused/pause").await.expect(200);
     stack.accept(&with(with(job(&sink, "early"), "topic", "paused"), "at", tomorrow.as_str())).await;
-    // And an hour, so that it is still thirty whole days ahead when readiness is asked.
+    // One hour more, so that the clock is still thirty whole days ahead when readiness is asked.
     set_ahead(&seen, DAY * 30 + Duration::from_secs(3600));
     stack.wait_state("paused", "early", "ready", SOON).await;
     stack.accept(&job(&sink, "meanwhile")).await;

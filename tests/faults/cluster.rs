@@ -1,4 +1,5 @@
-//! A whole stack on a cluster of three masters.
+//! A whole stack on a Redis Cluster of three masters: every transition, killed processes, and a node that hangs while
+//! consumers wait.
 
 use ringback_testkit::{RedisServer, Role, Script};
 use tokio::task::JoinSet;
@@ -7,7 +8,7 @@ use tokio::time::timeout;
 use crate::prelude::*;
 use crate::raw_post::{JSON, raw_post};
 
-/// Leases and locks of killed processes run out meanwhile.
+/// The limit until everything works again; leases and locks of killed processes expire before that.
 const RECOVERY: Duration = Duration::from_secs(60);
 
 async fn start() -> (Stack, Sink) {
@@ -80,7 +81,7 @@ async fn on_a_cluster_kill_9_of_a_carrier_and_a_notifier_loses_no_job() {
     stack.wait_count("done", 600, RECOVERY).await;
 }
 
-/// A stack on a cluster whose nodes may hang one by one, with pull jobs in all shards.
+/// A stack without notifiers on a cluster whose nodes may hang one by one, with pull jobs in all shards.
 async fn with_jobs_for_pull(count: usize) -> Stack {
     let nodes = RedisServer::options().arg("--cluster-require-full-coverage", "no");
     let options = Stack::options().cluster(nodes).env("RINGBACK_SHARDS", "24");
@@ -91,7 +92,7 @@ async fn with_jobs_for_pull(count: usize) -> Stack {
     stack
 }
 
-/// Asks for jobs of a topic: how many came, or the status of a refusal.
+/// Reserves jobs of a topic. Returns how many came, or the status of a refusal.
 fn reserve(stack: &Stack, topic: &str, ask: &Value) -> impl Future<Output = Result<usize, u16>> + use<> {
     let request = raw_post(stack.url(&format!("/v1/topics/{topic}/reserve")), &[JSON], ask.to_string());
     async {
@@ -100,7 +101,7 @@ fn reserve(stack: &Stack, topic: &str, ask: &Value) -> impl Future<Output = Resu
     }
 }
 
-/// Submits a job until it is accepted by a shard of a node that answers, under other ids.
+/// Submits pull jobs under up to 20 ids until one is accepted, by a shard whose node answers.
 async fn accept(stack: &Stack, topic: &str) {
     for n in 0..20 {
         if stack.submit(&json!({"topic": topic, "id": n.to_string()})).await.0 == 201 {
@@ -120,19 +121,19 @@ async fn a_node_that_hangs_keeps_no_consumer_from_the_jobs_of_the_others() {
         found.push(ended.expect("an answer"));
     }
     assert_eq!(found, [Ok(1); 80]);
-    // What there is of the others comes with one answer.
+    // One answer has all jobs that are left on the other nodes.
     let all = reserve(&stack, TOPIC, &json!({"max": 100})).await;
     assert_eq!(all, Ok(100));
     stack.cluster_mut().node_mut(0).cont();
 }
 
-/// The wake-up of a topic that is no longer empty comes over the first node.
+/// The wake-up of a topic with new jobs is published over the first node, which hangs.
 #[tokio::test]
 async fn who_waits_is_given_jobs_of_the_other_nodes_while_the_first_one_hangs() {
     const WAITERS: usize = 8;
     let mut stack = with_jobs_for_pull(0).await;
     let topic = |n: usize| format!("waits-{n}");
-    // So that all shards have answered before, and the first look of each waiter ends before the node hangs.
+    // All shards have answered before, and the first call of each waiter ends before the node hangs.
     assert_eq!(reserve(&stack, &topic(0), &json!({})).await, Ok(0));
     let mut waiters: JoinSet<_> =
         (0..WAITERS).map(|n| reserve(&stack, &topic(n), &json!({"wait": "60s"}))).collect();

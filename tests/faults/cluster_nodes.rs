@@ -1,9 +1,9 @@
-//! Nodes of a cluster that are replaced by new ones under load, and a shard that has no master for a while.
+//! Masters of a Redis Cluster that new nodes replace under load, and a shard that has no master for a while.
 
 use ringback_testkit::{Persistence, RedisOptions, RedisServer, Role};
 use tokio::time::sleep;
 
-use super::outage::{accepted, nothing_is_lost};
+use super::redis_outage::{accepted, nothing_is_lost};
 use super::runs_all_topologies;
 use super::steady_load::SteadyLoad;
 use crate::prelude::*;
@@ -38,7 +38,7 @@ async fn new_nodes_that_take_over_from_masters_which_are_forgotten_are_found() {
         let new = stack.cluster_mut().add_replica(node(), master).await;
         let cluster = stack.cluster_mut();
         eventually(RECOVERY, "the new node is a master", async || {
-            // It gets no votes before all masters know it.
+            // The new node gets no votes before all masters know it.
             let mut fail_over = redis::cmd("CLUSTER");
             let fail_over = fail_over.arg("FAILOVER");
             fail_over.exec_async(&mut cluster.nodes()[new].client().await).await.ok();
@@ -51,7 +51,7 @@ async fn new_nodes_that_take_over_from_masters_which_are_forgotten_are_found() {
         stack.cluster_mut().node_mut(master).kill();
         load.more(JOBS).await;
     }
-    // The first nodes of the URL are gone.
+    // These processes start with a URL whose first nodes are gone.
     stack.carriers[0].restart();
     stack.add(Role::Api).await;
     load.more(JOBS).await;

@@ -1,5 +1,5 @@
-//! Connections that take everything and give no answer, and nobody closes them: each process leaves them by itself
-//! and connects anew.
+//! Connections to Redis that swallow everything and that nobody closes: each process abandons them by itself and
+//! connects again, also in a cluster and when a name moved to a replica.
 
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
@@ -8,7 +8,7 @@ use ringback_store::{Store, Wakes, settings};
 use ringback_testkit::{Proxy, RedisCluster, RedisOptions, RedisServer};
 use tokio::time::{Instant, timeout};
 
-use super::outage::{accepted_again, still_the_same_processes};
+use super::redis_outage::{accepted_again, still_the_same_processes};
 use crate::prelude::*;
 
 /// How long it may take until everything works again: checks, time-outs and back-offs, on a busy machine too.
@@ -18,14 +18,14 @@ fn url(proxy: &Proxy) -> String {
     format!("redis://127.0.0.1:{}", proxy.port())
 }
 
-/// Jobs that are due soon.
+/// `count` jobs that are due in a second: their ids, and the jobs.
 fn jobs(sink: &Sink, name: &str, count: usize) -> (Vec<String>, Vec<Value>) {
     let ids: Vec<_> = (0..count).map(|n| format!("{name}-{n}")).collect();
     let jobs = ids.iter().map(|id| with(job(sink, id), "delay", "1s")).collect();
     (ids, jobs)
 }
 
-/// All roles do their work again: jobs are accepted, become due and are delivered. The jobs lie in all shards.
+/// Waits until jobs in all shards are accepted, become due and are delivered. Asserts that no process has ended.
 async fn works_again(stack: &mut Stack, sink: &Sink, name: &str) {
     let (ids, jobs) = jobs(sink, name, 40);
     for job in jobs {
@@ -103,7 +103,7 @@ async fn not_every_call_asks_a_redis_that_is_gone_for_a_connection() {
         assert_eq!(stack.submit(&job(&sink, &format!("refused-{n}"))).await.0, 503);
     }
     let (asked, took) = (proxy.accepted() - before, begun.elapsed());
-    // At most four in a second for calls and three for subscriptions, and some sooner at the begin.
+    // At most four connections per second for calls and three for subscriptions, and some more at the start.
     let most = 20 + took.as_millis() / 100;
     assert!(asked as u128 <= most, "{asked} connections in {took:?}");
     redis.restart().await;
@@ -111,7 +111,7 @@ async fn not_every_call_asks_a_redis_that_is_gone_for_a_connection() {
     stack.ready(RECOVERY).await;
 }
 
-/// A cluster behind proxies, which it names to its clients, and a stack on it.
+/// A cluster behind proxies, whose nodes announce the proxies to clients, and a stack on it.
 async fn on_a_cluster() -> (RedisCluster, Vec<Proxy>, Stack, Sink) {
     let cluster = RedisCluster::start_with(RedisOptions::default()).await;
     let proxies: Vec<_> = cluster.nodes().iter().map(|node| Proxy::start(node.port())).collect();

@@ -1,9 +1,9 @@
-//! The store refuses the processes for a while, as when a password is changed in steps.
+//! Redis refuses processes for a while, as when passwords or rights change: running ones wait, and starting ones end.
 
 use redis::aio::MultiplexedConnection;
 use ringback_testkit::{Process, RedisServer, Role, http_client};
 
-use super::outage::{accepted_again, still_the_same_processes};
+use super::redis_outage::{accepted_again, still_the_same_processes};
 use super::refusals::is_accepted;
 use crate::prelude::*;
 
@@ -24,7 +24,7 @@ async fn run(redis: &mut MultiplexedConnection, commands: &[&str]) {
     }
 }
 
-/// A server with the user, and its URL with a password.
+/// A server with the user, and a function that makes its URL with a password.
 async fn server() -> (RedisServer, impl Fn(&str) -> String) {
     let server = RedisServer::start().await;
     run(&mut server.client().await, &[&format!("ACL SETUSER {USER} on >first ~* &* +@all")]).await;
@@ -32,7 +32,8 @@ async fn server() -> (RedisServer, impl Fn(&str) -> String) {
     (server, move |password: &str| format!("redis://{USER}:{password}@127.0.0.1:{port}"))
 }
 
-/// Runs a stack through a time in which it is refused.
+/// Runs a stack while the commands `refuse` lock it out, until the commands `accept` let it in again. Asserts that no
+/// job is lost, that no process ends, and that each process logs the refusal once.
 async fn through(server: &RedisServer, url: &str, refuse: &[&str], accept: &[&str]) {
     let mut redis = server.client().await;
     let (mut stack, sink) = (Stack::options().store(url).start().await, Sink::start().await);
@@ -58,7 +59,7 @@ async fn through(server: &RedisServer, url: &str, refuse: &[&str], accept: &[&st
     still_the_same_processes(&mut stack);
 }
 
-/// Waits until a process says that it is not ready because the store refuses it, and has logged it.
+/// Waits until a process is not ready because the store refuses it, and has logged that.
 async fn is_refused(process: &Process) {
     let url = format!("http://{}/readyz", process.admin());
     eventually(SOON, "a process is refused and waits", async || {

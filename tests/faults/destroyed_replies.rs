@@ -1,5 +1,5 @@
-//! Replies of Redis to submits are destroyed, so that nobody knows what became of them. Repeated, each job exists once,
-//! is delivered once, and is counted once.
+//! Replies of Redis to submits are destroyed by a proxy, so that nobody knows their outcome. After a repetition each
+//! job exists once, is delivered once, and is counted once.
 
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::history::FaultClass;
@@ -50,7 +50,7 @@ async fn jobs_whose_submits_lost_their_replies_exist_once_and_are_counted_once()
             sleep(PAUSE).await;
             answers = recorded.submit_all(&api, &jobs).await;
         }
-        // One that was created only now had not reached the store.
+        // A job that is created only now had not reached the store before, so only repeated jobs count.
         destroyed += answers.iter().filter(|status| **status == Some(200)).count();
         ids.extend(jobs.into_iter().map(|job| job.id));
     }

@@ -1,15 +1,15 @@
-//! Processes that are asked for a durability: a weaker store is refused at their start, and later waited for.
+//! `RINGBACK_DURABILITY` of all processes: a weaker Redis is refused at their start, and waited for later.
 
 use ringback_testkit::{Persistence, Process, RedisServer, Role};
 
-use super::outage::{accepted_again, still_the_same_processes};
+use super::redis_outage::{accepted_again, still_the_same_processes};
 use crate::prelude::*;
 
 /// How long it may take until everything works again.
 const RECOVERY: Duration = Duration::from_secs(60);
 const NAME: &str = "RINGBACK_DURABILITY";
 
-/// Waits until a process is not ready, and says so with a word.
+/// Waits until `/readyz` of a process answers 503 with a text that contains `word`.
 pub(super) async fn unready(process: &Process, word: &str) {
     process.wait_readiness(503, word, RECOVERY).await;
 }

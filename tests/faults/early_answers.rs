@@ -1,4 +1,4 @@
-//! Receivers that answer before they have read the request, and those that end a connection without a word.
+//! Receivers that answer before they have read the request, or end TLS connections without notice: the answer counts.
 
 use std::net::Ipv4Addr;
 
@@ -21,7 +21,7 @@ async fn an_answer_that_comes_before_the_body_was_read_counts() {
         ("large", "HTTP/1.1 413 Large\r\n\r\nno", "dead", json!("exhausted")),
     ] {
         let receiver = RawReceiver::start(move |mut stream, _| async move {
-            // The rest is not read: the end of the connection resets it.
+            // Most of the request is not read, so the end of the connection resets it.
             let _ = stream.read(&mut [0; 600]).await;
             let _ = stream.write_all(answer.as_bytes()).await;
         });

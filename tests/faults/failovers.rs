@@ -1,4 +1,4 @@
-//! Masters of a cluster that are killed or replaced under load, and whose replicas take over.
+//! Masters of a Redis Cluster that are killed or replaced under load, and whose replicas take over.
 //!
 //! Before a master is killed, all that was accepted so far is on its replica: that must not be lost. Of what is accepted
 //! around the kill, what no replica has yet may be, unless `RINGBACK_DURABILITY` is `replicated`.
@@ -11,7 +11,7 @@ use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::{Persistence, RedisCluster, RedisOptions, RedisServer, Role, variable};
 use tokio::time::{Instant, sleep};
 
-use super::outage::nothing_waits;
+use super::redis_outage::nothing_waits;
 use super::steady_load::{CALLERS, SteadyLoad};
 use crate::prelude::*;
 
@@ -42,10 +42,10 @@ async fn start(durability: &str) -> (Stack, Sink) {
     (options.start().await, Sink::counting().await)
 }
 
-/// Waits until the replica of each master has all that was accepted.
+/// Waits until the replica of each master has all that was written.
 async fn in_sync(cluster: &RedisCluster) {
     for node in cluster.nodes() {
-        // One that was replaced is a master for some moments more.
+        // A replaced master is still a master for some moments.
         eventually(RECOVERY, "replicas have everything", async || {
             if node.is_master().await { node.replicates_to(1).await } else { Ok(()) }
         })
@@ -53,12 +53,12 @@ async fn in_sync(cluster: &RedisCluster) {
     }
 }
 
-/// The other node of a pair of master and replica.
+/// The index of the other node in a pair of master and replica.
 fn partner(node: usize) -> usize {
     (node + MASTERS) % (2 * MASTERS)
 }
 
-/// Lets a master accept what its replica does not get.
+/// Stops the replica of a master, and waits until the master has accepted something without it.
 async fn fall_behind(cluster: &mut RedisCluster, master: usize) {
     cluster.node_mut(partner(master)).stop();
     cluster.nodes()[master].writes_without_replicas().await;
@@ -98,7 +98,7 @@ impl Fences {
     }
 }
 
-/// Waits until everything is delivered that can be, and returns how many of these jobs are lost.
+/// Waits until the `safe` jobs are delivered and none is left to deliver. Returns how many of `around` never arrived.
 async fn lost(stack: &mut Stack, sink: &Sink, safe: &[String], around: &[String]) -> usize {
     sink.wait_for_jobs(safe, 1, RECOVERY).await;
     nothing_waits(stack).await;
@@ -106,7 +106,7 @@ async fn lost(stack: &mut Stack, sink: &Sink, safe: &[String], around: &[String]
     around.iter().filter(|id| !counts.contains_key(*id)).count()
 }
 
-/// Kills one master after the other. Returns how many jobs were accepted around kills, and how many of them are lost.
+/// Kills one master after the other under load. Returns how many jobs were accepted around kills, and how many are lost.
 async fn kill_masters(kills: usize, durability: &str) -> (usize, usize) {
     let (mut stack, sink) = start(durability).await;
     let mut fences = Fences::new(&stack.store_url()).await;
@@ -130,7 +130,7 @@ async fn kill_masters(kills: usize, durability: &str) -> (usize, usize) {
         stack.cluster_mut().nodes()[partner(master)].becomes_master().await;
         masters[kill % MASTERS] = partner(master);
         fences.rise().await;
-        // It comes back as the replica of its replica.
+        // The killed master comes back as the replica of its former replica.
         stack.cluster_mut().node_mut(master).restart().await;
         in_sync(stack.cluster_mut()).await;
         around.extend(load.end().await);
@@ -160,7 +160,7 @@ async fn with_replicated_nothing_accepted_is_lost_when_masters_are_killed_under_
     assert_eq!(lost, 0, "of {around} jobs");
 }
 
-/// One replica confirms what the other one, which takes over, does not have.
+/// One replica confirms what the other replica, which takes over, does not have.
 #[tokio::test]
 async fn with_replicated_nothing_accepted_is_lost_when_one_of_two_replicas_is_behind_and_takes_over() {
     let kills = variable("RINGBACK_TEST_FAILOVERS").unwrap_or(KILLS_OF_THREE);
@@ -194,7 +194,7 @@ async fn with_replicated_nothing_accepted_is_lost_when_one_of_two_replicas_is_be
     assert_eq!(lost, 0, "of {} jobs", accepted.len());
 }
 
-/// CLUSTER FAILOVER. The servers give up after five seconds if they do not agree in time; then it is asked again.
+/// Makes a replica a master with CLUSTER FAILOVER, which is repeated when it was given up. Panics after [`RECOVERY`].
 async fn take_over(replica: &RedisServer, how: Option<&str>) {
     let began = Instant::now();
     let mut asked: Option<Instant> = None;

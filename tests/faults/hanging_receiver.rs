@@ -1,5 +1,5 @@
-//! A receiver that takes calls and answers none, under many topics or under many names: it holds a bounded part of the
-//! places of a notifier, and others are delivered meanwhile.
+//! A receiver that accepts calls and answers none, under many topics or many host names: it uses a bounded part of a
+//! notifier's places, and other jobs are delivered meanwhile.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -10,7 +10,7 @@ use crate::prelude::*;
 /// The places of the notifier, and those that one origin may have while it is alone.
 const PLACES: usize = 512;
 const MOST: usize = 448;
-/// Longer than the test.
+/// A timeout longer than the test.
 const HANGS: &str = "55s";
 /// The wait of a job for a place, if all of them were held.
 const WHILE_IT_HANGS: Duration = Duration::from_secs(30);
@@ -29,7 +29,7 @@ async fn submit(stack: &Stack, jobs: &[Value]) {
     }
 }
 
-/// Jobs that come while the receiver hangs.
+/// Submits jobs of another topic one by one, and waits for each while the receiver hangs.
 async fn others_are_delivered(stack: &Stack, sink: &Sink) {
     for n in 0..30 {
         let id = format!("other-{n}");
@@ -76,7 +76,7 @@ async fn under_many_names_it_gets_few_new_calls_once_it_is_known_and_all_of_them
         })
         .collect();
     submit(&stack, &jobs).await;
-    // Of thousands of jobs that are ready or due soon, few hold a place.
+    // Thousands of jobs of the receiver are ready or due soon, but only few hold a place.
     let few = PLACES / 4;
     let mut calm = 0;
     eventually(WHILE_IT_HANGS, "it has few places", async || {
@@ -94,7 +94,7 @@ async fn under_many_names_it_gets_few_new_calls_once_it_is_known_and_all_of_them
     stack.wait_get("/v1/stats", Duration::from_secs(60), |stats| stats["states"]["done"] == all).await;
 }
 
-/// The places that the notifier uses.
+/// The places that the notifier uses, by its metric.
 async fn in_flight(stack: &Stack) -> usize {
     stack.notifiers[0].metric("ringback_notifier_in_flight_jobs").await.expect("the gauge") as usize
 }

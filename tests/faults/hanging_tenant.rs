@@ -1,6 +1,6 @@
-//! A tenant, or a caller without one, with so many receivers that hang that they could take all places of a notifier,
-//! each within the limits of an origin and of an address: it holds a bounded part of them, and jobs of others are
-//! delivered meanwhile.
+//! A tenant, or a caller without one, with so many hanging receivers that they could use all places of a notifier
+//! within the limits of an origin and of an address: it uses a bounded part of them, and jobs of others are delivered
+//! meanwhile.
 
 use crate::http::tenants::{Caller, stacks};
 use crate::prelude::*;
@@ -11,7 +11,7 @@ const MOST: usize = 56;
 /// The receivers that hang, and the jobs for each.
 const HOLES: usize = 24;
 const JOBS: usize = 12;
-/// Longer than the test.
+/// A timeout longer than the test.
 const HANGS: &str = "55s";
 /// The wait of a job for a place, if all of them were held.
 const WHILE_IT_HANGS: Duration = Duration::from_secs(30);
@@ -38,7 +38,8 @@ async fn start(options: StackOptions) -> Stack {
     options.env("RINGBACK_CONCURRENCY", &PLACES.to_string()).start().await
 }
 
-/// Jobs of one caller hang, and those of others are delivered meanwhile.
+/// Fills places with hanging jobs of one caller, and asserts that jobs of the others are delivered and that the
+/// hanging jobs use at most [`MOST`] places.
 async fn leaves_places(stack: &Stack, hostile: &Caller, others: [&Caller; 2]) {
     let sink = Sink::start().await;
     let mut holes = Vec::new();

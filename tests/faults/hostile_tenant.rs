@@ -1,4 +1,5 @@
-//! A topic beside another whose receiver takes every call and never answers: its jobs are about as punctual as alone.
+//! A topic beside another topic whose receiver never answers: the checker of histories finds its jobs about as
+//! punctual as alone.
 
 use ringback_testkit::history::{Entry, Invariant, InvariantResult, Policy, Report, Tenant};
 use ringback_testkit::recorded::{Bounds, Recorded, RecordedJob};
@@ -9,11 +10,11 @@ use crate::prelude::*;
 /// The topic that must not suffer, and how many jobs it has.
 const CALM: &str = "calm";
 const JOBS: usize = 120;
-/// The other, which has as many.
+/// The hostile topic, which has as many jobs.
 const HOSTILE: &str = "hostile";
-/// A job comes every so often.
+/// The pause between two jobs.
 const PAUSE: Duration = Duration::from_millis(15);
-/// What becomes of the hostile jobs waits for their timeouts.
+/// The limit until all jobs have ended; hostile jobs end with their timeouts.
 const DRAIN: Duration = Duration::from_secs(60);
 
 #[tokio::test]
@@ -25,7 +26,8 @@ async fn a_receiver_that_never_answers_does_not_delay_another_topic() {
     assert_eq!(beside.standing(Invariant::TenantsApart).verdict, InvariantResult::Held, "{beside}");
 }
 
-/// A run of the calm topic: alone, or beside the other, if it is known how late it was alone in ms.
+/// Runs the calm topic and checks the history. `alone` is that topic's lateness in ms by itself; if it is given, the
+/// hostile topic runs too.
 async fn run(alone: Option<f64>) -> Report {
     let stack = Stack::start().await;
     let mut bounds = Bounds { live: Some(DRAIN), ..Bounds::default() };

@@ -1,4 +1,4 @@
-//! Receivers that speak HTTP/2: streams that they refuse, and how many they allow.
+//! Receivers that speak HTTP/2: refused and reset streams, limits on streams, and answers before the body was read.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -34,8 +34,8 @@ struct ReceiverLog {
 type Shared = Arc<Mutex<ReceiverLog>>;
 type Answering = SendResponse<bytes::Bytes>;
 
-/// A receiver that allows so many streams on a connection. `answer` handles the nth call of a job, and returns the
-/// stream if it is to be answered with 200.
+/// Starts a receiver over TLS that allows `streams` streams on a connection. `answer` handles the nth call of a job,
+/// and returns the stream if it is to be answered with 200. Returns the receiver and what it has seen.
 async fn receiver<F>(
     streams: u32,
     answer: impl Fn(usize, Request<h2::RecvStream>, Answering) -> F + Copy + Send + Sync + 'static,
@@ -67,7 +67,7 @@ where
                     let answer = answer.await;
                     active.fetch_sub(1, Ordering::SeqCst);
                     if let Some(mut respond) = answer {
-                        // Fails if the stream has ended.
+                        // The send fails if the stream has ended.
                         let _ = respond.send_response(Response::new(()), true);
                     }
                 });

@@ -1,4 +1,4 @@
-//! Several installations on one Redis, and one that is started with other settings than before.
+//! Installations with different prefixes on one Redis do not see each other; another number of shards is refused.
 
 use ringback_testkit::{RedisServer, Role};
 
@@ -11,7 +11,7 @@ async fn installations_with_different_prefixes_do_not_see_each_other() {
     let (one, other) = (options.clone().start().await, options.env("RINGBACK_PREFIX", "other").start().await);
     let (sink, other_sink) = (Sink::start().await, Sink::start().await);
 
-    // The same names in both, with other contents.
+    // Both installations have jobs of the same names with other contents.
     for id in ["now", "cancelled", "dead"] {
         sink.answer_job(id, Answer::status(if id == "dead" { 410 } else { 200 }));
         let delay = if id == "cancelled" { "3s" } else { "0s" };
@@ -55,7 +55,7 @@ async fn another_number_of_shards_is_refused_with_both_numbers() {
             assert!(log.contains(text), "no {text} in {log}");
         }
     }
-    // Under another prefix nothing is set up yet.
+    // No installation exists under the other prefix, so other settings are accepted there.
     let spec = stack.spec(Role::Carrier).env("RINGBACK_SHARDS", "5").env("RINGBACK_PREFIX", "other");
     spec.start().ready(SOON).await;
 }

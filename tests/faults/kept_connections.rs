@@ -1,5 +1,4 @@
-//! Connections that are kept for the next callback, and that the receiver ends just as that comes: the callback is sent
-//! once more at once, which is not a failure.
+//! Kept connections that receivers end as the next callback comes: it is sent again at once, which is no failure.
 
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
@@ -33,7 +32,8 @@ fn job(id: &str, url: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "url": url, "body": {"id": id}, "retry": {"preset": "none"}})
 }
 
-/// A receiver whose first connection ends at its second request, or at the `moment`. Returns what came.
+/// Starts a receiver whose first connection ends as `end` says, at its second request or at the `moment`. Returns it
+/// and the heads of the requests that came.
 async fn ending(end: End, tls: bool, moment: Arc<Notify>) -> (RawReceiver, Arc<Mutex<Vec<String>>>) {
     let came = Arc::<Mutex<Vec<String>>>::default();
     let seen = Arc::clone(&came);

@@ -1,5 +1,4 @@
-//! The logs of processes when something is wrong: nobody reads them, their reader is gone, or the same line comes again
-//! and again.
+//! The logs of processes when nobody reads them, when their reader is gone, or when the same line comes again and again.
 
 use ringback_testkit::{Process, RedisServer, free_port, http_client};
 use tokio::time::interval;
@@ -10,12 +9,12 @@ const DROPPED: &str = "ringback_log_lines_dropped_total";
 /// How long many deliveries may take.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Both kinds of store, with processes whose output nobody reads.
+/// The options of both kinds of store, with processes at log level `trace` whose output nobody reads.
 fn unread() -> [StackOptions; 2] {
     StackOptions::each_store().map(|options| options.unread().env("RINGBACK_LOG", "trace"))
 }
 
-/// Jobs whose names are so long that their lines fill a log soon.
+/// Delivers 6,000 jobs with ids so long that their lines fill a log soon.
 async fn deliver_many(stack: &Stack, sink: &Sink) {
     let ids: Vec<String> = (0..6_000).map(|n| format!("{n:0>120}")).collect();
     for ids in ids.chunks(500) {
@@ -27,14 +26,14 @@ async fn deliver_many(stack: &Stack, sink: &Sink) {
     stack.wait_count("done", 6_000, SOON).await;
 }
 
-/// The counter of dropped lines.
+/// The number of dropped lines, by the metric of a process.
 async fn dropped(process: &Process) -> u64 {
     let text = process.metrics().await;
     let line = text.lines().find_map(|line| line.strip_prefix(DROPPED)).expect("it is always there");
     line.trim().parse().expect("a number")
 }
 
-/// The sum of the fields `lines` of lines that say this.
+/// The sum of the fields `lines` in the log lines that contain a message.
 fn reported(log: &str, message: &str) -> u64 {
     let reports = log.lines().filter(|line| line.contains(message));
     let field = |line: &str| line.split(" lines=").nth(1)?.split(' ').next()?.parse::<u64>().ok();
@@ -122,7 +121,7 @@ async fn processes_go_on_after_the_reader_of_their_logs_is_gone() {
 #[tokio::test]
 async fn ten_lines_of_a_kind_are_logged_and_the_others_are_counted() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
-    // Nobody listens there. A line says of each destination that it begins to fail.
+    // Nobody listens at these addresses. One line for each destination says that it begins to fail.
     for n in 0..35 {
         let url = format!("http://127.0.0.{}:{}/", n + 10, free_port());
         let job = with_all(job(&sink, &n.to_string()), &json!({"url": url, "retry": {"preset": "none"}}));
@@ -161,7 +160,7 @@ async fn a_receiver_that_fails_is_one_line_however_often_it_does() {
     assert!(line.contains("status=500") && line.contains("attempt=1"), "{line}");
 }
 
-/// Lets Redis refuse writes as with a full disk: a snapshot cannot be written, because a directory has its name.
+/// Makes Redis refuse writes, or ends that: a snapshot fails while a directory has the name of its file.
 async fn refuse_writes(redis: &RedisServer, refuse: bool) {
     let mut client = redis.client().await;
     let (_, dir): (String, String) =

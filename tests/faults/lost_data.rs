@@ -1,8 +1,9 @@
-//! The store comes back without jobs that it had accepted: emptied, or with older data.
+//! Redis comes back without jobs that it had accepted, emptied or with older data: the loss is noticed, and submits
+//! wait until it is accepted or the data are back.
 
 use ringback_testkit::{Persistence, Proxy, RedisServer, Reply, Role};
 
-use super::outage::accepted_again;
+use super::redis_outage::accepted_again;
 use crate::cli::ringback;
 use crate::prelude::*;
 
@@ -13,7 +14,7 @@ fn stack(persistence: Persistence) -> StackOptions {
     Stack::options().redis(RedisServer::options().persistence(persistence))
 }
 
-/// Jobs that are due in an hour.
+/// Submits `count` jobs that are due in an hour.
 pub(super) async fn accept(stack: &Stack, sink: &Sink, name: &str, count: usize) {
     for n in 0..count {
         stack.accept(&with(job(sink, &format!("{name}-{n}")), "delay", "1h")).await;
@@ -35,7 +36,7 @@ async fn loses(stack: &Stack, sink: &Sink) -> Value {
     .await
 }
 
-/// The detail of the check `store` on `/readyz`, once it is not ready.
+/// The text of `/readyz` of the first API, once it reports a loss.
 async fn unready(stack: &Stack) -> String {
     stack.apis[0].wait_readiness(503, "has lost", RECOVERY).await
 }
@@ -129,7 +130,7 @@ async fn a_flush_is_noticed_though_the_server_goes_on() {
     accept(&stack, &sink, "early", 5).await;
     let mut redis = stack.redis().client().await;
     redis::cmd("FLUSHALL").exec_async(&mut redis).await.expect("FLUSHALL");
-    // The very next submit shows it.
+    // The next submit already notices the loss.
     let (status, problem) = stack.submit(&job(&sink, "early-0")).await;
     assert_eq!(status, 503, "{problem}");
     let loss = stack.check().await.loss.expect("a loss");
@@ -159,7 +160,8 @@ async fn an_emptied_store_that_keeps_less_goes_on_by_itself_and_says_what_is_los
     assert_eq!(status, 404);
 }
 
-/// Waits until submits are accepted again though nobody has accepted a loss.
+/// Waits until submits are accepted again. Asserts that no loss is left, although nobody has accepted one, and that the
+/// job `early-0` is there.
 async fn is_taken_back(stack: &mut Stack, sink: &Sink, name: &str) {
     accepted_again(stack, &job(sink, name)).await;
     stack.ready(RECOVERY).await;
@@ -176,7 +178,7 @@ async fn right_files_that_are_put_back_bring_submits_back() {
     stack.redis_mut().restart_empty().await;
     loses(&stack, &sink).await;
     unready(&stack).await;
-    // One that is started meanwhile takes them back as well.
+    // A process that is started meanwhile accepts submits again too, once the data are back.
     stack.apis[1].kill();
     stack.apis[1].restart();
     unready(&stack).await;
@@ -195,7 +197,7 @@ async fn older_files_that_are_put_back_do_not_bring_submits_back() {
     stack.redis_mut().restart_empty().await;
     loses(&stack, &sink).await;
     stack.redis_mut().restart_with(&older).await;
-    // Until the API has connected again it answers 503.
+    // The API answers 503 until it has connected again.
     eventually(RECOVERY, "so many are missing", async || {
         let reply = stack.get("/v1/check").await;
         let is_right = reply.status == 200 && reply.json()["loss"]["jobs"].as_u64() >= Some(20);
@@ -240,7 +242,7 @@ async fn a_name_that_leads_to_an_empty_store_for_a_moment_brings_submits_back() 
     is_taken_back(&mut stack, &sink, "late").await;
 }
 
-/// As if a node of a cluster was emptied and the one with the row of the installation was not.
+/// As if a node of a cluster was emptied that does not have the installation's row.
 #[tokio::test]
 async fn shards_that_come_back_bring_submits_back_though_the_row_was_there_all_the_time() {
     let mut stack = stack(Persistence::Always).start().await;

@@ -1,5 +1,5 @@
-//! A healthy receiver behind nginx as it comes: it ends connections after some requests, and takes new settings while it
-//! works. No callback has failed because of that. `RINGBACK_TEST_CALLBACKS` says how many there are.
+//! A healthy receiver behind nginx, which ends connections after some requests and reloads its settings: no callback
+//! fails because of that. `RINGBACK_TEST_CALLBACKS` is the number of callbacks. The tests are left out without nginx.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -22,7 +22,7 @@ struct Nginx {
 }
 
 impl Nginx {
-    /// With HTTP/2 and TLS, or with HTTP/1.1. `None` on a machine without nginx.
+    /// Starts nginx with HTTP/2 over TLS (`https`) or with HTTP/1.1. Without nginx, prints that and returns `None`.
     async fn start(scheme: &'static str, to: &Sink, settings: &str) -> Option<Self> {
         let directory = tempfile::tempdir().expect("a directory");
         let (port, path) = (free_port(), directory.path().display().to_string());
@@ -71,7 +71,7 @@ impl Nginx {
         format!("{}://{NAME}:{}/hook", self.scheme, self.port)
     }
 
-    /// Reads its settings again: new workers take new connections, and the old ones end theirs.
+    /// Reloads the settings: new workers accept new connections, and the old workers end theirs.
     fn reload(&self) {
         signal(&self.directory.path().join("pid"), nix::sys::signal::Signal::SIGHUP);
     }
@@ -80,13 +80,13 @@ impl Nginx {
 fn signal(file: &Path, signal: nix::sys::signal::Signal) {
     let Ok(pid) = std::fs::read_to_string(file) else { return };
     let pid = nix::unistd::Pid::from_raw(pid.trim().parse().expect("a pid"));
-    // It may have ended.
+    // The process may have ended.
     let _ = nix::sys::signal::kill(pid, signal);
 }
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // Its workers end with it.
+        // The workers end with the main process.
         signal(&self.directory.path().join("pid"), nix::sys::signal::Signal::SIGTERM);
         let _ = self.process.wait();
     }
@@ -98,7 +98,7 @@ fn options(names: &NameServer) -> StackOptions {
     options.env("RINGBACK_CA_FILE", file("authority.pem").to_str().expect("a path"))
 }
 
-/// Whether a connection ends after few requests, as after the thousand that are nginx's default, or after that.
+/// Settings by which a connection ends after 50 requests, or after nginx's default of 1,000 for many callbacks.
 fn settings(callbacks: usize) -> &'static str {
     if callbacks > 10_000 { "" } else { "keepalive_requests 50;" }
 }

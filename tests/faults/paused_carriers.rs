@@ -1,5 +1,5 @@
 //! Carriers that are paused beyond their locks, again and again, while jobs become due: another takes over, and what a
-//! paused one does afterwards is refused. The log of epochs is judged with the rest of the history.
+//! paused carrier does afterwards is refused. The checker of histories also judges the log of epochs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,7 +21,7 @@ const ROUNDS: usize = 10;
 const LOCK: Duration = Duration::from_millis(500);
 /// A heartbeat of the others, and what a busy machine adds.
 const TICK: Duration = Duration::from_secs(1);
-/// A job is due every so often.
+/// The pause between two due times.
 const PAUSE: Duration = Duration::from_millis(15);
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn carriers_that_are_paused_beyond_their_locks_have_no_effect_afterwards()
     assert!(fenced > 0, "no paused carrier has tried anything");
 }
 
-/// Pauses all carriers but one until that one holds all shards. Returns how long that took.
+/// Pauses all carriers but one until that one holds all shards, and continues them. Returns how long the pause took.
 async fn pause_all_but(survivor: usize, recorded: &Recorded, carriers: &mut [Process]) -> Duration {
     let fault = recorded.fault("pause-carriers", FaultClass::Process);
     let begun = Instant::now();
@@ -89,7 +89,7 @@ async fn pause_all_but(survivor: usize, recorded: &Recorded, carriers: &mut [Pro
             carrier.stop();
         }
     }
-    // It can claim what the others held only once their locks have expired.
+    // The survivor can claim the shards of the others only once their locks have expired.
     holds(&carriers[survivor], SHARDS).await;
     let took = begun.elapsed();
     carriers.iter_mut().for_each(Process::cont);
@@ -97,7 +97,7 @@ async fn pause_all_but(survivor: usize, recorded: &Recorded, carriers: &mut [Pro
     took
 }
 
-/// Waits until a carrier holds so many shards.
+/// Waits until a carrier holds exactly `shards` shards.
 async fn holds(carrier: &Process, shards: usize) {
     carrier.wait_metric("ringback_carrier_held_shards", shards as f64, SOON).await;
 }

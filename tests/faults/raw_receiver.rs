@@ -1,4 +1,4 @@
-//! A receiver that does with each connection what a test says, byte by byte, with TLS or without.
+//! A receiver whose connections a test handles byte by byte, with TLS or without.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,12 +13,12 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-/// A file of the certificates of tests.
+/// The path of a file with a test certificate or key.
 pub(crate) fn file(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tls").join(name)
 }
 
-/// Takes connections with the certificate of a name, and offers these protocols.
+/// Accepts TLS connections with the certificate `name` and offers these protocols by ALPN.
 pub(crate) fn acceptor(name: &str, protocols: &[&str]) -> TlsAcceptor {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
@@ -37,13 +37,13 @@ pub(crate) struct RawReceiver {
 }
 
 impl RawReceiver {
-    /// Handles each connection with its number, from 1.
+    /// Starts a receiver that calls `handle` with each connection and its number, from 1.
     pub(crate) async fn start<F>(handle: impl Fn(TcpStream, usize) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let socket = TcpSocket::new_v4().expect("a socket");
-        // Little of a request fits into it before it is read.
+        // With a small buffer, little of a request arrives before it is read.
         socket.set_recv_buffer_size(4096).expect("a size");
         socket.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
         let listener: TcpListener = socket.listen(1024).expect("it listens");
@@ -76,7 +76,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Connection for T {}
 
 pub(crate) type Boxed = Pin<Box<dyn Connection>>;
 
-/// Reads the head of a request and a body as long as it says; `None` at the end of the connection.
+/// Reads the next request with its body. Returns the head; `None` when the connection ends before.
 pub(crate) async fn read_request(stream: &mut (impl AsyncRead + Unpin)) -> Option<String> {
     let mut read = Vec::new();
     loop {

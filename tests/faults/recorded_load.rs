@@ -1,4 +1,4 @@
-//! Submits jobs and records each call in a history, which is judged afterwards.
+//! Submits jobs until each is accepted, and records each call in a history.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,7 +27,7 @@ impl<'a> RecordedLoad<'a> {
         Self { recorded, api, url, is_over: AtomicBool::new(false), accepted: AcceptedCount::default() }
     }
 
-    /// Goes on until it is over.
+    /// Submits one job after the other until the load is over.
     pub(super) async fn run(&self, caller: &str) {
         for n in 0_u64.. {
             if self.is_over.load(Ordering::Relaxed) {
@@ -38,7 +38,7 @@ impl<'a> RecordedLoad<'a> {
         }
     }
 
-    /// Submits a job until it is accepted.
+    /// Submits a job again and again until it is accepted, and counts it.
     pub(super) async fn submit(&self, id: &str, delay: u64) {
         let mut job = RecordedJob::new(TOPIC, id, Some(self.url.clone()));
         (job.delay, job.timeout) = (Some(delay), Some(500));

@@ -1,5 +1,5 @@
-//! How long it takes until there is an effect again: after the start of a process that was killed, of which there is no
-//! other, and for a job whose notifier was killed under it. The times are shown among the figures, not asserted.
+//! How long recovery takes after kill -9: of the only process of a role after its start, and of a job whose notifier
+//! was killed. No job is lost. The times are written to the figures, not asserted.
 
 use ringback_testkit::Process;
 use ringback_testkit::figures::{Figure, Reached};
@@ -39,7 +39,7 @@ async fn killed_processes_and_lost_leases_recover_without_losing_a_job() {
             };
             let (killed, started) = kill(process, role, &recorded);
             sink.answer_job(&held, Answer::status(200));
-            // It passes through all three.
+            // The job passes through all three roles.
             load.submit(&id, 1).await;
             sink.wait_for_job(&id, 1, SOON).await;
             of_process = of_process.max(started.elapsed());
@@ -66,7 +66,7 @@ async fn killed_processes_and_lost_leases_recover_without_losing_a_job() {
     assert_eq!((totals.kills, wrong), (kills, 0));
 }
 
-/// Kills a process and starts it again. Returns when both were done.
+/// Kills and starts a process, and writes both to the history. Returns when it was dead and when it was started.
 fn kill(process: &mut Process, role: &str, recorded: &Recorded) -> (Instant, Instant) {
     let (fault, pid) =
         (recorded.fault_of(&format!("kill-{role}"), FaultClass::Process, process.pid()), process.pid());

@@ -1,4 +1,4 @@
-//! Redis with `appendfsync always` is killed and started again in quick succession: nothing that was accepted is lost.
+//! A single Redis with `appendfsync always` is killed and started again in quick succession: no accepted job is lost.
 
 use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::history::{FaultClass, Invariant, InvariantResult};
@@ -9,13 +9,13 @@ use tokio::time::Instant;
 use super::recorded_load::{RecordedLoad, TOPIC};
 use crate::prelude::*;
 
-/// How often, unless `RINGBACK_TEST_REDIS_KILLS` says another.
+/// How often Redis is killed, unless `RINGBACK_TEST_REDIS_KILLS` says another number.
 const KILLS: usize = 30;
 /// How many jobs are accepted between two kills.
 const JOBS_BETWEEN: usize = 4;
-/// Within this a submit is accepted again after a start.
+/// The time after a start within which a submit is accepted again.
 const ALLOWED: Duration = Duration::from_secs(2);
-/// Leases that run out, on a busy machine.
+/// The limit until all jobs have ended: leases have to expire, on a busy machine.
 const DRAIN: Duration = Duration::from_secs(60);
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! `RINGBACK_DURABILITY=replicated`: what is acknowledged is on a replica, and what is not says so.
+//! `RINGBACK_DURABILITY=replicated` on a master with a replica: acknowledged jobs are on the replica; a submit that no
+//! replica confirms is answered 503.
 
 mod cluster;
 mod partition;
@@ -8,7 +9,7 @@ use ringback_testkit::{Persistence, Proxy, RedisServer};
 use tokio::task::JoinSet;
 
 use super::durability::unready;
-use super::outage::{accepted_again, still_the_same_processes};
+use super::redis_outage::{accepted_again, still_the_same_processes};
 use crate::prelude::*;
 use crate::raw_post::{JSON, raw_post};
 use crate::sample_jobs::without;
@@ -16,12 +17,12 @@ use crate::sample_jobs::without;
 /// How long it may take until everything works again.
 const RECOVERY: Duration = Duration::from_secs(60);
 
-/// A server that syncs each job.
+/// A server that syncs each change to disk.
 pub(super) async fn server() -> RedisServer {
     RedisServer::options().persistence(Persistence::Always).copies_at_once().start().await
 }
 
-/// A stack on a master with a replica, behind a proxy.
+/// A master with a replica, a proxy in front of the master, a stack over the proxy, and a receiver.
 pub(super) async fn start(durability: &str) -> (RedisServer, RedisServer, Proxy, Stack, Sink) {
     let (master, replica) = (server().await, server().await);
     replica.follow(&master).await;
@@ -91,11 +92,11 @@ async fn jobs_that_no_replica_had_are_no_loss_when_a_replica_takes_over() {
     assert_eq!(batch.status, 503, "{batch:?}");
     let unknown = batch.json()["jobs"].as_array().cloned().unwrap_or_default();
     assert!(!unknown.is_empty() && unknown.iter().all(|job| job["topic"] == TOPIC), "{batch:?}");
-    // It has looked at a shard again since.
+    // The API has checked a shard again since.
     unready(&stack.apis[0], "too few replicas keep up").await;
 
     master.kill();
-    // What was on its way to the replica is gone with it.
+    // Changes that were on their way to the replica are gone with it.
     replica.kill();
     replica.restart().await;
     proxy.lead_to(replica.port());
@@ -118,7 +119,7 @@ async fn jobs_that_no_replica_had_are_no_loss_when_a_replica_takes_over() {
     still_the_same_processes(&mut stack);
 }
 
-/// Submits jobs until it is stopped. Returns the ids that were accepted.
+/// Submits jobs until a 503 comes. Returns the ids that were accepted.
 fn submit_on(stack: &Stack, sink: &Sink, client: usize) -> impl Future<Output = Vec<String>> + use<> {
     let (url, sample) = (stack.url("/v1/jobs"), with(job(sink, ""), "delay", "1h"));
     async move {

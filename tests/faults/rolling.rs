@@ -1,6 +1,6 @@
-//! Rolling restarts under load: processes are asked to end and started again, one after the other, while jobs are
-//! submitted, delivered, consumed and cancelled. With `RINGBACK_TEST_OTHER_BUILD`, a directory with the binaries of
-//! another build, each process changes its build at each restart, so both run side by side.
+//! Rolling restarts under load: processes end and start again, one after the other, while jobs are submitted,
+//! delivered, consumed and cancelled. `RINGBACK_TEST_OTHER_BUILD` is a directory with the binaries of another build;
+//! each process then changes its build at each restart, so that both run side by side.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,9 +16,9 @@ use crate::prelude::*;
 const RESTARTS: usize = 36;
 /// How many jobs are submitted between two restarts, at least.
 const JOBS_BETWEEN: usize = 20;
-/// Every such job of a caller is a pull job.
+/// Every fifth job of a caller is a pull job.
 const PULL_EVERY: usize = 5;
-/// Every such job of a caller is cancelled before it is due.
+/// Every seventh job of a caller is cancelled before it is due.
 const CANCEL_EVERY: usize = 7;
 const PULL_TOPIC: &str = "consumed";
 
@@ -36,7 +36,7 @@ async fn an_update_behind_a_balancer_that_looks_each_second_refuses_no_submit() 
     let two = [Role::Api, Role::Notifier]
         .into_iter()
         .fold(Stack::options(), |options, role| options.count(role, 2));
-    // Each api works on for longer than the balancer may take to see that it is not ready.
+    // A terminated API serves for longer than the balancer needs to see that it is not ready.
     let two = two.role_env(Role::Api, "RINGBACK_DRAIN_DELAY", "2500ms");
     let (mut stack, sink) = (two.start().await, Sink::counting().await);
     let targets: Vec<Target> = stack.apis.iter().map(Target::of).collect();
@@ -117,7 +117,7 @@ struct Counts {
     delivered_twice: usize,
 }
 
-/// Restarts processes under load, and checks that each job ended as it should.
+/// Restarts processes under load, and asserts that each job ended as it should and that no answer was a 5xx.
 async fn roll(options: StackOptions, restarts: usize) -> Counts {
     let (mut stack, sink) = (options.start().await, Sink::counting().await);
     let apis: Vec<String> = stack.apis.iter().chain(&stack.ups).map(api_of).collect();
@@ -157,7 +157,7 @@ async fn roll(options: StackOptions, restarts: usize) -> Counts {
     Counts { delivered_twice: counts.values().filter(|count| **count > 1).count() }
 }
 
-/// The processes in turn: an api, a carrier, a notifier, and then the others.
+/// The process of turn `n`: an API, a carrier and a notifier in turn, or the only `ringback up`.
 fn pick(stack: &mut Stack, n: usize) -> &mut Process {
     if let Some(up) = stack.ups.first_mut() {
         return up;
@@ -197,8 +197,8 @@ struct Balancer {
 }
 
 impl Balancer {
-    /// The answer, which must not be a 5xx. A request whose connection breaks is repeated, which is safe for all that is
-    /// called here.
+    /// Posts to an API and returns the answer. Panics for a 5xx. A request whose connection breaks is repeated, which
+    /// is safe for all routes that are called here.
     async fn post(&self, client: &reqwest::Client, path: &str, body: &Value) -> (StatusCode, Value) {
         self.call(path, |url| {
             client.post(url).header("content-type", "application/json").body(body.to_string())
@@ -244,7 +244,7 @@ struct Load<'a> {
 }
 
 impl Load<'_> {
-    /// Submits jobs of all kinds until it is over.
+    /// Submits jobs of all kinds until the load is over, and cancels some. Returns the ids.
     async fn submit(&self, caller: usize) -> Submitted {
         let (client, mut submitted, mut n) = (http_client(), Submitted::default(), 0);
         while !self.is_over.load(Ordering::Relaxed) {
@@ -280,7 +280,7 @@ impl Load<'_> {
         assert_eq!((status.as_u16(), &answer["state"]), (200, &json!("cancelled")), "{answer}");
     }
 
-    /// Consumes pull jobs until it is over and none is left.
+    /// Reserves and finishes pull jobs until the load is over and none is left. Returns the ids.
     async fn consume(&self) -> Vec<String> {
         let (client, mut consumed) = (http_client(), Vec::new());
         let path = format!("/v1/topics/{PULL_TOPIC}/reserve");
@@ -309,7 +309,7 @@ fn restarts() -> usize {
     variable("RINGBACK_TEST_RESTARTS").unwrap_or(RESTARTS)
 }
 
-/// The directory with the binaries of another build.
+/// The directory with the binaries of another build, from `RINGBACK_TEST_OTHER_BUILD`.
 fn other_build() -> Option<PathBuf> {
     variable("RINGBACK_TEST_OTHER_BUILD")
 }

@@ -1,4 +1,4 @@
-//! Schedules while carriers are killed at their firings: each time fires once.
+//! Schedules on Redis whose carriers are killed at crash points around firings: each time fires once.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +21,7 @@ async fn a_carrier_killed_at_its_firings_loses_none_and_makes_none_twice() {
     let kills = variable("RINGBACK_TEST_KILLS").unwrap_or(KILLS);
     let files = tempfile::tempdir().expect("a directory");
     let (plan, log) = (files.path().join("plan"), files.path().join("log"));
-    // Each carrier that starts is to be killed at the next point; a point is done once in a log.
+    // Arms one kill at the next point. Clears the log, because a point that is in the log is not done again.
     let arm = |kill: usize| {
         fs::write(&plan, format!("{} kill 1\n", POINTS[kill % POINTS.len()])).expect("a plan");
         fs::write(&log, "").expect("a log");
@@ -41,7 +41,7 @@ async fn a_carrier_killed_at_its_firings_loses_none_and_makes_none_twice() {
         stack.put(&format!("/v1/schedules/{id}"), &schedule).await.expect(201);
     }
 
-    // Nothing says when one is killed, so they are looked at.
+    // Checks all carriers for a kill, because nothing else tells of one.
     let mut killed = 0;
     eventually(SOON * 6, &format!("{kills} kills"), async || {
         for carrier in &mut stack.carriers {
@@ -66,10 +66,11 @@ async fn a_carrier_killed_at_its_firings_loses_none_and_makes_none_twice() {
     assert!(made > kills, "{made} firings");
 }
 
-/// Pauses a schedule once nothing of it is left to be made, and checks its jobs. Returns how many there are.
+/// Pauses a schedule between two firings, and asserts that each second has fired once and all jobs have arrived.
+/// Returns the number of firings.
 async fn fires_each_time_once(stack: &Stack, sink: &Sink, id: &str) -> usize {
     let path = format!("/v1/schedules/{id}");
-    // Nor comes a time at the moment of the pause.
+    // The schedule must not fire at the moment of the pause.
     let is_ahead = |found: &Value| time(&found["next_at"]) > now() + SignedDuration::from_millis(300);
     stack.wait_get(&path, SOON, is_ahead).await;
     let paused = stack.post_empty(&format!("{path}/pause")).await.expect(200);
@@ -85,7 +86,7 @@ async fn fires_each_time_once(stack: &Stack, sink: &Sink, id: &str) -> usize {
     let distinct: BTreeSet<_> = arrived.iter().collect();
     assert_eq!((arrived.len(), distinct.len()), (fired, fired), "{id}: {arrived:?}");
     assert_eq!(paused["missed_firings"], Value::from(0), "{paused}");
-    // Each second from the first to the last.
+    // The times are all seconds from the first to the last.
     let times: Vec<_> = distinct.into_iter().map(|job| time_of(job)).collect();
     for pair in times.windows(2) {
         assert_eq!(pair[1].duration_since(pair[0]), SignedDuration::from_secs(1), "{id}: {times:?}");
@@ -93,7 +94,7 @@ async fn fires_each_time_once(stack: &Stack, sink: &Sink, id: &str) -> usize {
     fired
 }
 
-/// The time in the id of a firing.
+/// The time in the id of a firing's job.
 fn time_of(job: &str) -> Timestamp {
     let (_, text) = job.split_once('~').expect("the id of a firing");
     let part = |range: std::ops::Range<usize>| &text[range];

@@ -1,4 +1,5 @@
-//! A master that sentinels watch: killed, stopped, replaced by hand, and replaced by a replica that lags.
+//! A master that sentinels watch (plain durability): killed, stopped or replaced by hand under load, replaced by a
+//! replica that lags, and sentinels that die or are named wrongly.
 
 mod cut_off;
 mod disagreement;
@@ -7,7 +8,7 @@ mod users;
 use ringback_testkit::{RedisSentinel, RedisServer, Role};
 use tokio::time::sleep;
 
-use super::outage::{accepted_again, still_the_same_processes};
+use super::redis_outage::{accepted_again, still_the_same_processes};
 use super::steady_load::{CALLERS, SteadyLoad};
 use crate::prelude::*;
 
@@ -21,7 +22,7 @@ async fn start() -> (Stack, Sink) {
     (options.count(Role::Carrier, 2).count(Role::Notifier, 2).start().await, Sink::start().await)
 }
 
-/// All roles do their work again: jobs are accepted, become due and are delivered.
+/// Waits until all roles work again: jobs are accepted, become due and are delivered. Asserts that no process has ended.
 async fn works_again(stack: &mut Stack, sink: &Sink, name: &str) {
     let ids: Vec<_> = (0..20).map(|n| format!("{name}-{n}")).collect();
     for id in &ids {
@@ -33,7 +34,7 @@ async fn works_again(stack: &mut Stack, sink: &Sink, name: &str) {
     still_the_same_processes(stack);
 }
 
-/// Waits until all is delivered that can be, and returns how many of these jobs are lost.
+/// Waits until no job is pending. Returns how many of these jobs never arrived.
 async fn lost(stack: &Stack, sink: &Sink, ids: &[String]) -> usize {
     for state in ["delayed", "ready", "reserved"] {
         stack.wait_count(state, 0, RECOVERY).await;
@@ -63,7 +64,7 @@ async fn a_master_that_is_killed_under_load_is_replaced_for_all_processes() {
     assert!(around.len() > 100, "{} jobs are not a load", around.len());
 }
 
-/// The former master takes writes for seconds after a fail-over by hand, unless it is paused.
+/// The former master accepts writes for seconds after a fail-over by hand, unless it is paused.
 #[tokio::test]
 async fn a_master_that_is_paused_and_replaced_by_hand_under_load_loses_nothing() {
     let (mut stack, sink) = start().await;
@@ -90,7 +91,7 @@ async fn a_stopped_master_and_sentinels_that_die_are_left_one_after_the_other() 
     stack.sentinel_mut().server_mut(0).stop();
     let master = stack.sentinel_mut().another_master(0, 0).await;
     works_again(&mut stack, &sink, "stopped").await;
-    // It still thinks that it is the master.
+    // The continued server still thinks that it is the master.
     stack.sentinel_mut().server_mut(0).cont();
     works_again(&mut stack, &sink, "continued").await;
 
@@ -100,20 +101,20 @@ async fn a_stopped_master_and_sentinels_that_die_are_left_one_after_the_other() 
     stack.sentinel_mut().server_mut(master).kill();
     stack.sentinel_mut().another_master(1, master).await;
     works_again(&mut stack, &sink, "second-kill").await;
-    // Whoever is connected goes on without sentinels.
+    // Connected processes go on without sentinels.
     for sentinel in [1, 2] {
         stack.sentinel_mut().sentinel_mut(sentinel).kill();
         works_again(&mut stack, &sink, &format!("without-{sentinel}")).await;
     }
 }
 
-/// What the replicas had not received is lost with the master. That is noticed, and work goes on.
+/// What the replicas had not received is lost with the master. The loss is noticed, and work goes on.
 #[tokio::test]
 async fn a_replica_that_lags_and_takes_over_shows_a_loss() {
     let (mut stack, sink) = start().await;
     works_again(&mut stack, &sink, "before").await;
     stack.sentinel_mut().are_in_sync(0).await;
-    // More than the buffers of their sockets take.
+    // More than the buffers of the sockets hold.
     let body = "x".repeat(200_000);
     let jobs: Vec<Value> = (0..200)
         .map(|n| with(with(job(&sink, &format!("late-{n}")), "delay", "1h"), "body", body.as_str()))
@@ -158,7 +159,7 @@ async fn a_wrong_name_ends_a_process_and_sentinels_that_are_away_are_waited_for(
     process.ready(RECOVERY).await;
 }
 
-/// A fail-over by hand leaves the former master as it is for about ten seconds.
+/// A fail-over by hand leaves the former master unchanged for about ten seconds.
 #[tokio::test]
 async fn a_former_master_that_still_answers_is_left_by_all_processes() {
     let (mut stack, sink) = start().await;
@@ -169,7 +170,7 @@ async fn a_former_master_that_still_answers_is_left_by_all_processes() {
     let calls = async || former.command_calls().await.get("fcall").copied();
     eventually(SOON, "nobody calls the former master", async || {
         let before = calls().await;
-        // No wait for something: the looks of all processes lie in this window.
+        // This sleep waits for nothing: every process checks its master within it.
         sleep(Duration::from_millis(1_200)).await;
         if calls().await == before { Ok(()) } else { Err("it is called") }
     })

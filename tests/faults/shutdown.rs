@@ -1,4 +1,4 @@
-//! How processes start and stop: signals, mistakes in settings, shards that change their carrier.
+//! How processes start and end: signals, grace, wrong settings, unfit stores, and shards that change their carrier.
 
 use ringback_testkit::{Process, ProcessSpec, RedisServer, Role, free_port, http_client};
 
@@ -50,7 +50,7 @@ async fn a_process_without_a_terminal_goes_on_at_sighup_and_reads_its_certificat
     let is_read = async || {
         with_certificate.log().contains("the certificate was read again").then_some(()).ok_or("not yet")
     };
-    // Sooner than it would look by itself, and without a connection.
+    // The file is read sooner than without the signal, and without a connection.
     eventually(Duration::from_secs(3), "it is read", is_read).await;
 }
 
@@ -136,7 +136,7 @@ async fn the_shards_of_a_killed_carrier_move_within_its_locks() {
     assert!(lateness < Duration::from_secs(5), "{lateness:?} late");
 }
 
-/// Runs a process to its end, which must be with this status. Returns what it has printed, which has all of these texts.
+/// Runs a process until it ends, and asserts its status and that its output contains all of `texts`. Returns the output.
 async fn ends(spec: ProcessSpec, status: i32, texts: &[&str]) -> String {
     let mut process = spec.start();
     let ended = process.wait_exit(SOON).await;
@@ -168,7 +168,7 @@ async fn every_mistake_of_the_configuration_is_named_at_once() {
             &[(margin, "x"), ("RINGBACK_RETRY", "1s never"), ("RINGBACK_CONCURRENCY", "0")],
             &[],
         ),
-        // Times that do not fit each other.
+        // Settings that contradict each other.
         (Role::Carrier, &[(ttl, "9s"), (timeout, "2s")], &["at least 3s"]),
         (Role::Notifier, &[(margin, "10s"), (timeout, "0s")], &["at least 3s"]),
     ] {
@@ -228,7 +228,7 @@ async fn shards_move(lock_ttl: &str, end: impl Fn(&mut Process)) -> Duration {
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     end(&mut stack.carriers[0]);
     stack.carriers[0].wait_exit(SOON).await;
-    // Enough to lie in every shard.
+    // Enough jobs to have some in every shard.
     let ids: Vec<String> = (0..200).map(|n| format!("job-{n}")).collect();
     let jobs: Vec<Value> = ids.iter().map(|id| with(job(&sink, id), "delay", "100ms")).collect();
     let (status, answer) = stack.batch(&jobs).await;
@@ -238,7 +238,7 @@ async fn shards_move(lock_ttl: &str, end: impl Fn(&mut Process)) -> Duration {
     sink.arrivals().iter().map(|arrival| between(due, arrival.at)).max().unwrap_or_default()
 }
 
-/// Whether `/readyz` reports it, or the admin port is closed already.
+/// Waits until `/readyz` is not 200, or the admin port is closed.
 async fn is_no_longer_ready(process: &Process) {
     let url = format!("http://{}/readyz", process.admin());
     let client = http_client();

@@ -1,22 +1,22 @@
-//! The slot of a shard moves from one master of a cluster to another, key by key, while jobs are submitted and
-//! delivered.
+//! The slot of a shard or of the installation moves between masters of a Redis Cluster, key by key or as a whole,
+//! while jobs are submitted and delivered: no job is lost.
 
 use redis::FromRedisValue;
 use ringback_testkit::{RedisServer, Role, http_client};
 use tokio::time::sleep;
 
-use super::outage::still_the_same_processes;
+use super::redis_outage::still_the_same_processes;
 use super::show_left_out;
 use super::steady_load::SteadyLoad;
 use crate::prelude::*;
 
-/// Leases and locks run out meanwhile.
+/// The limit until everything works again; leases and locks expire before that.
 const RECOVERY: Duration = Duration::from_secs(60);
 /// How long a key waits for the next one.
 const BETWEEN_KEYS: Duration = Duration::from_millis(40);
 const SHARDS: usize = 6;
 
-/// A stack on a cluster with jobs in all shards, which are due in a while.
+/// A stack on a cluster, a receiver, and the ids of 60 jobs in all shards that become due over 6 seconds.
 async fn start() -> (Stack, Sink, Vec<String>) {
     let options = Stack::options().cluster(RedisServer::options()).count(Role::Carrier, 2);
     let options = options.count(Role::Notifier, 2).env("RINGBACK_SHARDS", &SHARDS.to_string());
@@ -35,7 +35,7 @@ async fn start() -> (Stack, Sink, Vec<String>) {
     (stack, sink, ids)
 }
 
-/// The hash tags of the keys that all masters have, in order.
+/// The sorted hash tags of the keys on all nodes.
 async fn tags(stack: &mut Stack) -> Vec<String> {
     let mut tags = Vec::new();
     for node in stack.cluster_mut().nodes() {
@@ -56,7 +56,7 @@ async fn ask<T: FromRedisValue>(node: &RedisServer, words: &[&str]) -> T {
     command.arg(&words[1..]).query_async(&mut node.client().await).await.expect("the node answers")
 }
 
-/// Waits until the readiness check of an API has a text, with a status.
+/// Waits until `/readyz` has a status and text that `is_so` accepts, and returns the text.
 async fn readiness(admin: std::net::SocketAddr, what: &str, is_so: impl Fn(u16, &str) -> bool) -> String {
     let url = format!("http://{admin}/readyz");
     eventually(RECOVERY, what, async || {
@@ -93,7 +93,7 @@ async fn a_shard_whose_slot_moves_key_by_key_under_load_is_refused_until_it_is_w
             if detail.contains("shard ") && detail.contains(REFUSED) { Ok(()) } else { Err(detail) }
         })
         .await;
-        // Those who are new here do as the others do.
+        // Processes that start during the move behave like the others.
         stack.notifiers[0].restart();
         stack.carriers[0].restart();
         while moving.keys(1).await > 0 {
@@ -136,14 +136,14 @@ async fn while_the_slot_of_the_installation_moves_no_process_is_ready_and_afterw
     stack.ready(RECOVERY).await;
     sink.wait_for_jobs(&ids, 1, RECOVERY).await;
     eventually(SOON, "a job is accepted", async || {
-        super::outage::accepted(&stack, &job(&sink, "after")).await
+        super::redis_outage::accepted(&stack, &job(&sink, "after")).await
     })
     .await;
     sink.wait_for_job("after", 1, RECOVERY).await;
     still_the_same_processes(&mut stack);
 }
 
-/// Valkey 9 moves all keys of a slot at once; other servers cannot.
+/// Valkey 9 moves all keys of a slot at once. With other servers the test is left out.
 #[tokio::test]
 async fn a_shard_whose_slot_moves_as_a_whole_under_load_goes_on() {
     let server = RedisServer::start().await;

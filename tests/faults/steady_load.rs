@@ -1,5 +1,4 @@
-//! Jobs that are submitted without a pause while something goes wrong. A submit that is refused or not answered is
-//! repeated until it is accepted.
+//! A steady load of submits while something goes wrong. One that is refused or not answered is repeated until accepted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +24,7 @@ pub(super) struct SteadyLoad {
 }
 
 impl SteadyLoad {
-    /// Starts to submit jobs, due at once or within two seconds, whose ids begin with a name.
+    /// Starts four callers that submit jobs, due at once or within two seconds. The ids begin with `name`.
     pub(super) fn start(stack: &Stack, sink: &Sink, name: &str) -> Self {
         let (is_over, all, mut callers) =
             (Arc::<AtomicBool>::default(), Arc::<AcceptedCount>::default(), JoinSet::new());
@@ -59,12 +58,12 @@ impl SteadyLoad {
         Self { is_over, accepted: all, callers }
     }
 
-    /// Waits until so many more jobs are accepted.
+    /// Waits until `jobs` more jobs are accepted.
     pub(super) async fn more(&self, jobs: usize) {
         self.accepted.more(jobs).await;
     }
 
-    /// Stops it, and returns the ids of the jobs that were accepted.
+    /// Stops the load, and returns the ids of the accepted jobs.
     pub(super) async fn end(self) -> Vec<String> {
         self.is_over.store(true, Ordering::Relaxed);
         self.callers.join_all().await.concat()

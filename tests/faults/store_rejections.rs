@@ -1,6 +1,6 @@
-//! Start against a store that does not accept us. A permanent error (not Redis, wrong password, TLS mismatch) ends the
-//! process, and its log quotes the answer of the server; a temporary one (LOADING, BUSY, CLUSTERDOWN) is retried. A store
-//! that begins to evict is noticed. And `rediss://` with a private authority and a client certificate.
+//! Stores that reject a process. A permanent error (not Redis, wrong password, TLS mismatch) ends the start, and the
+//! log quotes the server; a temporary one (LOADING, BUSY, CLUSTERDOWN) is retried. A Redis that begins to evict is
+//! noticed. And `rediss://` with a private authority and a client certificate.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::refusals::is_accepted;
 use crate::sample_jobs::{SOON, job};
 
-/// A server that says the same to whatever is said to it, and closes the connection. Its port.
+/// Starts a server that answers everything with the same bytes and closes the connection. Returns its port.
 async fn saying(words: &'static [u8], tasks: &mut JoinSet<()>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();

@@ -1,5 +1,5 @@
-//! URLs of stores and databases that are wrong, each in its way: what is wrong is said, and no password, wherever it is
-//! in the URL, is printed, logged or shown.
+//! Wrong URLs of stores and databases: the error says what is wrong, and no password in a URL is printed, logged or
+//! shown, also while its server is away.
 
 use std::process::Stdio;
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::sample_jobs::SOON;
 
-/// In every password.
+/// A text that every password contains.
 const CANARY: &str = "CaNaRy";
 
 fn spec(binary: &str, dir: &TempDir, setting: (&str, &str)) -> ProcessSpec {
@@ -25,7 +25,7 @@ fn spec(binary: &str, dir: &TempDir, setting: (&str, &str)) -> ProcessSpec {
         .env(setting.0, setting.1)
 }
 
-/// What a process that ends by itself prints, and its status.
+/// Runs a process that ends by itself. Returns its status and all of its output.
 async fn output(spec: ProcessSpec) -> (Option<i32>, String) {
     let mut command = tokio::process::Command::from(spec.command());
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
@@ -148,7 +148,7 @@ async fn a_password_is_neither_printed_nor_logged_nor_shown_while_its_server_is_
         }
         let log = process.log();
         assert!(!log.contains(CANARY), "{log}");
-        // Each variable that is set for nothing is named once, without its value.
+        // One line names all variables without effect, without their values.
         let named = log.lines().filter(|line| line.contains("have no effect here")).collect::<Vec<_>>();
         let names = "OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_TRACES_SAMPLER";
         assert!(named.len() == 1 && named[0].contains(names) && !named[0].contains("_HEADERS"), "{named:?}");

@@ -1,4 +1,5 @@
-//! Receivers behind TLS: trusted by the certificate authorities of a file, over HTTP/2 and HTTP/1.1.
+//! Receivers behind TLS: certificate authorities from a file, reloads at SIGHUP, client certificates, large answers,
+//! and the choice between HTTP/2 and HTTP/1.1.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -41,7 +42,7 @@ impl Receiver {
         Self::with(protocols, None).await
     }
 
-    /// One that serves only callers with a certificate of this authority.
+    /// Starts a receiver that serves only callers with a certificate of this authority.
     async fn asking(authority: &str) -> Self {
         Self::with(&["h2"], Some(authority)).await
     }
@@ -186,7 +187,7 @@ async fn the_authorities_of_receivers_are_read_again_at_sighup_unless_they_canno
         notifier.hang_up();
         notifier.wait_log(text, SOON).await;
     };
-    // As some editors save it.
+    // With a byte order mark, as some editors save files.
     let marked = [&b"\xef\xbb\xbf"[..], &std::fs::read(file("authority.pem")).expect("a file")].concat();
     std::fs::write(&ca, marked).expect("a file");
     says("were read again").await;
@@ -243,7 +244,7 @@ async fn a_receiver_that_the_system_does_not_trust_gets_nothing_and_without_auth
 async fn a_credential_brings_a_client_certificate_and_the_authorities_of_its_receiver() {
     let names = NameServer::start(60);
     let text = |name: &str| std::fs::read_to_string(file(name)).expect("a file");
-    // Nothing else trusts the receiver.
+    // No other certificate authority is trusted.
     let options = asking(&names).env("SSL_CERT_FILE", "/dev/null").env("SSL_CERT_DIR", "/dev/null");
     let stack =
         options.env("RINGBACK_MASTER_KEYS", "k1:MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=").start().await;

@@ -1,5 +1,5 @@
-//! Rows and queries that are wrong: a row is left out, counted and logged with its id, and never the end of the feed.
-//! And a feed whose jobs could be delivered again does not go on by itself.
+//! Wrong rows and queries: a bad row is left out, counted and logged, and its feed goes on. Guard, topic policy,
+//! tenant and quota hold for rows. A feed whose jobs could be delivered again waits for a decision.
 
 use http::Method;
 use ringback_testkit::Role;
@@ -30,7 +30,7 @@ async fn rows_that_are_no_jobs_are_left_out_and_the_others_loaded() {
                 log.lines().filter(|line| line.contains(id) && line.contains("not a job")).collect();
             assert!(lines.len() == 1 && lines[0].contains(why), "{id}: {lines:?}\n{log}");
         }
-        // Once it is mended it is loaded.
+        // Once a row is mended, it is loaded.
         business.database.execute("delete from orders where id = 'b b'").await;
         business.database.execute("update orders set url = (select url from orders where id = 'a')").await;
         wait_rows(&stack, "submitted", 4).await;

@@ -1,4 +1,4 @@
-//! The business databases of the tests: a table of orders, and the files with the feeds that read it.
+//! Helpers for feed tests: a business database with a table of orders, files of feeds that read it, and counts of rows.
 
 use std::fs;
 
@@ -28,7 +28,7 @@ pub(super) struct Business {
 }
 
 impl Business {
-    /// One of each kind, with an empty table of orders.
+    /// A PostgreSQL and an SQLite database, each with an empty table of orders.
     pub(super) async fn each() -> [Self; 2] {
         let postgres = Database::Postgres(Box::new(PostgresServer::start().await));
         let sqlite = Database::Sqlite(tempfile::tempdir().expect("a directory"));
@@ -54,7 +54,7 @@ impl Business {
         Self { database, dir: tempfile::tempdir().expect("a directory") }
     }
 
-    /// Adds orders, each with a body that has a number.
+    /// Adds orders, each with a due time and a body that has a number.
     pub(super) async fn insert(&self, sink: &Sink, orders: &[(&str, Timestamp)]) {
         let url = sink.url("/hook");
         let rows = orders.iter().map(|(id, due)| format!("('{id}', '{due}', '{url}', '{{\"n\":1}}')"));
@@ -63,7 +63,7 @@ impl Business {
         self.database.execute(&sql).await;
     }
 
-    /// A file with the feed `orders`, and more lines of it.
+    /// Writes a file with the feed `orders` and these further lines. Returns its path.
     pub(super) fn file(&self, more: &str) -> String {
         let path = self.dir.path().join("feeds.toml");
         let head = format!(
@@ -74,13 +74,13 @@ impl Business {
         path.display().to_string()
     }
 
-    /// The file of a feed that reads the unpaid orders and cancels those that were paid.
+    /// Writes the file of a feed that reads the unpaid orders and cancels the paid ones. Returns its path.
     pub(super) fn orders(&self) -> String {
         self.file(&format!("query = \"{UNPAID}\"\ngone = \"{PAID}\"\n"))
     }
 }
 
-/// A stack in which jobs that ended are known for long enough, with some processes that load the feeds of a file.
+/// The options of a stack that remembers ended jobs long enough, with `count` processes that load the feeds of a file.
 pub(super) fn feeding(file: &str, count: usize) -> StackOptions {
     Stack::options().env("RINGBACK_KEEP_DONE", "2h").count(Role::Feed, count).role_env(
         Role::Feed,
@@ -89,12 +89,12 @@ pub(super) fn feeding(file: &str, count: usize) -> StackOptions {
     )
 }
 
-/// A time from now.
+/// The time `by` from now.
 pub(super) fn within(by: Duration) -> Timestamp {
     SystemClock.now().plus(by)
 }
 
-/// The value of a counter of rows, over all processes that load them.
+/// The value of the row counter for a result, over all feed processes.
 pub(super) async fn rows(stack: &Stack, result: &str) -> u64 {
     let mut sum = 0;
     for process in &stack.feeds {
@@ -103,7 +103,7 @@ pub(super) async fn rows(stack: &Stack, result: &str) -> u64 {
     sum
 }
 
-/// The value of this counter for one process.
+/// The value of the row counter for a result, of one process.
 pub(super) async fn loaded(process: &Process, result: &str) -> u64 {
     let metrics = process.metrics().await;
     let label = format!("result=\"{result}\"");
@@ -112,7 +112,7 @@ pub(super) async fn loaded(process: &Process, result: &str) -> u64 {
     values.map(|value| value.parse::<u64>().expect("a count")).sum()
 }
 
-/// Waits until so many rows had a result.
+/// Waits until at least `count` rows had a result.
 pub(super) async fn wait_rows(stack: &Stack, result: &str, count: u64) {
     eventually(SOON, &format!("{count} rows are {result}"), async || {
         let found = rows(stack, result).await;
@@ -121,7 +121,7 @@ pub(super) async fn wait_rows(stack: &Stack, result: &str, count: u64) {
     .await;
 }
 
-/// Sets the position of the feed `orders` in the store, as a pass that began then would have.
+/// Sets the position of the feed `orders` in the store, as a pass that began at `at` would have.
 pub(super) async fn set_position(stack: &Stack, at: Timestamp) {
     let keep_done = Duration::from_secs(2 * 3600);
     let options = Options { url: stack.store_url(), keep_done, ..settings::defaults(SOON) };

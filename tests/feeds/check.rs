@@ -1,4 +1,4 @@
-//! `ringback-feed check`: shows what would be loaded, and submits nothing.
+//! `ringback-feed check` shows jobs that a feed would load and mistakes in its file, and submits and removes nothing.
 
 use std::process::Output;
 use std::time::Duration;

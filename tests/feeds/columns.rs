@@ -51,7 +51,7 @@ async fn ids_in_sqlite_are_texts_or_integers_and_all_pages_are_read() {
     }
 }
 
-/// 250 rows, which take more than one page.
+/// Loads 250 rows, more than one page, with ids and times of these types, and asserts that each is delivered.
 async fn pages(business: &Business, ty: &str, time: &str) {
     let sink = Sink::start().await;
     business.database.execute(&format!("create table t (id {ty}, due_at {time}, url text)")).await;

@@ -1,5 +1,5 @@
-//! A process that loads rows is killed at each of its crash points, and its connection to the store is cut at each
-//! call: each order and each row of the outbox is delivered, once.
+//! A feed process is killed at each of its crash points, and its connection to the store is cut at each call: each
+//! order and each row of the outbox is delivered once.
 
 use std::fs;
 
@@ -9,12 +9,12 @@ use super::business::{Business, feeding};
 use crate::contract::workbench::ago;
 use crate::prelude::*;
 
-/// The points between its steps.
+/// The crash points between the steps of a feed process.
 const STEPS: [&str; 5] =
     ["feed.before_submit", "feed.after_submit", "feed.after_page", "feed.before_step", "feed.before_delete"];
 const CALLS: [&str; 2] = ["hold_feed", "replace"];
 
-/// What is done, each a line of a plan without the pass.
+/// The actions at crash points: each is a line of a fault plan without the number of the pass.
 fn actions() -> Vec<String> {
     let calls = CALLS.iter().flat_map(|call| ["before", "after"].map(|side| format!("store.{call}.{side}")));
     let steps = STEPS.iter().map(|step| format!("{step} kill"));

@@ -1,4 +1,4 @@
-//! Databases of feeds that hang, are replaced, or are on TLS as providers offer it.
+//! Databases of feeds that hang, are replaced or removed, or need TLS as providers offer it.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ async fn a_file_that_is_replaced_is_read_from_the_next_pass_on_and_one_that_is_r
     };
     is_loaded("before").await;
     let [from, to] = [&other, &business].map(|it| it.database.url().replace("sqlite:", ""));
-    // What was written is in the file alone.
+    // Moves all rows from the write-ahead log into the file.
     drop(other.database.rows("pragma journal_mode = delete").await);
     std::fs::rename(&from, &to).expect("it is replaced");
     is_loaded("after").await;

@@ -11,12 +11,12 @@ use super::business::{Business, TOPIC, feeding, rows};
 use super::sharing::holder;
 use crate::prelude::*;
 
-/// How many orders there are. A tenth of them is due within the window.
+/// The number of orders; `RINGBACK_TEST_ORDERS`, by default 20,000. A tenth of them is due within the window.
 fn orders() -> usize {
     ringback_testkit::variable("RINGBACK_TEST_ORDERS").unwrap_or(20_000)
 }
 
-/// Over how many seconds their due times are spread. `RINGBACK_TEST_ORDERS_WITHIN` asks for another number.
+/// The seconds over which due times are spread: `RINGBACK_TEST_ORDERS_WITHIN`, by default 10, and more for many orders.
 fn spread() -> usize {
     ringback_testkit::variable("RINGBACK_TEST_ORDERS_WITHIN").unwrap_or(10 + orders() / 10_000)
 }
@@ -27,8 +27,7 @@ async fn orders_that_are_due_are_all_loaded_while_others_come_change_and_go() {
     let sink = Sink::start().await;
     let (all, due) = (orders(), orders() / 10);
     let long = Duration::from_secs((30 + all / 2_000 + spread()) as u64);
-    // Those that are due lie among the others. Their times are spread over a part of the hour, so that the test sees
-    // them.
+    // Due orders lie between others. Their times are spread over a part of the hour, so that the test waits for them.
     let (first, apart) = (8 + all / 20_000, spread() * 1_000_000 / due);
     fill(&business, &sink, (all, first, apart)).await;
     // A pass over many orders takes a while, and what has changed is loaded by the next one.
@@ -37,7 +36,7 @@ async fn orders_that_are_due_are_all_loaded_while_others_come_change_and_go() {
     let text = fs::read_to_string(&file).expect("a file");
     fs::write(&file, text.replace("every = \"1s\"", &format!("every = \"{every}s\""))).expect("a file");
     let soon = format!("now() + interval '{} seconds' + random() * interval '30 seconds'", 2 * every + 10);
-    // The other process takes over well before what is changed would be due at its former time.
+    // The other process takes over well before the former due times of changed orders.
     let options = feeding(&file, 2).role_env(Role::Feed, "RINGBACK_FEED_LOCK_TTL", "1s");
     let mut stack = options.start().await;
     eventually(long, "half of the orders are loaded", async || {
@@ -90,8 +89,8 @@ async fn orders_that_are_due_are_all_loaded_while_others_come_change_and_go() {
     stack.wait_count("done", counts.len() as u64, SOON).await;
 }
 
-/// Adds so many orders, of which every tenth is due in so many seconds and more, and each so many microseconds after
-/// the one before.
+/// Adds `all` orders. Every tenth is due `first` seconds from now or later, each `apart` microseconds after the one
+/// before; the others are due in two days.
 async fn fill(business: &Business, sink: &Sink, (all, first, apart): (usize, usize, usize)) {
     let url = sink.url("/hook");
     let sql = format!(
@@ -104,7 +103,7 @@ async fn fill(business: &Business, sink: &Sink, (all, first, apart): (usize, usi
     business.database.execute(&sql).await;
 }
 
-/// Changes some orders, makes others due that were not, and pays some.
+/// Changes some orders, makes others due that were not, and marks some as paid.
 async fn change(business: &Business, soon: &str) {
     let changes = [
         format!(
@@ -120,7 +119,7 @@ async fn change(business: &Business, soon: &str) {
     }
 }
 
-/// Prints how late the jobs were.
+/// Prints the median, p99 and longest lateness of the jobs.
 #[expect(clippy::print_stderr, reason = "figures for who asks for a long run")]
 fn show(late: &mut [i64]) {
     late.sort_unstable();

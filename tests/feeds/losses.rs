@@ -1,4 +1,4 @@
-//! The store loses jobs of a feed: they are submitted again.
+//! The store is replaced by an older copy and has lost jobs of a feed: the feed submits them again.
 
 use ringback_testkit::{Persistence, RedisServer};
 
@@ -26,7 +26,7 @@ async fn rows_whose_jobs_an_older_copy_of_the_store_does_not_have_are_submitted_
         stack.redis_mut().restart_with(&copy).await;
         if persistence == Persistence::Always {
             let loss = eventually(RECOVERY, "the loss is noticed", async || {
-                // Until the API has connected again it answers 503.
+                // The API answers 503 until it has connected again.
                 let reply = stack.get("/v1/check").await;
                 match (reply.status, reply.json()["loss"]["run_id"].as_str()) {
                     (200, Some(run_id)) => Ok(run_id.to_owned()),

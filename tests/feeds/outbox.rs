@@ -8,7 +8,7 @@ use crate::sample_jobs::SOON;
 
 const TABLE: &str = include_str!("../../deploy/feed/outbox.sql");
 
-/// The table, and a stack whose feed looks at it by itself once a day.
+/// A business database with an outbox, and a stack whose feed listens to it and reads it unasked only once a day.
 async fn outbox(more: &str) -> (Business, Stack, Sink) {
     let business = Business::in_postgres().await;
     business.database.execute(TABLE).await;
@@ -59,7 +59,7 @@ async fn rows_may_stay_marked_and_bad_ones_say_why() {
     let (business, mut stack, sink) = outbox("loaded = \"mark\"\n").await;
     let bad = "insert into ringback_outbox (id, url) values ('bad id', 'http://a.example/'), ('bad-url', 'ftp://a/')";
     business.database.execute(bad).await;
-    // Its mistake has a character that no text in PostgreSQL has.
+    // The error contains a character that no text in PostgreSQL can have.
     let nul = "alter table ringback_outbox add retry json;
         insert into ringback_outbox (id, url, retry) values ('nul', 'http://a.example/', '{\"\\u0000\":1}')";
     business.database.execute(nul).await;

@@ -1,5 +1,4 @@
-//! Several processes share the feeds: each feed has one of them at a time. When it is killed or stands still another
-//! goes on.
+//! Processes share the feeds: one at a time has a feed. When it is killed, ends or stands still, another goes on.
 
 use std::fs;
 
@@ -11,7 +10,7 @@ use crate::prelude::*;
 
 const LONG: Duration = Duration::from_secs(600);
 
-/// The numbers of the processes that have a feed.
+/// The indexes of the processes that have a feed, by their metrics.
 async fn holders(stack: &Stack, feed: &str) -> Vec<usize> {
     let mut holders = Vec::new();
     for (number, process) in stack.feeds.iter().enumerate() {
@@ -23,7 +22,7 @@ async fn holders(stack: &Stack, feed: &str) -> Vec<usize> {
     holders
 }
 
-/// The number of the process that has a feed, once one has it.
+/// The index of the process that has a feed, once exactly one has it.
 pub(super) async fn holder(stack: &Stack, feed: &str) -> usize {
     eventually(SOON, "one process has the feed", async || match holders(stack, feed).await.as_slice() {
         [one] => Ok(*one),
@@ -43,7 +42,7 @@ async fn two_processes_share_the_feeds_and_the_other_goes_on_when_one_is_killed(
             business.database.url()
         )
     };
-    // So many that a process that starts a little later gets some.
+    // So many feeds that a process that starts a little later gets some.
     let names = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10"];
     let file = business.file("");
     fs::write(&file, names.map(feed).concat()).expect("a file");
@@ -79,7 +78,7 @@ async fn a_process_that_ends_gives_its_feeds_to_others() {
     sink.wait_for_job("b", 1, SOON).await;
 }
 
-/// The second process has content that is old by then in its hands when it stops, and submits it when it goes on.
+/// The second process stops with outdated content in its hands, and submits it when it goes on.
 #[tokio::test]
 async fn a_process_that_stood_still_changes_nothing_back() {
     let business = Business::in_postgres().await;

@@ -1,4 +1,5 @@
-//! Rows of a query are delivered at their times; rows that are inserted, changed and deleted meanwhile count.
+//! Rows of a query are delivered at their times, as they are then: rows inserted, changed or deleted meanwhile count,
+//! also while the feed or its database was away.
 
 use ringback_testkit::Role;
 
@@ -16,7 +17,7 @@ const GONE: Duration = Duration::from_secs(60);
 async fn orders_are_delivered_at_their_times_as_they_are_then() {
     for business in Business::each().await {
         let sink = Sink::start().await;
-        // As if it was due while nothing ran.
+        // This order became due while no process ran.
         business.insert(&sink, &[("due", ago(LONG))]).await;
         business.insert(&sink, &[("later", within(LONG)), ("far", within(3 * LONG * 3))]).await;
         let stack = feeding(&business.orders(), 1).start().await;
@@ -60,7 +61,7 @@ async fn rows_that_do_not_change_are_read_again_and_not_submitted() {
         business.insert(&sink, &orders).await;
         let stack = feeding(&business.orders(), 1).start().await;
         wait_rows(&stack, "submitted", 250).await;
-        // The first pass is complete once rows are met again.
+        // The first pass is complete once rows are read again.
         wait_rows(&stack, "unchanged", 250).await;
         let calls = stack.redis().watch_calls().await;
         wait_rows(&stack, "unchanged", 750).await;
@@ -101,7 +102,7 @@ async fn a_process_that_forgets_ended_jobs_too_early_is_noticed_until_it_is_gone
     says(&stack.feeds[0], 503, "another process of the installation has RINGBACK_KEEP_DONE=20m").await;
     let log = stack.feeds[0].log();
     assert!(log.contains("jobs of the feed may be forgotten too early"), "{log}");
-    // It loads its rows all the same.
+    // The feed loads its rows all the same.
     business.insert(&sink, &[("a", within(LONG))]).await;
     wait_rows(&stack, "submitted", 1).await;
     drop(shorter);
@@ -131,7 +132,7 @@ async fn rows_of_a_transaction_that_commits_late_are_delivered() {
     business.insert(&sink, &[("a", within(LONG))]).await;
     let stack = feeding(&business.orders(), 1).start().await;
     wait_rows(&stack, "unchanged", 2).await;
-    // As if it had been inserted ten minutes ago, in a transaction that has just ended.
+    // Inserts a row that is ten minutes old, as if its transaction had just ended.
     business.insert(&sink, &[("late", ago(LONG))]).await;
     sink.wait_for_job("late", 1, SOON).await;
 }
@@ -146,7 +147,7 @@ async fn what_becomes_due_while_the_feed_or_its_database_is_away_is_delivered() 
     wait_rows(&stack, "unchanged", 1).await;
     stack.feeds[0].term();
     stack.feeds[0].wait_exit(SOON).await;
-    // It is as if it had been away for forty minutes.
+    // Sets the feed's position, as if no process had loaded it for forty minutes.
     set_position(&stack, ago(Duration::from_secs(40 * 60))).await;
     business.insert(&sink, &[("b", ago(Duration::from_secs(50 * 60)))]).await;
     let Database::Postgres(server) = &mut business.database else { unreachable!() };

@@ -1,11 +1,12 @@
-//! `GET …/attempts`: the recorded attempts of a job, from the receiver's response to the API.
+//! `GET …/attempts`: the recorded attempts of a job, with the receiver's responses, time-outs, settles by consumers
+//! and expired leases, and when none are recorded.
 
 use ringback_testkit::{Answer, Script, Sink, Stack};
 use serde_json::{Value, json};
 
 use crate::sample_jobs::{SOON, TOPIC, job, time, with};
 
-/// Without a wait between two attempts.
+/// A retry policy of `retries` retries, 10 ms apart.
 fn at_once(retries: usize) -> Value {
     json!({"delays": vec!["10ms"; retries], "jitter": 0})
 }
@@ -20,14 +21,14 @@ async fn the_log_of_a_dead_job_shows_each_attempt_and_its_response() {
     let binary = Answer::status(502).body(vec![0xff, 0x00, 0xfe]);
     let script = Script::first(1, Answer::status(500).body("out of ink"))
         .then(1, Answer::status(503).body("ä".repeat(700)))
-        // Some of an answer has come: the call is not sent again.
+        // Part of an answer has come, so the call is not sent again.
         .then(1, Answer::raw("HTTP/1.1 200 O"))
         .finally(binary);
     sink.answer_job("dies", script);
     let accepted = stack.accept(&with(job(&sink, "dies"), "retry", at_once(3))).await;
     let dead = stack.wait_state(TOPIC, "dies", "dead", SOON).await;
 
-    // With the outcome, the attempt can be seen.
+    // The attempts are visible as soon as the outcome is.
     let items = stack.attempts(TOPIC, "dies").await;
     assert_eq!(each(&items, "attempt"), [1, 2, 3, 4], "{items:?}");
     assert_eq!(each(&items, "status"), [&json!(500), &json!(503), &Value::Null, &json!(502)]);
@@ -100,7 +101,7 @@ async fn all_attempts_are_logged_or_none_as_it_is_set() {
     }
 }
 
-/// Reserves the next pull job and settles it.
+/// Reserves the next pull job and settles it by `action`.
 async fn settle(stack: &Stack, action: &str, body: Value) {
     let job = stack.reserve_one(TOPIC, &json!({"ttr": "10s", "wait": "10s"})).await;
     assert_eq!(stack.settle(&job, action, &body).await.status, 200);
@@ -127,7 +128,7 @@ async fn settles_by_consumers_are_logged_by_the_policy_of_the_topic() {
     for (logging, logged) in [("failed", vec![1, 2, 3]), ("off", Vec::new())] {
         stack.set_policy(TOPIC, &json!({"attempts": logging})).await;
         stack.accept(&json!({"topic": TOPIC, "id": logging, "retry": at_once(3)})).await;
-        // By its tier and by a wait of its own.
+        // One retry by the tier, and one by its own delay.
         settle(&stack, "retry", json!({})).await;
         settle(&stack, "retry", json!({"delay": "10ms"})).await;
         settle(&stack, "bury", json!({})).await;
@@ -143,7 +144,7 @@ async fn a_store_that_is_nearly_full_keeps_no_attempts_and_loses_no_outcome() {
     stack.accept(&with(job(&sink, "before"), "retry", json!({"preset": "none"}))).await;
     stack.accept(&with(with(job(&sink, "after"), "retry", json!({"preset": "none"})), "delay", "6s")).await;
     stack.wait_state(TOPIC, "before", "dead", SOON).await;
-    // Beside these what a server uses for a moment, such as buffers, does not matter.
+    // Data so large that buffers, which a server uses for a moment, do not matter beside it.
     let large =
         |n| json!({"topic": "large", "id": format!("{n}"), "delay": "1h", "body": "x".repeat(100_000)});
     assert_eq!(stack.batch(&(0..100).map(large).collect::<Vec<_>>()).await.1["accepted"], 100);

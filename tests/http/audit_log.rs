@@ -1,5 +1,5 @@
-//! The audit log: each call that changes something leaves one entry, which shows no secret, and only to those whose it
-//! is.
+//! The audit log on each store: each call that changes something leaves one entry, which shows no secret, and is shown
+//! only to the root key and to keys of its tenant and topics.
 
 mod cases;
 
@@ -27,7 +27,7 @@ async fn items(caller: &Caller, stack: &Stack, query: &str) -> Vec<Value> {
     answer["items"].as_array().expect("items").clone()
 }
 
-/// All entries, once there are so many.
+/// All entries, once there are at least `count`. Panics if there are more then.
 async fn entries(stack: &Stack, count: usize, of: &str) -> Vec<Value> {
     let root = Caller::root(None);
     let found = eventually(SOON, &format!("{of} has left its entry"), async || {
@@ -39,9 +39,10 @@ async fn entries(stack: &Stack, count: usize, of: &str) -> Vec<Value> {
     found
 }
 
-/// Makes the calls, each of which leaves an entry. Returns the operations, and how many entries there are.
+/// Makes the calls of the cases, and asserts that each leaves its entry. Returns the names of the operations, and the
+/// number of entries, with that of the key.
 async fn call_all(stack: &Stack, cases: Vec<Case>, acme: &Caller, id: &str) -> (BTreeSet<String>, usize) {
-    // That of the key.
+    // The first entry is that of the key.
     let (mut count, mut called) = (1, BTreeSet::from(["add_key".to_owned()]));
     let named = &mut Vec::<(String, String)>::new();
     for case in cases {
@@ -75,7 +76,7 @@ async fn call_all(stack: &Stack, cases: Vec<Case>, acme: &Caller, id: &str) -> (
     (called, count)
 }
 
-/// Whether a value has all that is expected; an object may have more.
+/// Whether a value has all that is expected. An object may have more fields.
 fn has(value: &Value, expected: &Value) -> bool {
     match (value, expected) {
         (Value::Object(fields), Value::Object(expected)) => {
@@ -85,7 +86,7 @@ fn has(value: &Value, expected: &Value) -> bool {
     }
 }
 
-/// Checks that each operation that the audit log has was called, except those that are left out.
+/// Asserts that each operation that the audit log can have was called, except those in `left_out`.
 async fn check_operations(stack: &Stack, called: &BTreeSet<String>, left_out: &[&str]) {
     let document = stack.get("/openapi.json").await.expect(200);
     let audited = &document["components"]["schemas"]["AuditLogOperation"]["enum"];
@@ -94,7 +95,7 @@ async fn check_operations(stack: &Stack, called: &BTreeSet<String>, left_out: &[
     assert_eq!(*called, expected);
 }
 
-/// Calls that are refused, or change nothing.
+/// Makes calls that are refused or change nothing, and asserts their statuses.
 async fn refused(stack: &Stack, acme: &Caller) {
     for (method, path, body, status) in [
         (Method::DELETE, "/v1/jobs/pay/nobody", None, 404),
@@ -150,7 +151,7 @@ async fn each_call_that_changes_something_leaves_one_entry_without_secrets() {
     }
 }
 
-/// Notes a loss of jobs in the store, as a server that came back without them leaves it.
+/// Writes a loss of jobs into Redis, as if a server had come back without them.
 async fn lose_jobs(stack: &Stack) {
     let mut redis = stack.redis().client().await;
     let install: Vec<String> = ask(&mut redis, &[b"KEYS", b"*:install"]).await;
@@ -158,7 +159,7 @@ async fn lose_jobs(stack: &Stack) {
     let _: u64 = ask(&mut redis, &set).await;
 }
 
-/// Whether what is stored of the audit log has a text.
+/// Whether Redis' keys of the audit log, or any file of an embedded store, contain a text. Ignores a URL in those files.
 async fn is_stored(stack: &Stack, text: &str) -> bool {
     if let Some(up) = stack.ups.first() {
         // The file has the URL of the policy itself.
@@ -292,7 +293,7 @@ async fn hostile_texts_are_data_and_the_trace_of_a_caller_is_kept() {
     }
 }
 
-/// The entries of a stack without keys, once there are so many.
+/// The entries of a stack without keys, once there are exactly `count`.
 async fn logged(stack: &Stack, count: usize) -> Value {
     let is_all = |log: &Value| log["items"].as_array().is_some_and(|items| items.len() == count);
     stack.wait_get("/v1/audit-log", SOON, is_all).await["items"].clone()

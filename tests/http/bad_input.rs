@@ -1,4 +1,4 @@
-//! Bad requests: each is answered by a problem that names the mistake, and changes nothing.
+//! Bad requests to the API: each is answered with a problem that names the mistake, and no job is accepted.
 
 use ringback_testkit::{Reply, Stack, StackOptions};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn job(field: &str, value: impl Into<Value>) -> Value {
     job
 }
 
-/// The same job with a field replaced by a text that is not a value of `serde_json`.
+/// The text of a good job with one field replaced by raw JSON text, also by one that `serde_json` cannot represent.
 fn raw(field: &str, value: &str) -> String {
     job(field, "\u{1}replaced").to_string().replace("\"\\u0001replaced\"", value)
 }
@@ -288,7 +288,7 @@ async fn reply_names(stack: &Stack, text: String, field: &str) {
     named.unwrap_or_else(|why| panic!("{text}: {why}"));
 }
 
-/// The problem in a reply, which must have this status in both places.
+/// The problem in a reply; an error if the status, the content type or the members are not as they should be.
 fn problem(reply: &Reply, status: u16) -> Result<Value, String> {
     let shown = shorten(&String::from_utf8_lossy(&reply.body));
     if reply.status != status {
@@ -302,7 +302,7 @@ fn problem(reply: &Reply, status: u16) -> Result<Value, String> {
     if whole { Ok(problem) } else { Err(format!("no whole problem: {shown}")) }
 }
 
-/// Whether the problem names a field, or a part of it, with a `detail` and what is `allowed`.
+/// Fails unless the problem names a field, or a part of it, with a `detail` and with what is `allowed`.
 fn names(problem: &Value, field: &str) -> Result<(), String> {
     let errors = problem["errors"].as_array().cloned().unwrap_or_default();
     let names_it = |error: &Value| {

@@ -1,4 +1,4 @@
-//! Many jobs in one request, as a JSON array and as lines.
+//! Many jobs in one request, as a JSON array and as lines: results of each item, slow uploads, and bounded memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -83,7 +83,7 @@ async fn each_item_of_a_batch_is_answered_by_itself() {
     assert_eq!(lines(String::new()).await, nothing);
     let windows = lines(format!("{}\r\n{}\r\n", far("e"), far("f"))).await;
     assert_eq!(statuses(&windows), [201, 201], "{windows}");
-    // The largest one.
+    // The largest batch.
     let all: Vec<String> = (0..10_000).map(|n| far(&format!("all-{n}")).to_string()).collect();
     assert_eq!(lines(all.join("\n")).await["accepted"], 10_000);
     stack.wait_count("delayed", 10_026, SOON).await;
@@ -119,7 +119,7 @@ async fn uploads_of_unknown_length_hold_what_has_arrived_and_leave_room_for_the_
     let (stack, sink) = (StackOptions::api_only().start().await, Sink::start().await);
     let mut slow = JoinSet::new();
     let sent = Arc::new(AtomicUsize::new(0));
-    // Little more than the slowest pace that is allowed, which begins with 16 KiB in two seconds.
+    // Little more than the slowest allowed pace, which begins with 16 KiB in two seconds.
     let chunk = format!("4800\r\n{}\r\n", " ".repeat(0x4800));
     for _ in 0..20 {
         let mut stream = begun_upload(&stack, "transfer-encoding: chunked\r\n\r\n").await;
@@ -161,7 +161,7 @@ async fn uploads_that_stall_take_no_more_memory_than_there_is_room_for_and_give_
             stream.read_exact(&mut answer).await.map(|_| String::from_utf8_lossy(&answer).into_owned())
         });
     }
-    // Small ones go on beside them.
+    // Small requests are served meanwhile.
     assert_eq!(stack.batch(&[with(job(&sink, "small"), "delay", "1h")]).await.0, 200);
     let answers = timeout(SOON, uploads.join_all()).await.expect("all are given up");
     for answer in answers.into_iter().flatten() {
@@ -174,10 +174,10 @@ async fn uploads_that_stall_take_no_more_memory_than_there_is_room_for_and_give_
     }
 }
 
-/// Says that 16 MiB come.
+/// The end of a head that announces 16 MiB, and the first byte of the body.
 const WHOLE: &str = "content-length: 16777216\r\n\r\n[";
 
-/// A connection on which the head of a batch has been sent, with this end.
+/// Opens a connection and sends the head of a batch that ends with `end`.
 async fn begun_upload(stack: &Stack, end: &str) -> TcpStream {
     let url = stack.url("/v1/jobs/batch");
     let address = url.trim_start_matches("http://").split('/').next().expect("an address");
@@ -188,7 +188,7 @@ async fn begun_upload(stack: &Stack, end: &str) -> TcpStream {
     stream
 }
 
-/// The peak memory of a process in bytes, on systems that report it.
+/// The peak memory of a process in bytes; `None` on systems that do not report it.
 pub(crate) fn peak_memory(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

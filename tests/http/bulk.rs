@@ -1,11 +1,11 @@
-//! Bulk operations over HTTP: jobs of a filter counted, cancelled, run, revived, rescheduled and purged by a carrier,
-//! also after faults.
+//! Bulk operations over HTTP: a carrier cancels, runs, revives, reschedules and purges the jobs of a filter, also
+//! after its process was killed; and dry runs.
 
 use ringback_testkit::{Reply, Role};
 
 use crate::prelude::*;
 
-/// `count` delayed jobs with a tag.
+/// `count` jobs that are due in an hour, with the tags `all` and `tag`.
 fn tagged(count: usize, name: &str, tag: &str) -> Vec<Value> {
     let job = |n| json!({"topic": TOPIC, "id": format!("{name}-{n}"), "url": "http://127.0.0.1:9/", "delay": "1h", "tags": ["all", tag]});
     (0..count).map(job).collect()
@@ -24,7 +24,7 @@ async fn start(stack: &Stack, action: &str, ask: &Value) -> String {
     location(&reply)
 }
 
-/// The path of the progress of an operation that was started.
+/// The path of the progress of an operation, from the answer 202 to its start.
 pub(super) fn location(reply: &Reply) -> String {
     let location = reply.header("location").expect("a location");
     assert_eq!(location, format!("/v1/bulk/{}", reply.expect(202)["id"].as_str().expect("an id")));
@@ -40,14 +40,14 @@ async fn done(stack: &Stack, location: &str) -> u64 {
     ended(stack, location).await["changed"].as_u64().expect("a number")
 }
 
-/// Waits until an operation has ended.
+/// Waits up to a minute until an operation has ended, and returns its progress.
 pub(super) async fn ended(stack: &Stack, location: &str) -> Value {
     let ended = stack.wait_get(location, Duration::from_secs(60), |now| now["state"] == "done").await;
     assert!(ended["ended_at"].is_string(), "{ended}");
     ended
 }
 
-/// Waits until an operation has changed some jobs; they must be fewer than `most`.
+/// Waits until an operation has changed some jobs. Returns the number, which must be below `most`.
 pub(super) async fn begun(stack: &Stack, location: &str, most: u64) -> u64 {
     let begun = stack.wait_get(location, SOON, |now| now["changed"].as_u64() > Some(0)).await;
     let now = begun["changed"].as_u64().expect("a number");
@@ -55,7 +55,7 @@ pub(super) async fn begun(stack: &Stack, location: &str, most: u64) -> u64 {
     now
 }
 
-/// What a dry run finds.
+/// The number of jobs that a dry run finds. Asserts that it is exact and that there are examples.
 async fn counted(stack: &Stack, action: &str, ask: &Value) -> u64 {
     let answer = stack.post(&format!("/v1/jobs/{action}"), &with(ask.clone(), "dry_run", json!(true))).await;
     let answer = answer.expect(200);
@@ -92,7 +92,7 @@ async fn all_jobs_of_a_customer_are_cancelled_by_one_call_and_nothing_else() {
 async fn each_action_changes_the_jobs_that_fit() {
     for options in StackOptions::each_store() {
         let stack = options.start().await;
-        // What becomes ready stays so.
+        // In a paused topic, jobs that become ready stay ready.
         stack.post_empty(&format!("/v1/topics/{TOPIC}/pause")).await.expect(200);
         stack.batch(&tagged(30, "job", "a")).await;
         let tagged_dead = ["tagged-1", "tagged-2"]
@@ -163,7 +163,7 @@ async fn jobs_that_come_after_the_call_are_left_alone_and_it_waits_for_a_carrier
 async fn a_carrier_killed_in_the_middle_is_followed_by_another_and_each_job_is_run_once() {
     let options = Stack::options().count(Role::Carrier, 2).lock_ttl("500ms");
     let (mut stack, sink) = (options.start().await, Sink::start().await);
-    // Each is delayed again after its first attempt, and fits again.
+    // After its first attempt each job is delayed again, and fits the filter again.
     sink.answer(Answer::status(500));
     let jobs = tagged(1500, "job", "a").into_iter();
     let jobs = jobs.map(|job| with(with(job, "url", sink.url("/hook")), "retry", json!({"delays": ["1h"]})));
@@ -172,7 +172,7 @@ async fn a_carrier_killed_in_the_middle_is_followed_by_another_and_each_job_is_r
     survives_kills(&mut stack, &sink, &location, 1500).await;
 }
 
-/// Kills the two carriers in turn, so that one is there at any time, while an operation sends each job once.
+/// Restarts the two carriers in turn, so that one always runs. Asserts that an operation delivers each job once.
 pub(super) async fn survives_kills(stack: &mut Stack, sink: &Sink, location: &str, jobs: usize) {
     begun(stack, location, jobs as u64).await;
     for victim in [0, 1, 0, 1, 0, 1] {

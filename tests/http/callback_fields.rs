@@ -1,5 +1,4 @@
-//! Fields of a job or its policy that few have: the method of the callback, statuses that are final, delays that grow,
-//! and when a job expires.
+//! Less common fields of a job or its policy: the method of the callback, final statuses, growing delays, and expiry.
 
 use ringback_testkit::Script;
 
@@ -29,7 +28,7 @@ async fn a_callback_has_the_method_of_its_job_and_a_body_where_the_method_has_on
                 assert_eq!(arrival.header(name), None, "{method}: {name}");
             }
         }
-        // It is shown, exported, and the same job with another method is another.
+        // The method is shown and exported, and a submit with another method is another job.
         stack.post("/v1/topics/e2e/pause", &json!({})).await.expect(200);
         let waiting = json!({"topic": TOPIC, "id": "waits", "url": sink.url("/hook"), "method": "DELETE"});
         stack.accept(&waiting).await;
@@ -95,7 +94,7 @@ async fn delays_that_grow_are_waited_for_one_after_the_other() {
     assert!(wrong.code == Some(64) && wrong.err.contains("backoff 1s 2 1h 15"), "{wrong:?}");
 }
 
-/// Waits until so much time has passed by the clock of the store: a job that is delayed by it is ready.
+/// Waits until `delay` has passed by the clock of the store, with a job that has this delay.
 async fn time_passes(stack: &Stack, delay: &str) {
     stack.accept(&json!({"topic": "clock", "id": delay, "delay": delay})).await;
     stack.wait_state("clock", delay, "ready", SOON).await;
@@ -164,7 +163,7 @@ async fn a_pull_job_that_has_expired_is_given_to_nobody() {
         let ask = json!({"wait": "10s", "ttr": "1m"});
         let given = stack.reserve_one("pulled", &ask).await;
         assert_eq!((&given["id"], &given["attempt"]), (&json!("later"), &json!(1)), "{given}");
-        // It may be in another shard than the one that was asked first.
+        // The job may be in another shard than the one that is asked first.
         assert!(stack.reserve("pulled", &json!({"wait": "300ms"})).await.is_empty());
         let dead = stack.wait_state("pulled", "brief", "dead", SOON).await;
         assert_eq!((&dead["reason"], &dead["failures"]), (&json!("expired"), &json!(1)), "{dead}");
@@ -184,7 +183,7 @@ async fn a_pull_job_that_has_expired_is_given_to_nobody() {
         assert_eq!((&dead["state"], &dead["reason"]), (&json!("dead"), &json!("expired")), "{dead}");
         assert_eq!(dead["last"]["error"], "no paper");
 
-        // So does one by the consumer's own delay, and a release.
+        // A retry by the consumer's own delay, or a release, ends the job in the same way.
         for (id, action) in [("delayed", "retry"), ("given-back", "release")] {
             stack.accept(&with(pull(id), "expires", "59m")).await;
             let given = stack.reserve_one("pulled", &ask).await;
@@ -197,7 +196,7 @@ async fn a_pull_job_that_has_expired_is_given_to_nobody() {
             );
         }
 
-        // So does a lease that runs out.
+        // An expired lease ends the job in the same way.
         stack.accept(&with(with(pull("held"), "retry", json!({"delays": ["1h"]})), "expires", "59m")).await;
         stack.reserve_one("pulled", &json!({"wait": "10s", "ttr": "100ms"})).await;
         let dead = stack.wait_state("pulled", "held", "dead", SOON).await;

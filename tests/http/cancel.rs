@@ -1,4 +1,4 @@
-//! Cancelling a job in each of its states.
+//! Cancels over HTTP: a job that is delayed, ready, in delivery, between attempts, dead or done.
 
 use ringback_testkit::{Answer, Role, Sink, Stack};
 use serde_json::json;
@@ -49,7 +49,7 @@ async fn a_job_can_be_cancelled_until_it_is_done() {
         stack.wait_state(TOPIC, id, state, SOON).await;
     }
 
-    // Due after the others would have been.
+    // This job is due after the cancelled ones would have been.
     stack.accept(&with(job(&sink, "after"), "delay", "1600ms")).await;
     sink.wait_for_job("after", 1, SOON).await;
     stack.wait_state(TOPIC, "after", "done", SOON).await;

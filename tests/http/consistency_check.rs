@@ -1,4 +1,5 @@
-//! Check and repair over HTTP and on the command line.
+//! The consistency check and its repair over HTTP and on the command line, on a Redis and an embedded store, also
+//! under load, when callers hang up, and while Redis is silent.
 
 use http::Method;
 use ringback_testkit::{Role, http_client};
@@ -9,7 +10,7 @@ use crate::cli::ringback;
 use crate::prelude::*;
 use crate::redis_layout::keys;
 
-/// Takes the due times of all delayed jobs that are near away.
+/// Removes the due times of all delayed jobs that are near from Redis.
 async fn lose_due_times(stack: &Stack) {
     let mut redis = stack.redis().client().await;
     let keys: Vec<Vec<u8>> = keys::all(&mut redis, "due:*").await;
@@ -117,7 +118,7 @@ async fn a_repair_with_fields_in_its_body_is_refused() {
     assert_eq!(stack.post_empty("/v1/check").await.status, 405);
 }
 
-/// Each shard takes its time, empty or not. Who checks them all has no need of another check at the end.
+/// An API on a store with 256 shards, so that a check takes its time. The check at the end of the stack is left out.
 fn many_shards() -> StackOptions {
     StackOptions::api_only().env("RINGBACK_SHARDS", "256").unchecked()
 }
@@ -143,7 +144,7 @@ async fn a_caller_that_hangs_up_ends_its_check() {
     let url = stack.url("/v1/check");
     let hung_up = http_client().get(&url).timeout(Duration::from_millis(300)).send().await;
     assert!(hung_up.is_err_and(|error| error.is_timeout()), "it takes seconds");
-    // It would go on for seconds; another one begins at once.
+    // The first check would take seconds more, but another one can begin at once.
     stack.redis_mut().stop();
     eventually(Duration::from_secs(3), "another check is not refused", async || {
         let problem = stack.get("/v1/check").await.json();

@@ -1,4 +1,5 @@
-//! `on_dead`: each dead letter is delivered once as a notice, whatever dies meanwhile.
+//! Dead-letter notices (`on_dead`): each dead job has one notice, with the content that the API shows. Notices are
+//! retried, and survive times without a carrier.
 
 mod faults;
 
@@ -11,7 +12,7 @@ use crate::sample_jobs::{SOON, TOPIC, job, sentinel, with};
 
 const NOTICES: &str = "ringback.on-dead";
 
-/// A job that dies at its first attempt and has its notice sent to `/dead`.
+/// A job that dies at its first failure and has its notice sent to `/dead`.
 fn doomed(sink: &Sink, id: &str) -> Value {
     let job = with(job(sink, id), "retry", json!({"preset": "none"}));
     with(with(job, "on_dead", sink.url("/dead")), "context", json!({"tenant": "a7"}))
@@ -30,7 +31,7 @@ pub(super) fn body(arrival: &Arrival) -> Value {
     serde_json::from_slice(&arrival.body).expect("a notice is JSON")
 }
 
-/// Checks that a notice agrees with the job as the API shows it.
+/// Asserts that a notice agrees with the job as the API shows it.
 fn assert_reports(notice: &Arrival, job: &Value) {
     let body = body(notice);
     assert_eq!(body["type"], "job.dead", "{body}");
@@ -45,12 +46,12 @@ fn assert_reports(notice: &Arrival, job: &Value) {
     assert!(notice.header("webhook-id").is_some());
 }
 
-/// How many jobs of a topic are in a state.
+/// The number of jobs of a topic in a state.
 async fn count(stack: &Stack, topic: &str, state: &str) -> u64 {
     stack.get(&format!("/v1/topics/{topic}")).await.json()["states"][state].as_u64().unwrap_or(0)
 }
 
-/// Waits until this many notices are pending.
+/// Waits until exactly this many notices are pending.
 async fn wait_pending(stack: &Stack, deaths: u64) {
     stack.wait_get("/v1/stats", SOON, |stats| stats["outbox"]["deaths"] == deaths).await;
 }
@@ -159,7 +160,7 @@ async fn a_notice_is_retried_by_its_topic_s_policy_and_has_no_notice_of_its_own(
         let (status, problem) = stack.submit(&with(doomed(&sink, "no"), "topic", NOTICES)).await;
         assert_eq!((status, &problem["errors"][0]["field"]), (422, &json!("on_dead")), "{problem}");
 
-        // By then the notifier knows of the policy.
+        // After the delay the notifier knows the policy.
         stack.accept(&with(doomed(&sink, "a"), "delay", "1s")).await;
         let tried = notices(&sink, "/dead", 2).await;
         assert_eq!(tried[0].header("x-from"), Some("us"));
@@ -179,7 +180,7 @@ async fn a_notice_is_retried_by_its_topic_s_policy_and_has_no_notice_of_its_own(
     }
 }
 
-/// What should have arrived by now has, at a receiver that answers as it likes.
+/// Submits a later job, which is answered 200, and waits for its arrival, by when all earlier notices must have come.
 async fn sentinel_through(stack: &Stack, sink: &Sink) {
     sink.answer_job("sentinel", Answer::status(200));
     sentinel(stack, sink, "sentinel").await;

@@ -1,4 +1,4 @@
-//! Dead letters over HTTP: listed by reason and time, purged, and revived by a carrier, also after faults.
+//! Dead jobs over HTTP: listed by reason and time, purged, and revived in bulk by a carrier, also after it was killed.
 
 use std::collections::BTreeSet;
 
@@ -12,23 +12,23 @@ use crate::sample_jobs::time;
 /// Where dead jobs of the usual topic are revived.
 const REVIVE: &str = "/v1/topics/e2e/dead/revive";
 
-/// A dead job as an import takes it.
+/// A line of an import with a dead job.
 fn dead(topic: &str, id: &str, reason: &str) -> Value {
     json!({"topic": topic, "id": id, "url": "http://127.0.0.1:9/", "state": "dead", "reason": reason,
         "attempts": 4, "failures": 3})
 }
 
-/// `count` dead jobs of the topic.
+/// `count` dead jobs of the usual topic.
 fn many(count: usize, reason: &str) -> Vec<Value> {
     (0..count).map(|n| dead(TOPIC, &format!("{reason}-{n}"), reason)).collect()
 }
 
-/// A request below the topic, without a body.
+/// Makes a request below the usual topic, without a body.
 async fn call(stack: &Stack, method: Method, path: &str) -> Reply {
     stack.request(method, &format!("/v1/topics/{TOPIC}{path}"), None).await
 }
 
-/// All dead jobs that a query finds.
+/// All dead jobs that a query finds, over all pages.
 async fn listed(stack: &Stack, query: &str) -> Vec<Value> {
     stack.pages(&format!("/v1/topics/{TOPIC}/dead?{query}")).await.concat()
 }
@@ -142,7 +142,7 @@ async fn many_dead_jobs_are_revived_at_their_rate_and_delivered() {
 async fn what_dies_after_the_call_is_not_revived_and_nothing_is_twice() {
     let (stack, sink) = (Stack::start().await, Sink::start().await);
     sink.answer(Answer::status(410));
-    // All in one shard, and more than are read at a time.
+    // All jobs are in one shard, and they are more than are read at a time.
     let jobs: Vec<_> = many(800, "gone")
         .into_iter()
         .map(|job| {
@@ -152,7 +152,7 @@ async fn what_dies_after_the_call_is_not_revived_and_nothing_is_twice() {
         .collect();
     stack.import(&jobs).await;
     let location = revive(&stack, json!({"rate": 1000})).await;
-    // Each dies again at once, while the bulk operation goes on.
+    // Each revived job dies again at once, while the bulk operation goes on.
     assert_eq!(ended(&stack, &location).await["changed"], 800);
     stack.wait_count("dead", 800, SOON).await;
     assert_eq!(sink.seen(), 800);
@@ -213,7 +213,7 @@ async fn a_stopped_bulk_operation_revives_no_more_and_several_go_on_at_once() {
     assert_eq!(ended(&stack, &fast).await["changed"], 500);
     assert_eq!(progress(&stack, &slow).await, stopped);
     assert_eq!(stack.count_in("dead").await, 500 - revived);
-    // What it has left is for another call.
+    // Another revive takes the jobs that are left.
     let rest = revive(&stack, json!({"reason": "gone", "rate": 5000})).await;
     assert_eq!(ended(&stack, &rest).await["changed"], 500 - revived);
     assert_eq!(stack.delete(&fast).await.json()["state"], "done");

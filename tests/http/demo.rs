@@ -1,14 +1,14 @@
-//! The demonstration that users are shown, run against a stack.
+//! The demo of `make demo` runs on a stack: it succeeds, reports what did not happen, and says when nothing is up.
 
 use std::process::ExitStatus;
 use std::time::Duration;
 
 use ringback_testkit::{ProcessSpec, Role, Stack, free_port};
 
-/// It takes six seconds where all is well, and ten more where something is missing.
+/// The limit of the demo. It takes six seconds if all is well, and ten more if something is missing.
 const DEMO: Duration = Duration::from_secs(60);
 
-/// Runs it: how it ended, and what it has printed.
+/// Runs the demo. Returns its exit status and what it has printed.
 async fn demo(spec: ProcessSpec) -> (ExitStatus, String) {
     let mut process = spec.start();
     let status = process.wait_exit(DEMO).await;

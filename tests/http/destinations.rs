@@ -1,4 +1,5 @@
-//! Destinations over HTTP: pauses of hosts and ports with real notifiers, the list, and whom a pause belongs to.
+//! Destinations over HTTP with real notifiers: pauses of hosts and ports, the list, what holds a job, pauses of
+//! tenants, and destinations that fail.
 
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_testkit::{Answer, Role, Script, Sink, Stack, StackOptions, eventually};
@@ -185,7 +186,7 @@ async fn a_tenant_pauses_and_sees_its_own_jobs_alone() {
         })
         .await;
         assert_eq!(pauses(&a).await, [json!(["127.0.0.1", true, ["127.0.0.1"]])]);
-        // Neither another tenant nor the operator ends it.
+        // Neither another tenant nor the operator ends the tenant's pause.
         assert_eq!(send(&b, "resume").await["paused"], false);
         send(&operator, "resume").await;
         assert_eq!(pauses(&operator).await, [json!(["127.0.0.1", false, []])]);
@@ -219,7 +220,7 @@ async fn a_destination_that_fails_says_since_when_and_how_until_it_answers_again
         let policy = json!({"retry": {"delays": ["1s"], "max": -1, "jitter": 0}});
         stack.put(&format!("/v1/topics/{TOPIC}"), &policy).await.expect(201);
         stack.accept(&job(&sink, "fails")).await;
-        // They keep both in the list.
+        // These jobs keep both destinations in the list.
         stack.accept(&with(job(&sink, "later"), "delay", "1h")).await;
         stack.accept(&with(job(&well, "later-too"), "delay", "1h")).await;
         stack.accept(&job(&well, "goes-well")).await;

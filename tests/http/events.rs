@@ -1,4 +1,4 @@
-//! `GET /v1/events`: the stream of job events, from real processes.
+//! `GET /v1/events`: the stream of job events of real processes, with filters, gaps, slow readers, limits and shutdown.
 
 pub(super) mod listener;
 
@@ -150,7 +150,7 @@ async fn nothing_is_published_while_nobody_listens() {
     .await;
 }
 
-/// A caller that asks for all events and does not read: its kernel takes little.
+/// Opens a stream of all events that the caller never reads; its kernel buffers little.
 async fn deaf(stack: &Stack) -> TcpStream {
     let address = stack.url("").trim_start_matches("http://").parse().expect("an address");
     let socket = TcpSocket::new_v4().expect("a socket");
@@ -182,7 +182,7 @@ async fn a_listener_that_does_not_read_is_dropped_and_another_gets_everything() 
         if dropped == Some(1.0) { Ok(()) } else { Err(format!("it is not after {sent} batches")) }
     })
     .await;
-    // At last it reads: what was on its way, and why there is no more.
+    // The slow listener reads at last: what was under way, and why the stream ends.
     let mut read = Vec::new();
     let reading = async {
         while !read.ends_with(b"\r\n0\r\n\r\n") {

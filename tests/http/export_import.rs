@@ -1,4 +1,4 @@
-//! Export and import over HTTP: an export is complete or visibly not; an import takes line by line.
+//! Export and import over HTTP: exports are complete or visibly broken off, imports read by line, jobs move unchanged.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,11 @@ use ringback_testkit::{Role, http_client};
 use tokio::time::{Instant, timeout};
 
 use crate::http::batch::peak_memory;
-use crate::http::peers::client;
+use crate::http::limits_per_address::client;
 use crate::prelude::*;
 use crate::raw_post::{JSON, raw_post};
 
-/// Another installation on the same Redis: an api alone.
+/// Another installation on the same Redis, with only an API.
 async fn other(stack: &Stack) -> Stack {
     StackOptions::api_only().store(&stack.store_url()).env("RINGBACK_PREFIX", "other").start().await
 }
@@ -21,7 +21,7 @@ fn counts(answer: &Value) -> [u64; 3] {
     ["created", "repeated", "refused"].map(|name| answer[name].as_u64().expect("a count"))
 }
 
-/// The lines of an export, none of them twice.
+/// The lines of an export. Asserts that none is there twice.
 async fn export(stack: &Stack, query: &str) -> BTreeSet<String> {
     let reply = stack.get(&format!("/v1/export{query}")).await;
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/x-ndjson")));
@@ -36,7 +36,7 @@ fn joined(lines: &BTreeSet<String>) -> String {
     lines.iter().map(|line| line.clone() + "\n").collect()
 }
 
-/// Jobs that differ in all that a job can have.
+/// Jobs that differ in all fields that a job can have.
 fn all_kinds() -> Vec<Value> {
     let far = |id: &str| json!({"topic": TOPIC, "id": id, "delay": "1h", "url": "https://h.example/a?b=c"});
     vec![
@@ -82,7 +82,7 @@ async fn what_was_exported_and_imported_is_exported_the_same_again() {
             assert_eq!(other.job(TOPIC, id).await, stack.job(TOPIC, id).await);
         }
 
-        // The same submit is known there as it was here.
+        // The other installation recognises a repetition of the submit.
         for job in &jobs {
             let (status, answer) = other.submit(job).await;
             assert_eq!(status, 200, "{job}: {answer}");
@@ -94,7 +94,7 @@ async fn what_was_exported_and_imported_is_exported_the_same_again() {
     }
 }
 
-/// Submits a job that is part of a trace.
+/// Submits a job with a `traceparent`.
 async fn traced(stack: &Stack, id: &str) {
     let job = json!({"topic": TOPIC, "id": id, "delay": "1h", "url": "http://h/"});
     let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -113,7 +113,7 @@ async fn due_jobs_are_delivered_by_the_installation_they_were_moved_to() {
     let lines = export(&stack, "").await;
     assert_eq!(lines.len(), 2);
     let other = Stack::options().store(&stack.store_url()).env("RINGBACK_PREFIX", "other").start().await;
-    // One that had been tried before goes on counting.
+    // An imported job that was tried before keeps its counts.
     let lines = joined(&lines).replace(r#""id":"b""#, r#""id":"tried""#);
     let lines = lines.lines().map(|line| match serde_json::from_str::<Value>(line).expect("JSON") {
         line if line["id"] == "tried" => with(with(line, "attempts", 4), "failures", 2).to_string() + "\n",
@@ -189,7 +189,7 @@ async fn a_redis_that_is_nearly_full_takes_no_imports() {
     let line = json!({"topic": TOPIC, "id": "a", "delay": "1h", "url": "http://h/"}).to_string();
     assert_eq!(counts(&stack.import_lines(line.clone()).await.json()), [1, 0, 0]);
     eventually(SOON, "imports are refused", async || {
-        // What Redis uses changes by some per cent as connections come and go.
+        // The memory that Redis uses varies by some per cent, because connections come and go.
         let limit = stack.redis().used_memory().await * 20 / 19;
         stack.redis().limit_memory(limit).await;
         match stack.import_lines(line.clone()).await {
@@ -213,9 +213,9 @@ async fn what_is_set_for_topics_is_exported_whole_and_in_order() {
         for topic in ["a", "topic-0350", "z"] {
             stack.set_policy(topic, &secret).await;
         }
-        // Neither is set for topics that only have jobs.
+        // A topic that only has jobs has neither a policy nor a pause.
         stack.accept(&json!({"topic": "jobs", "id": "i", "delay": "1h", "url": "http://h/"})).await;
-        // More than the store is asked for at a time.
+        // More topics than are read from the store at a time.
         for n in 0..PAUSED {
             stack.post_empty(&format!("/v1/topics/topic-{n:04}/pause")).await.expect(200);
         }
@@ -239,7 +239,7 @@ async fn export_of_topics(stack: &Stack) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// Jobs that take about 25 MB in an export: more than connections buffer.
+/// Submits jobs that take about 25 MB in an export, which is more than connections buffer.
 pub(crate) async fn accept_much(stack: &Stack) {
     let body = "x".repeat(100_000);
     for chunk in (0..250).collect::<Vec<_>>().chunks(125) {
@@ -249,7 +249,7 @@ pub(crate) async fn accept_much(stack: &Stack) {
     }
 }
 
-/// An export of which the first lines have been read, and no more are for now.
+/// Starts an export and reads its first lines.
 async fn begun_export(stack: &Stack) -> reqwest::Response {
     begun(&http_client(), stack).await
 }
@@ -261,7 +261,7 @@ async fn begun(client: &reqwest::Client, stack: &Stack) -> reqwest::Response {
     answer
 }
 
-/// Reads to the end, which must be a break.
+/// Reads an export to its end, which must be a broken connection.
 async fn breaks_off(mut export: reqwest::Response) {
     let rest = async {
         loop {
@@ -298,7 +298,7 @@ async fn an_export_outlives_a_short_silence_of_redis() {
     while let Ok(chunk) = timeout(Duration::from_secs(1), export.chunk()).await {
         count(chunk.expect("it does not break off").expect("it is not over"));
     }
-    // By the time that a later call has been given up, that of the export has.
+    // Once a later call has been given up, so has that of the export.
     let listed = stack.get("/v1/jobs").await;
     assert_eq!(listed.status, 503);
     stack.redis_mut().cont();
@@ -315,13 +315,13 @@ async fn readers_that_hang_hold_little_memory_few_exports_and_no_shutdown() {
     stack.apis[0].restart();
     stack.ready(SOON).await;
     let mut exports = Vec::new();
-    // One address has two of four.
+    // One address may have two of the four exports.
     for last in [1, 1, 2, 3] {
         exports.push(begun(&client(last), &stack).await);
     }
     let refused = stack.get("/v1/export").await;
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
-    // One that goes away makes room for another.
+    // An export that ends makes room for another.
     exports.remove(0);
     let again = eventually(SOON, "there is room again", async || {
         let answer =

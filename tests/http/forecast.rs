@@ -1,4 +1,4 @@
-//! Forecasts over HTTP: the answer, its limits, and whose jobs it has.
+//! Forecasts over HTTP: delayed jobs and schedules by topic, limits, and tenants.
 
 use crate::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Gauges of jobs at `/metrics` of the carriers: they agree with the statistics, count each job once however many
-//! carriers there are, and are absent while the store is away.
+//! Gauges of jobs at `/metrics` of the carriers: they agree with the statistics, count each job once with any number
+//! of carriers, and are absent while the store is away.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn carriers(stack: &Stack) -> impl Iterator<Item = &Process> {
     stack.carriers.iter().chain(&stack.ups)
 }
 
-/// The values of all gauges of one process, by name and labels.
+/// The gauges of [`GAUGES`] and `ringback_carrier_counted_shards` of a process, by name and labels.
 async fn gauges(process: &Process) -> BTreeMap<String, f64> {
     let text = process.metrics().await;
     let lines = text.lines().filter_map(|line| line.split_once(['{', ' ']).map(|(name, _)| (name, line)));
@@ -36,7 +36,7 @@ async fn gauges(process: &Process) -> BTreeMap<String, f64> {
     .collect()
 }
 
-/// The sum of a gauge over all carriers; `None` while it is absent.
+/// The sum of a gauge over all carriers; `None` if no carrier shows it.
 async fn sum(stack: &Stack, name: &str) -> Option<f64> {
     let mut sum = None;
     for process in carriers(stack) {
@@ -46,7 +46,7 @@ async fn sum(stack: &Stack, name: &str) -> Option<f64> {
     sum
 }
 
-/// Waits until a gauge has a value over all carriers.
+/// Waits until the sum of a gauge over all carriers is as `wanted`, and returns it.
 async fn wait(stack: &Stack, name: &str, wanted: impl Fn(Option<f64>) -> bool) -> Option<f64> {
     eventually(SOON, name, async || {
         let value = sum(stack, name).await;
@@ -80,8 +80,7 @@ async fn one_in_each_state(stack: &Stack, sink: &Sink, topic: &str) {
     }
 }
 
-/// Waits for an answer of the store in which a topic that has chosen it has metrics of its own, then for one in which it
-/// has none any more.
+/// Asserts that gauges agree with the statistics and that topics have their own only while their policies ask for them.
 async fn agree_with_the_statistics(options: StackOptions) {
     let (stack, sink) = (options.start().await, Sink::start().await);
     stack.set_policy(TOPIC, &json!({"metrics": true})).await;
@@ -189,7 +188,7 @@ async fn while_the_store_is_away_the_gauges_are_absent_and_metrics_are_answered(
     stack.accept(&json!({"topic": TOPIC, "id": "a"})).await;
     wait(&stack, &of_state("ready"), |jobs| jobs == Some(1.0)).await;
     stack.redis_mut().stop();
-    // The last answer is shown for some seconds, and then nothing: no wrong number ever.
+    // The last answer is shown for some seconds, and then none; never a wrong number.
     let absent = async || {
         let own = tokio::time::timeout(SOON, gauges(&stack.carriers[0])).await.expect("metrics are answered");
         let shown = own.get(&of_state("ready"));
@@ -227,7 +226,7 @@ async fn scrapes_share_an_answer_of_the_store() {
     for _ in 0..100 {
         gauges(&stack.carriers[0]).await;
     }
-    // Each answer is shown for five seconds, and the first of these scrapes may need a new one.
+    // Each answer is used for five seconds, and the first of these scrapes may need a new one.
     let answers = 1 + between(begun, now()).as_secs() / 5 + 1;
     let calls = calls() - before;
     assert!(calls <= SHARDS * answers, "{calls} calls for 100 scrapes, which need {answers} answers");

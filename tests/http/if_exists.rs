@@ -1,4 +1,4 @@
-//! Submits for a topic and id that are taken: refused, replaced or postponed, on both stores.
+//! Submits for a topic and id that are taken, on each store: `if_exists` refuses, replaces or postpones the job.
 
 use ringback_testkit::Reply;
 
@@ -8,24 +8,24 @@ use crate::sample_jobs::{between, sentinel, time, without};
 
 const ID: &str = "page-7";
 
-/// A job that is due in an hour, with a body and what to do if it exists.
+/// A job that is due in an hour, with a body and a value of `if_exists`.
 fn far(sink: &Sink, body: &str, if_exists: &str) -> Value {
     let job = with(job(sink, ID), "body", body);
     with(with(job, "delay", "1h"), "if_exists", if_exists)
 }
 
-/// A submit with an `Idempotency-Key`.
+/// Submits a job with an `Idempotency-Key`. Returns the status and the answer.
 async fn keyed(stack: &Stack, key: &str, job: &Value) -> (u16, Value) {
     raw_post(stack.url("/v1/jobs"), &[JSON, ("Idempotency-Key", key)], job.to_string()).await.parts()
 }
 
-/// The detail of a 409.
+/// The detail of an answer, which must be a 409.
 fn conflict((status, problem): (u16, Value)) -> String {
     assert_eq!(status, 409, "{problem}");
     problem["detail"].as_str().expect("a detail").to_owned()
 }
 
-/// The only wrong field of a 422.
+/// The name of the only wrong field of an answer, which must be a 422.
 fn wrong_field((status, problem): (u16, Value)) -> String {
     assert_eq!((status, problem["errors"].as_array().map(Vec::len)), (422, Some(1)), "{problem}");
     assert_ne!(problem["errors"][0]["allowed"], "", "{problem}");
@@ -103,7 +103,7 @@ async fn a_job_is_postponed_by_no_more_than_its_longest_delay() {
         let (status, longer) = stack.submit(&limited("c", "20m")).await;
         assert_eq!(status, 200);
         assert_eq!(between(time(&first["created_at"]), time(&longer["due_at"])), 2 * latest, "{longer}");
-        // It has passed.
+        // The latest due time has passed.
         let (status, now) = stack.submit(&limited("d", "1ms")).await;
         assert_eq!((status, &now["state"]), (200, &json!("ready")), "{now}");
         let arrival = sink.wait_for_job(ID, 1, SOON).await.remove(0);
@@ -154,7 +154,7 @@ async fn a_job_in_delivery_is_not_replaced_and_the_answer_says_when_to_come_agai
         let detail = conflict(reply.parts());
         assert!(detail.contains("is being delivered"), "{detail}");
         let seconds: u64 = reply.header("retry-after").expect("a time").parse().expect("seconds");
-        // Rounded up, by a clock that may be some ms behind the store's.
+        // The seconds are rounded up, by a clock that may be some ms behind the store's.
         assert!(
             (1..=101).contains(&seconds) && detail.contains(&format!("in {seconds} s")),
             "{seconds}: {detail}"
@@ -181,7 +181,7 @@ async fn a_repetition_by_its_idempotency_key_changes_nothing() {
         assert_eq!(keyed(&stack, "k-1", &new).await, (200, replaced.clone()));
         let detail = conflict(keyed(&stack, "k-1", &far(&sink, "other", "replace")).await);
         assert!(detail.contains("other content"), "{detail}");
-        // Without a key the same submit counts anew.
+        // Without a key, the same submit is a new change.
         let (status, moved) = stack.submit(&new).await;
         assert_eq!(status, 200);
         assert!(time(&moved["due_at"]) >= time(&replaced["due_at"]));

@@ -1,4 +1,4 @@
-//! `GET /v1/jobs`: which jobs, how many per page, and what holds while they move.
+//! `GET /v1/jobs`: pages of any size, filters, jobs that move meanwhile, wrong queries, old cursors and a silent Redis.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,12 +7,12 @@ use tokio::time::Instant;
 
 use crate::prelude::*;
 
-/// A job that is not due while a test runs.
+/// A job that is due in an hour.
 fn far(id: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "delay": "1h", "url": "http://127.0.0.1:9/"})
 }
 
-/// Submits `count` of them, and returns their ids.
+/// Submits `count` jobs that are due in an hour, and returns their ids.
 async fn accept_far(stack: &Stack, count: usize) -> BTreeSet<String> {
     let ids: BTreeSet<_> = (0..count).map(|n| format!("far-{n}")).collect();
     let jobs: Vec<_> = ids.iter().map(|id| far(id)).collect();
@@ -137,7 +137,7 @@ async fn mistakes_in_a_query_are_reported() {
 #[tokio::test]
 async fn a_cursor_does_not_outlive_its_redis() {
     let redis = RedisServer::options().persistence(Persistence::Always);
-    // One shard, so that the place lies within it: its beginning is known to every life.
+    // With one shard, the cursor points into it; every life of Redis knows the beginning of a shard.
     let mut stack = StackOptions::api_only().redis(redis).env("RINGBACK_SHARDS", "1").start().await;
     let known = accept_far(&stack, 300).await;
     let (_, first) = page(&stack, "limit=100").await;

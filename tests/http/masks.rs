@@ -1,4 +1,4 @@
-//! Secret header values: masked wherever they are shown, kept where a policy is put as it was shown, and
+//! Secret header values are masked wherever they are shown, kept when a policy is put as it was shown, and the mask is
 //! refused as a value of a job.
 
 use ringback_testkit::Role;
@@ -8,7 +8,7 @@ use crate::prelude::*;
 const MASK: &str = "[masked by ringback]";
 const PATH: &str = "/v1/topics/e2e";
 
-/// The 422 about headers.
+/// The detail of a problem about the field `headers`.
 fn refused(problem: &Value) -> String {
     assert_eq!(problem["errors"][0]["field"], "headers", "{problem}");
     problem["errors"][0]["detail"].as_str().expect("a detail").to_owned()

@@ -1,4 +1,5 @@
-//! Metrics and log lines of the processes.
+//! Metrics and log lines of the processes: counters exist from the start, names are documented, values count, and logs
+//! can be JSON.
 
 use std::collections::BTreeSet;
 
@@ -106,7 +107,7 @@ fn line(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// A stack that has delivered, retried, given up and refused jobs, while a listener was connected.
+/// A stack that has delivered, retried, buried and refused jobs, fired a schedule and served a listener; its receiver.
 async fn after_some_traffic(options: StackOptions) -> (Stack, Sink) {
     let (stack, sink) = (options.start().await, Sink::start().await);
     sink.answer_job("retried", Script::first(1, Answer::status(500)));
@@ -140,7 +141,7 @@ fn roles(stack: &Stack) -> [(&'static str, &Process); 3] {
     [(name(api), &stack.apis[0]), (name(carrier), &stack.carriers[0]), (name(notifier), &stack.notifiers[0])]
 }
 
-/// The names in `# TYPE` lines.
+/// The names in the `# TYPE` lines of a page of metrics.
 fn names(metrics: &str) -> BTreeSet<String> {
     let typed = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE "));
     typed.filter_map(|line| Some(line.split_once(' ')?.0.to_owned())).collect()

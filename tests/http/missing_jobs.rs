@@ -1,4 +1,5 @@
-//! Accepted jobs that are gone from the store: after a repair they stay counted as missing, and every place shows it.
+//! Accepted jobs that are gone from Redis: after a repair they are counted as missing over restarts, and API, command
+//! line and metrics show the count.
 
 use ringback_testkit::{Persistence, RedisServer, Role};
 
@@ -37,7 +38,7 @@ async fn a_job_that_a_repair_finds_gone_is_shown_as_missing_after_all_were_resta
     let run = ringback(&server, &["stats"]).await;
     assert!(run.out.contains("missing       1\n"), "{run:?}");
     stack.carriers[0].wait_metric("ringback_missing_jobs", 1.0, SOON).await;
-    // It can be submitted again, and is then another job.
+    // The job can be submitted again, and is then another job.
     assert_eq!(stack.submit(&job).await.0, 201);
     let check = stack.check().await;
     assert_eq!((check.clean, check.checked, check.missing), (true, 1, 1), "{check:?}");

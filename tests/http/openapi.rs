@@ -1,6 +1,6 @@
-//! Every operation of the OpenAPI document, against a real API: each response is a documented one, and a body is
-//! taken if and only if it is valid by its schema. The operations come from the document, so a new one is covered at
-//! once. Where schemathesis and redocly are installed, they check the same from outside.
+//! Every operation of the OpenAPI document, against a real API: each response is documented, and a body is accepted if
+//! and only if it is valid by its schema. The operations come from the document, so a new one is covered at once.
+//! schemathesis and redocly, if installed, check the same from outside.
 
 mod agreement;
 mod cases;
@@ -87,8 +87,8 @@ async fn every_operation(options: StackOptions) {
     stack.accept(&job).await;
 }
 
-/// Sends all cases, three at once. One address may have two exports, and of some calls there may be only one, so a case
-/// that is answered with 503 is sent again by itself.
+/// Sends all cases, three at once. One address may have only two exports, and some calls may run only once at a time,
+/// so a case that is answered 503 is sent again alone.
 async fn send_all(address: SocketAddr, cases: &[Case]) -> Vec<Result<Answer, String>> {
     let mut answers = Vec::new();
     for three in cases.chunks(3) {
@@ -105,7 +105,7 @@ async fn send_all(address: SocketAddr, cases: &[Case]) -> Vec<Result<Answer, Str
     answers
 }
 
-/// The example of a schema of jobs as a job of the topic `t`, which is sent nowhere.
+/// The first example of a schema of jobs, as a job of the topic `t` that goes to a closed port.
 fn example(document: &Value, schema: &str, id: &str) -> Value {
     let mut job = document["components"]["schemas"][schema]["examples"][0].clone();
     assert!(job.is_object(), "{schema} has no example");
@@ -113,7 +113,7 @@ fn example(document: &Value, schema: &str, id: &str) -> Value {
     job
 }
 
-/// Whether an answer has the request of a job, and, of one that has not ended, what applies to it.
+/// Whether an answer is a 200 with a `request` and, unless the operation is about ended jobs, an `effective`.
 fn has_requests(operation: &Operation, answer: &Answer) -> bool {
     let body = String::from_utf8_lossy(&answer.body);
     let has_effective = operation.is_of_history() || body.contains(r#""effective":{"#);
@@ -130,9 +130,9 @@ async fn end(stack: &Stack, id: &str) {
     .await;
 }
 
-/// The id of a new bulk operation.
+/// Stops all bulk operations, starts one, and returns its id.
 async fn bulk(stack: &Stack) -> String {
-    // No carrier ends them.
+    // Stops running operations, because no carrier ends them.
     let running = stack.get("/v1/bulk").await.json();
     for bulk in running["items"].as_array().into_iter().flatten() {
         stack.delete(&format!("/v1/bulk/{}", bulk["id"].as_str().expect("an id"))).await.expect(200);
@@ -141,7 +141,7 @@ async fn bulk(stack: &Stack) -> String {
     begun["id"].as_str().expect("an id").to_owned()
 }
 
-/// The receipt of a job that is reserved for requests that need one.
+/// Submits and reserves a pull job, and returns its receipt.
 async fn receipt(stack: &Stack) -> String {
     let job = json!({"topic": "reserved", "body": 1, "ttr": "1h"});
     let (status, answer) = stack.submit(&job).await;
@@ -151,7 +151,7 @@ async fn receipt(stack: &Stack) -> String {
     answer["jobs"][0]["receipt"].as_str().unwrap_or_else(|| panic!("no receipt in {answer}")).to_owned()
 }
 
-/// Whether an answer is one of those that the document has for the operation.
+/// Checks that an answer is documented for the operation, is no 5xx, and has a complete problem if it is an error.
 fn judge(operation: &Operation, answer: &Answer) -> Result<(), String> {
     let Answer { status, content_type, body, .. } = answer;
     let shown = String::from_utf8_lossy(&body[..body.len().min(200)]);

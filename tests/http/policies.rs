@@ -1,4 +1,5 @@
-//! Topic policies on running processes: each field takes effect soon, also for existing jobs.
+//! Topic policies on running processes: each field takes effect within a second or so, also for existing jobs, and
+//! outlives restarts.
 
 mod delete_topic;
 mod patch;
@@ -13,7 +14,7 @@ use crate::sample_jobs::{between, time};
 
 const PATH: &str = "/v1/topics/e2e";
 
-/// A job without a URL.
+/// A job of the usual topic without a URL.
 fn bare(id: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "body": {"id": id}})
 }
@@ -103,7 +104,7 @@ async fn secret_headers_go_to_the_origins_that_the_policy_names_and_to_no_other(
         })
         .await;
         assert_eq!(headers_at(&evil, "evil-2", evil.url("/hook").into()).await, (false, false));
-        // Whoever does not know the value cannot send it elsewhere.
+        // A caller who does not know the value cannot send it to another origin.
         let masked = json!({"headers": {"authorization": MASK}, "headers_to": [evil.url("")]});
         let refused = stack.put(PATH, &masked).await.expect(422);
         assert_eq!(refused["errors"][0]["field"], "headers_to", "{refused}");
@@ -122,7 +123,7 @@ async fn an_existing_job_is_retried_by_the_current_policy_of_its_topic() {
             .await;
         let dead = stack.wait_state(TOPIC, "own", "dead", SOON).await;
         assert_eq!(dead["failures"], 1, "its own policy counts: {dead}");
-        // For ever, and the last tier repeats.
+        // The job is retried for ever, and the last tier repeats.
         let arrivals = sink.wait_for_job("waits", 12, SOON).await;
         for pair in arrivals.windows(2).skip(1) {
             assert!(between(pair[0].at, pair[1].at) >= Duration::from_millis(30), "a tier of 30 ms");
@@ -147,7 +148,7 @@ async fn an_attempt_ends_after_the_time_that_its_topic_gives_it() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         sink.answer(Answer::status(200).held());
         stack.set_policy(TOPIC, &json!({"timeout": "2s", "retry": {"preset": "none"}})).await;
-        // By then everybody knows.
+        // After a second all processes know the policy.
         stack.accept(&with(job(&sink, "slow"), "delay", "1s")).await;
         let dead = stack.wait_state(TOPIC, "slow", "dead", SOON).await;
         assert_eq!(dead["last"]["error"], "timeout", "{dead}");
@@ -159,7 +160,7 @@ async fn an_attempt_ends_after_the_time_that_its_topic_gives_it() {
     }
 }
 
-/// A lease is as long as the default deadline, 10 s, and the margin: the rest is renewed.
+/// A lease is as long as the default deadline of 10 s and the margin; the notifier renews it for the rest.
 #[tokio::test]
 async fn a_topic_s_deadline_beyond_the_default_outlasts_the_lease_that_the_store_gave() {
     let (stack, sink) = (Stack::options().lease_margin("200ms").start().await, Sink::start().await);
@@ -226,7 +227,7 @@ async fn only_the_answer_that_is_expected_is_a_success() {
             let is_read_so_far = id == "beyond";
             sink.answer_job(id, Answer::status(200).body(body));
             stack.accept(&job(&sink, id)).await;
-            // Of more than 64 KiB the beginning counts, since no more is read.
+            // Only the first 64 KiB of a body are read and compared.
             let state = if is_read_so_far { "done" } else { "dead" };
             stack.wait_state(TOPIC, id, state, SOON).await;
         }
@@ -265,7 +266,7 @@ async fn a_job_without_a_url_goes_to_the_url_its_topic_had_at_its_submit() {
     for options in StackOptions::each_store() {
         let (stack, sink) = (options.start().await, Sink::start().await);
         stack.set_policy(TOPIC, &json!({"url": sink.url("/first"), "ttr": "5s"})).await;
-        // This API has the policy that was put through it.
+        // This API knows the policy at once, because it has put it.
         let late = with(with(bare("late"), "delay", "2s"), "timeout", "5s");
         stack.accept(&late).await;
         stack.accept(&bare("now")).await;
@@ -276,7 +277,7 @@ async fn a_job_without_a_url_goes_to_the_url_its_topic_had_at_its_submit() {
         assert_eq!(sink.wait_for_job("next", 1, SOON).await[0].path, "/second");
         assert_eq!(sink.wait_for_job("own", 1, SOON).await[0].path, "/hook");
         assert_eq!(sink.wait_for_job("late", 1, SOON).await[0].path, "/first", "it was fixed at the submit");
-        // What the caller wrote is the same.
+        // The caller's submit is unchanged, so it is a repetition.
         let (status, again) = stack.submit(&late).await;
         assert_eq!(status, 200, "{again}");
 

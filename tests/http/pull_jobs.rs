@@ -1,4 +1,4 @@
-//! Pull jobs over HTTP: reserved by consumers and settled by receipt.
+//! Pull jobs over HTTP: reserved, settled by receipt in each way, expired, cancelled, exported and imported.
 
 use bytes::Bytes;
 use http::Method;
@@ -12,12 +12,12 @@ use crate::sample_jobs::{between, time};
 /// Where jobs of the usual topic are reserved.
 const RESERVE: &str = "/v1/topics/e2e/reserve";
 
-/// A pull job that is due now.
+/// A pull job of the usual topic that is due now.
 pub(super) fn pull(id: &str) -> Value {
     json!({"topic": TOPIC, "id": id, "body": {"id": id}})
 }
 
-/// A reserve that can be spawned or dropped.
+/// A reserve as a future that can be spawned or dropped.
 pub(super) fn waiting(stack: &Stack, ask: &Value) -> impl Future<Output = Reply> + Send + use<> {
     raw_post(stack.url(RESERVE), &[JSON], ask.to_string())
 }
@@ -89,7 +89,7 @@ async fn the_job_of_a_consumer_that_is_gone_goes_to_another_and_its_late_finish_
         let second = stack.reserve_one(TOPIC, &json!({"wait": "20s"})).await;
         let (deadline, at) = (time(&first["deadline"]), now());
         assert!(at >= deadline, "{at} is before {deadline}");
-        // Its tier is 10 ms; the rest is for a busy machine.
+        // The tier is 10 ms; the rest of the limit is for a busy machine.
         assert!(between(deadline, at) < Duration::from_secs(2), "{:?} late", between(deadline, at));
         assert_eq!((&second["id"], &second["attempt"]), (&json!("left"), &json!(2)));
         let late = stack.settle(&first, "finish", &json!({})).await;

@@ -1,11 +1,11 @@
-//! `PATCH`, `run` and `revive` of one job over HTTP, from each state to the delivery.
+//! `PATCH`, `run` and `revive` of a job over HTTP: from each state to the delivery, conflicts, and a store that is away.
 
 use ringback_testkit::{Role, now};
 
 use crate::prelude::*;
 use crate::sample_jobs::{between, sentinel, time};
 
-/// The job with other values.
+/// The job with these fields changed; null removes a field.
 fn but(job: &Value, changes: Value) -> Value {
     let (mut job, Value::Object(changes)) = (job.clone(), changes) else { panic!("changes are fields") };
     for (name, value) in changes {
@@ -17,7 +17,7 @@ fn but(job: &Value, changes: Value) -> Value {
     job
 }
 
-/// The detail of a 409.
+/// The detail of an answer, which must be a 409.
 fn refusal((status, problem): (u16, Value)) -> String {
     assert_eq!((status, &problem["status"]), (409, &json!(409)), "{problem}");
     problem["detail"].as_str().expect("a detail").to_owned()
@@ -39,7 +39,7 @@ async fn a_rescheduled_job_arrives_at_its_new_time_and_never_before() {
     let at = format!("{:.3}", now() + Duration::from_millis(1_500));
     let (status, moved) = stack.reschedule(TOPIC, "sooner", &json!({ "at": at })).await;
     assert_eq!((status, &moved["due_at"]), (200, &json!(at)));
-    // It is the same job still.
+    // A repeated submit still finds the same job.
     assert_eq!(stack.submit(&far).await.0, 200);
 
     for (id, due) in [("later", due), ("sooner", at.parse().expect("a time"))] {

@@ -1,4 +1,4 @@
-//! Retries and dead letters of jobs whose receiver does not answer 2xx.
+//! Retries and dead jobs: tiers, limits of the operator, and which answers of a receiver are failures.
 
 use ringback_testkit::{Arrival, Script, free_port};
 use tokio::time::Instant;
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use crate::prelude::*;
 use crate::sample_jobs::{between, sentinel, time};
 
-/// Three exact tiers.
+/// A retry policy with three exact tiers.
 fn tiers() -> Value {
     json!({"delays": ["100ms", "200ms", "400ms"], "jitter": 0})
 }
@@ -169,7 +169,7 @@ fn cases(sink: &Sink) -> Vec<Case> {
             2,
             Some(&[1000]),
         ),
-        // It never shortens a tier.
+        // Retry-After never shortens a tier.
         ("tier", once(status(500).header("retry-after", "0")), retry(&["300ms"]), "done", 2, Some(&[300])),
         ("gone", always(status(410)), tiers.clone(), "gone", 1, Some(&[])),
         ("redirect-301", redirect(301), tiers.clone(), "done", 2, None),
@@ -178,7 +178,7 @@ fn cases(sink: &Sink) -> Vec<Case> {
         ("redirect-307", redirect(307), tiers.clone(), "done", 2, None),
         ("redirect-308", redirect(308), tiers.clone(), "done", 2, None),
         ("redirect-304", redirect(304), tiers.clone(), "done", 2, None),
-        // From the start of the first call: its whole time-out, then the tier.
+        // The gap counts from the start of the first call: its whole timeout, then the tier.
         (
             "slow",
             always(status(200).held()),
@@ -189,7 +189,7 @@ fn cases(sink: &Sink) -> Vec<Case> {
         ),
         // A body that never ends.
         ("cut", once(Answer::raw(cut)), tiers, "done", 2, None),
-        // Longer than is read.
+        // A body longer than is read.
         ("long", always(status(200).body(vec![b'x'; 4 << 20])), json!({}), "done", 1, None),
         ("close", always(Answer::close()), retry(&["50ms"]), "exhausted", 2, None),
         ("nonsense", always(Answer::raw(nonsense)), retry(&["50ms"]), "exhausted", 2, None),
@@ -240,7 +240,7 @@ async fn each_answer_but_a_whole_2xx_in_time_is_a_failure() {
     }
 }
 
-/// Attempt numbers from 1, one webhook-id, none before it was due.
+/// Asserts that the attempts are numbered from 1 to `count`, have one `webhook-id`, and none came before it was due.
 fn are_attempts_of_one_job(arrivals: &[Arrival], count: usize) {
     let attempts: Vec<_> = arrivals.iter().filter_map(Arrival::attempt).collect();
     assert_eq!(attempts, (1..=count as u64).collect::<Vec<_>>(), "{:?}", arrivals[0].job_id());
@@ -251,7 +251,7 @@ fn are_attempts_of_one_job(arrivals: &[Arrival], count: usize) {
     }
 }
 
-/// No gap shorter than its tier in milliseconds, and none two seconds longer.
+/// Asserts that no gap is shorter than its tier in milliseconds, and none two seconds longer.
 fn is_spaced(arrivals: &[Arrival], tiers: &[u64]) {
     assert!(arrivals.len() > tiers.len(), "{arrivals:?}");
     for (pair, &tier) in arrivals.windows(2).zip(tiers) {

@@ -1,4 +1,5 @@
-//! Schedules by the API: they submit jobs at their times, and can be changed, paused, run and deleted.
+//! Schedules over HTTP: they submit jobs at their times, and can be changed, paused, run, listed, exported and
+//! deleted; overlaps, missed times and damage.
 
 mod put;
 
@@ -61,7 +62,7 @@ async fn a_schedule_submits_a_job_each_time_until_it_is_deleted() {
         let last = deleted["last"]["id"].as_str().expect("an id").to_owned();
         assert_eq!(stack.get("/v1/schedules/tick").await.status, 404);
         assert_eq!(stack.delete("/v1/schedules/tick").await.status, 404);
-        // The next one is later than any that the first could still make.
+        // The next schedule fires later than the deleted one still could.
         put(&stack, "after", &each_second(&sink)).await;
         wait_for(&sink, "after", 2).await;
         assert!(arrived(&sink, "tick").into_iter().all(|id| id <= last), "it fired after its end");
@@ -212,7 +213,7 @@ async fn times_that_pass_while_no_carrier_runs_are_made_up_for_as_the_schedule_s
             // A time that comes in the moment of the pause is missed.
             assert!(missed <= Some(1), "{paused}");
         } else {
-            // The last of those that came within a minute is on time.
+            // The last firing that was missed within a minute is on time.
             assert!(missed >= Some(2), "{paused}");
         }
         let jobs = wait_for(&sink, id, fired.expect("a number") as usize).await;

@@ -1,6 +1,6 @@
-//! The samples in `docs/guides/verify-signatures.md`: each accepts a callback that is signed and recent, and refuses
-//! every other one. The document has a function in each language; the test adds what reads a request and calls it. A
-//! sample runs where its tool is installed.
+//! The samples in `docs/guides/verify-signatures.md`, in Python, Node and Go: each accepts callbacks that are signed
+//! and recent, and refuses all others. The test adds the code that reads a request and calls the documented function.
+//! A sample runs if its tool is installed.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/guides/verify-signatures.md");
 
-/// The vector of the official libraries.
+/// The test vector of the official libraries.
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const ID: &str = "msg_p5jXN8AQM9LWM0D4loKWxJek";
 const TIMESTAMP: i64 = 1_614_265_330;
@@ -153,7 +153,7 @@ fn accepted() -> Vec<Case> {
 fn refused() -> Vec<Case> {
     let wrong = SIGNATURE.replace('g', "h");
     let of_v1a = SIGNATURE.replace("v1,", "v1a,");
-    // What anybody can sign.
+    // Signatures with an empty key, which anybody can make.
     let empty_key = "whsec_".to_owned();
     let by_nobody = sign(&empty_key, BODY);
     vec![
@@ -187,12 +187,12 @@ fn valid(name: &'static str) -> Case {
     }
 }
 
-/// The vector; the case has to change something.
+/// The vector as a case that must be refused; the caller has to change something in it.
 fn invalid(name: &'static str) -> Case {
     Case { is_valid: false, ..valid(name) }
 }
 
-/// Signs a body, under the id and the timestamp of the vector.
+/// Signs a body, with the id and the timestamp of the vector.
 fn sign(secret: &str, body: &[u8]) -> String {
     let key = STANDARD.decode(secret.trim_start_matches("whsec_")).expect("a secret is base64");
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("a key may have any length");
@@ -202,7 +202,7 @@ fn sign(secret: &str, body: &[u8]) -> String {
 }
 
 impl Case {
-    /// Header lines, an empty line, the body.
+    /// The case as input for a sample: header lines, an empty line, and the body.
     fn request(&self) -> Vec<u8> {
         let mut head = format!("Webhook-Id: {}\nwebhook-timestamp: {}\n", self.id, self.timestamp);
         if let Some(signatures) = &self.signatures {
@@ -212,7 +212,7 @@ impl Case {
     }
 }
 
-/// The one block of the document that is in this language.
+/// The only block of the document in a language.
 fn sample(language: &str) -> String {
     let document = fs::read_to_string(DOCUMENT).expect("the document can be read");
     let fence = format!("\n```{language}\n");
@@ -239,13 +239,13 @@ fn is_installed(tool: &str, argument: &str) -> bool {
 
 fn compile(directory: &TempDir, tool: &str, arguments: &[&str]) {
     let mut command = Command::new(tool);
-    // No module and no other version of Go is downloaded.
+    // With these variables, Go downloads no module and no other version.
     command.env("GOFLAGS", "").env("GOPROXY", "off").env("GOTOOLCHAIN", "local");
     let run = command.args(arguments).current_dir(directory.path()).output().expect("the compiler starts");
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
 }
 
-/// Runs the sample on each case. A refusal is one line on standard error, not a stack trace.
+/// Runs a sample on each case. A refusal must be exit status 1 and one line on standard error.
 fn check(directory: &TempDir, program: &Path, arguments: &[&str]) {
     for case in accepted().into_iter().chain(refused()) {
         let run = run(directory, program, arguments, &case);

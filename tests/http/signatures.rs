@@ -1,5 +1,5 @@
-//! Signatures of callbacks: by the secrets of a topic and of the installation, through rotations, by the libraries of
-//! the specification. Credentials of callbacks. And that secrets stay secret.
+//! Signatures of callbacks and notices by the secrets of a topic and of the installation, with and without secrets,
+//! and wrong requests about secrets. The files below have rotations, sealing and credentials.
 
 mod credentials;
 mod packages;
@@ -24,21 +24,21 @@ fn sealed(options: StackOptions) -> StackOptions {
     options.env("RINGBACK_MASTER_KEYS", KEY_1)
 }
 
-/// Adds a secret, and returns its id and the secret.
+/// Adds a secret to the usual topic. Returns its id and the secret.
 async fn add(stack: &Stack, ask: &Value) -> (String, String) {
     let created = stack.post(SECRETS, ask).await.expect(201);
     let text = |name: &str| created[name].as_str().expect("a text").to_owned();
     (text("id"), text("secret"))
 }
 
-/// The ids of the secrets that sign, and until when.
+/// The ids of the secrets that sign, each with the time until which it does.
 async fn listed(stack: &Stack) -> Vec<(String, Value)> {
     let items = stack.get(SECRETS).await.expect(200)["items"].clone();
     let of = |item: &Value| (item["id"].as_str().expect("an id").to_owned(), item["until"].clone());
     items.as_array().expect("items").iter().map(of).collect()
 }
 
-/// The signature of an arrival by a secret, computed by the words of the specification.
+/// The signature of an arrival by a secret, computed as the specification says.
 fn signature(arrival: &Arrival, secret: &str, prefix: &str) -> String {
     let header = |name: &str| arrival.header(&format!("{prefix}-{name}")).expect("a header").to_owned();
     let key = STANDARD.decode(secret.strip_prefix("whsec_").expect("a secret")).expect("base64");
@@ -54,7 +54,7 @@ pub(super) fn is_signed_by(arrival: &Arrival, secrets: &[&str]) -> bool {
     arrival.header("webhook-signature").unwrap_or_default() == expected.join(" ")
 }
 
-/// Waits until a job arrives that these secrets have signed.
+/// Submits jobs until one arrives that exactly these secrets have signed, and returns its arrival.
 async fn wait_signed_by(stack: &Stack, sink: &Sink, secrets: &[&str]) -> Arrival {
     eventually(SOON, &format!("{} secrets sign", secrets.len()), async || {
         let id = format!("signed-{}", sink.seen());
@@ -177,7 +177,7 @@ async fn a_wrong_request_is_refused_and_not_repeated_in_the_answer() {
     {
         assert_eq!(stack.post(SECRETS, &ask).await.expect(422)["errors"][0]["field"], field);
     }
-    // One that was sent in a wrong place.
+    // A secret that is sent in a wrong place.
     for (answer, status) in [
         (stack.post(SECRETS, &json!(INSTALLATION)).await, 400),
         (stack.put("/v1/topics/e2e", &json!({"secrets": [INSTALLATION]})).await, 422),
@@ -188,7 +188,7 @@ async fn a_wrong_request_is_refused_and_not_repeated_in_the_answer() {
     }
     assert_eq!(listed(&stack).await, []);
 
-    // The same secret again is the same one; seven more fit beside it.
+    // The same secret again is the same one; seven more secrets are allowed beside it.
     let given = json!({"secret": INSTALLATION});
     let (id, secret) = add(&stack, &given).await;
     assert_eq!(secret, INSTALLATION);

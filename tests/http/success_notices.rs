@@ -1,4 +1,4 @@
-//! `on_done`: each success is delivered once as a notice, with the answer of the receiver.
+//! Success notices (`on_done`): each success has one notice, with the receiver's answer.
 
 use ringback_testkit::{Arrival, Script};
 
@@ -7,13 +7,13 @@ use crate::prelude::*;
 
 const NOTICES: &str = "ringback.on-done";
 
-/// A job that has the notice of its success sent to `/done`.
+/// A job whose success notice goes to `/done`.
 fn noted(sink: &Sink, id: &str) -> Value {
     let job = with(job(sink, id), "retry", json!({"delays": ["10ms"]}));
     with(with(job, "on_done", sink.url("/done")), "context", json!({"tenant": "a7"}))
 }
 
-/// The notice of a job's success that arrived at a path.
+/// The notice of a job's success that arrived at a path, once it has.
 async fn notice(sink: &Sink, path: &str, id: &str) -> Arrival {
     eventually(SOON, &format!("the notice of {id} at {path}"), async || {
         let mut came = sink.arrivals().into_iter().filter(|arrival| arrival.path == path);
@@ -47,7 +47,7 @@ async fn the_notice_of_a_success_has_the_answer_of_the_receiver() {
         assert_eq!(fields.remove("context"), Some(json!({"tenant": "a7"})));
         let response = json!({"status": 201, "answer": "{\"paid\":true}"});
         assert_eq!(fields.remove("response"), Some(response));
-        // What a success leaves of its job is what the tombstone keeps, and the last failed attempt.
+        // After a success, only the tombstone and the last failed attempt are left of a job.
         assert_eq!(fields.remove("last").expect("one attempt failed")["status"], 500);
         let (_, known) = stack.job(TOPIC, "text").await;
         assert_eq!((data["state"].as_str(), data["attempts"].as_u64()), (Some("done"), Some(2)), "{data}");

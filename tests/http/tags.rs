@@ -1,5 +1,4 @@
-//! Tags of jobs: in each answer that shows a job, in events and exports, for consumers and from schedules; never for
-//! receivers.
+//! Tags of jobs are in all answers, events, exports and reserves, also of schedules' jobs; receivers never see them.
 
 use super::events::listener::Listener;
 use crate::cli::ringback;
@@ -26,7 +25,7 @@ async fn the_tags_of_a_job_are_shown_until_it_has_ended_and_no_receiver_sees_the
         assert_eq!(moved["tags"], tags(), "{moved}");
         let list = stack.get("/v1/jobs").await.expect(200);
         assert_eq!(list["items"][0]["tags"], tags());
-        // The same again is no other job; with other tags it is.
+        // The same submit is a repetition; with other tags it is a conflict.
         let again = with(tagged(&sink, "late"), "delay", "1h");
         assert_eq!(stack.submit(&again).await.0, 200);
         assert_eq!(stack.submit(&with(again.clone(), "tags", json!(["order:7"]))).await.0, 409);

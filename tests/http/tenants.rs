@@ -1,5 +1,5 @@
-//! Tenants and keys: no operation shows or touches what belongs to another tenant, and keys allow what they say, until
-//! they are deleted or expire.
+//! Tenants and API keys on each store: no operation shows or touches what belongs to another tenant, and keys allow
+//! what they say until they are deleted or expire. This file has the callers that the tests use.
 
 mod all;
 mod bulk;
@@ -21,7 +21,7 @@ pub(crate) const ROOT: &str = "root-key-of-the-tests-0123456789abcdef";
 const MASTER_KEY: &str = "k1:MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=";
 const ALL: [&str; 5] = ["submit", "consume", "read", "manage", "import"];
 
-/// Stacks whose API asks for keys, on each store.
+/// The options of stacks whose API requires keys, one for each store.
 pub(crate) fn stacks() -> [StackOptions; 2] {
     StackOptions::each_store()
         .map(|options| options.env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_MASTER_KEYS", MASTER_KEY))
@@ -40,7 +40,7 @@ impl Caller {
         Self { client: http_client(), key: ROOT.to_owned(), tenant }
     }
 
-    /// A caller with a new key.
+    /// A caller with a new key, made by the root key.
     pub(crate) async fn with(stack: &Stack, ask: &Value) -> Self {
         Self::made(stack, ask).await.0
     }
@@ -52,7 +52,7 @@ impl Caller {
         (Self { client: http_client(), key: text("key"), tenant: None }, text("id"), text("key"))
     }
 
-    /// A caller who may do everything with what a tenant has.
+    /// A caller with a new key of a tenant and all scopes.
     pub(crate) async fn of(stack: &Stack, tenant: &str) -> Self {
         Self::with(stack, &json!({"tenant": tenant, "scopes": ALL})).await
     }
@@ -94,7 +94,8 @@ impl Caller {
         self.send(stack, Method::GET, path, None).await
     }
 
-    /// Waits until the response of a `GET`, which is 200, is as it should be, and returns it.
+    /// Repeats a `GET` until `is_right` accepts its answer, and returns that. Panics after [`SOON`], or for a status
+    /// other than 200.
     pub(crate) async fn wait_get(
         &self,
         stack: &Stack,
@@ -108,12 +109,12 @@ impl Caller {
         .await
     }
 
-    /// Waits until a `GET` has a status.
+    /// Repeats a `GET` until it has a status. Panics after [`SOON`].
     pub(crate) async fn wait_status(&self, stack: &Stack, path: &str, status: u16) {
         self.wait_status_at(&stack.url(path), status, SOON).await;
     }
 
-    /// Waits until a `GET` of the API that has this URL has a status.
+    /// Repeats a `GET` of a full URL until it has a status. Panics after `within`.
     async fn wait_status_at(&self, url: &str, status: u16, within: Duration) {
         eventually(within, &format!("GET {url} is answered {status}"), async || {
             let found = self.send_to(url, Method::GET, None).await.status;

@@ -1,8 +1,8 @@
-//! Due times in time zones: local times with `time_zone`, and annotations by RFC 9557, wherever a time is taken.
+//! Due times in time zones: local times with `time_zone`, and annotations of RFC 9557, in every field that has a time.
 
 use crate::prelude::*;
 
-/// Times, and the due times that they mean.
+/// Times, each with the due time that it means.
 fn right() -> Vec<(Value, &'static str)> {
     let berlin = |at: &str| json!({"at": at, "time_zone": "Europe/Berlin"});
     vec![
@@ -21,7 +21,7 @@ fn right() -> Vec<(Value, &'static str)> {
     ]
 }
 
-/// Times that are refused, the field that is wrong, and a part of what is said about it.
+/// Times that are refused, each with the wrong field and a part of its detail.
 fn wrong() -> Vec<(Value, &'static str, &'static str)> {
     let berlin = |at: &str| json!({"at": at, "time_zone": "Europe/Berlin"});
     vec![
@@ -68,7 +68,7 @@ fn named(id: &str, when: &Value) -> Value {
     with_all(json!({"topic": TOPIC, "id": id, "url": "http://127.0.0.1:9/"}), when)
 }
 
-/// What is wrong in a problem that names only this field.
+/// The detail of a problem that names only this field.
 fn only(problem: &Value, field: &str) -> String {
     let errors = problem["errors"].as_array().unwrap_or_else(|| panic!("no errors in {problem}"));
     assert_eq!((errors.len(), &errors[0]["field"]), (1, &json!(field)), "{problem}");
@@ -128,7 +128,7 @@ async fn the_time_zone_is_part_of_the_content_as_written() {
     let local = |zone: &str| named("i", &json!({"at": "2030-01-23T09:00", "time_zone": zone}));
     stack.accept(&local("Europe/Berlin")).await;
     assert_eq!(stack.submit(&local("Europe/Berlin")).await.0, 200);
-    // The same point in time, written otherwise.
+    // The same point in time in another form is another job.
     assert_eq!(stack.submit(&local("Europe/Paris")).await.0, 409);
     assert_eq!(stack.submit(&named("i", &json!({"at": "2030-01-23T08:00:00Z"}))).await.0, 409);
 }

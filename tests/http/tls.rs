@@ -1,4 +1,4 @@
-//! The API and the admin port on https: certificates that are replaced, and client certificates.
+//! API and admin port over HTTPS: TLS versions, replaced certificates, client certificates and hanging handshakes.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -32,7 +32,7 @@ impl Files {
         files
     }
 
-    /// Replaces both by those of another certificate.
+    /// Replaces the certificate and the key by those with another name.
     fn replace(&self, name: &str) {
         for end in ["pem", "key"] {
             let part = self.path("part");
@@ -51,7 +51,7 @@ impl Files {
     }
 }
 
-/// A caller that trusts the authority of the tests, and may have a certificate.
+/// A client that trusts the authority of the tests, with the client certificate `certificate` if it is given.
 fn client(certificate: Option<&str>) -> Client {
     let read = |name: &str| std::fs::read(file(name)).expect("a file");
     let authority = Certificate::from_pem(&read("authority.pem")).expect("a certificate");
@@ -70,7 +70,7 @@ fn https(stack: &Stack, path: &str) -> String {
     stack.url(path).replace("http://", "https://")
 }
 
-/// The certificate that a port shows on a new connection, by a version of TLS.
+/// The certificate that a port shows on a new connection with this version of TLS. Asserts that the port answers HTTP.
 async fn shown(address: &str, version: &'static rustls::SupportedProtocolVersion) -> CertificateDer<'static> {
     let mut roots = RootCertStore::empty();
     roots
@@ -82,7 +82,7 @@ async fn shown(address: &str, version: &'static rustls::SupportedProtocolVersion
     let stream = TcpStream::connect(address).await.expect("a connection");
     let name = ServerName::try_from("127.0.0.1").expect("an address");
     let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("a handshake");
-    // Without ALPN it is HTTP/1.1.
+    // Without ALPN the connection uses HTTP/1.1.
     stream.write_all(b"GET /openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("it is sent");
     let mut start = [0; 12];
     stream.read_exact(&mut start).await.expect("an answer");
@@ -103,14 +103,14 @@ async fn the_api_speaks_https_over_both_versions_of_tls() {
     let files = Files::of("api");
     for options in StackOptions::each_store() {
         let mut stack = files.settings(options).start().await;
-        // It would be asked for in the clear.
+        // The check at the end would use plain HTTP.
         stack.skip_check();
         let answer = client(None).get(https(&stack, "/v1/stats")).send().await.expect("an answer");
         assert_eq!(answer.status(), 200);
         for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
             assert_eq!(shown(&address(&stack), version).await, certificate("api.pem"));
         }
-        // Nothing is answered in the clear.
+        // A request without TLS is not answered.
         let mut plain = TcpStream::connect(address(&stack)).await.expect("a connection");
         plain.write_all(b"GET /v1/stats HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("it is sent");
         let mut all = Vec::new();
@@ -154,7 +154,7 @@ async fn a_certificate_that_is_replaced_is_used_without_a_restart_and_a_wrong_on
         })
         .await;
     };
-    // Of two that do not belong together the former ones stay.
+    // If certificate and key do not match, the former pair stays in use.
     std::fs::copy(file("renewed.pem"), files.path("pem")).expect("it is copied");
     changes("connections go on with the certificate that was read before").await;
     assert_eq!(now().await, certificate("api.pem"));

@@ -1,4 +1,4 @@
-//! Topics over HTTP: counts of one, and all of them page by page.
+//! Topics over HTTP: counts and lateness of one, pages of all, pauses, and the limit of topics and origins.
 
 use ringback_testkit::set_shard_field;
 
@@ -132,7 +132,7 @@ async fn a_consumer_that_waits_for_a_paused_topic_is_given_its_jobs_once_it_is_r
     assert_eq!(job["id"], "a");
 }
 
-/// How many shards have paused lanes.
+/// The number of shards that have paused lanes.
 async fn paused(mut redis: redis::aio::MultiplexedConnection) -> u64 {
     let keys: Vec<String> = keys::all(&mut redis, "paused").await;
     keys.len() as u64

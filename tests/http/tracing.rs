@@ -1,4 +1,4 @@
-//! Trace context from the caller's request to the callback, and export to a collector.
+//! Trace context goes from a caller's request to each callback; spans go to an OTLP collector, which may be away.
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
@@ -110,7 +110,7 @@ async fn all_attempts_of_a_job_are_of_one_trace_when_its_caller_had_none() {
     }
 }
 
-/// A stack whose api and notifier export their traces, soon after they have ended.
+/// The options of a stack whose APIs and notifiers export each span within about 100 ms of its end.
 fn exporting(collector: &Sink) -> StackOptions {
     [Role::Api, Role::Notifier].into_iter().fold(Stack::options(), |options, role| {
         options.role_env(role, "OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url("")).role_env(
@@ -121,7 +121,7 @@ fn exporting(collector: &Sink) -> StackOptions {
     })
 }
 
-/// Submits a job, with or without a trace, and fails it twice.
+/// Submits a job whose first two attempts fail, with trace flags or without a trace. Returns its three arrivals.
 async fn three_attempts(stack: &Stack, sink: &Sink, id: &str, flags: Option<&str>) -> Vec<Arrival> {
     sink.answer_job(id, Script::first(2, Answer::status(500)));
     let parent = flags.map(|flags| format!("00-{TRACE_ID}-{SPAN_ID}-{flags}"));
@@ -131,7 +131,7 @@ async fn three_attempts(stack: &Stack, sink: &Sink, id: &str, flags: Option<&str
     sink.wait_for_job(id, 3, SOON).await
 }
 
-/// Trace id, span id and flags.
+/// The trace id, span id and flags of an arrival. Panics without a valid `traceparent`.
 fn traceparent(arrival: &Arrival) -> [String; 3] {
     let text = arrival.header("traceparent").unwrap_or_else(|| panic!("none in {:?}", arrival.headers));
     match text.split('-').collect::<Vec<_>>().as_slice() {

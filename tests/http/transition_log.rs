@@ -1,5 +1,5 @@
-//! The log of transitions of real processes: one job is followed through all of them. At the level info nothing is
-//! logged, and the store is asked for nothing more.
+//! The log of transitions of real processes, in several processes and in one: a job is followed through all of them.
+//! At level `info` nothing is logged, and the store is not asked for transitions.
 
 use ringback_testkit::{Process, Script};
 
@@ -19,7 +19,7 @@ async fn has_logged(process: &Process, id: &str, expected: &[&str]) {
     .await;
 }
 
-/// A job that fails twice and is dead, is revived and done; and one that is cancelled.
+/// Submits a job that fails twice, dies, is revived and done, and a job that is rescheduled and cancelled.
 async fn two_lives(stack: &Stack, sink: &Sink) {
     sink.answer_job("a", Script::first(2, Answer::status(503)));
     let retry = json!({"delays": ["100ms"], "jitter": 0});

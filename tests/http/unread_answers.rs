@@ -1,9 +1,9 @@
-//! Answers that a client asks for and does not take: they are bounded, and others are answered meanwhile.
+//! Large answers that a client requests and does not read: they take bounded memory, and others are answered meanwhile.
 
 use reqwest::Client;
 use tokio::sync::Mutex;
 
-use super::peers::{ask_and_read_nothing, client, served};
+use super::limits_per_address::{ask_and_read_nothing, client, served};
 use crate::prelude::*;
 
 /// So many dead jobs with a body of 200,000 bytes fill a page, which has about a megabyte.
@@ -47,7 +47,7 @@ async fn answers_that_nobody_takes_are_bounded_and_leave_room_for_others() {
         }
     })
     .await;
-    // Small answers to reads are given.
+    // Small answers are still given.
     let topic = own.get(url("/v1/topics/t")).send().await.expect("an answer");
     assert_eq!(topic.status(), 200);
     assert_eq!(list(&other).await.0, 200, "another address is answered");

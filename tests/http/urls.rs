@@ -1,4 +1,5 @@
-//! URLs that no client can send to: refused wherever a caller gives one, and taken where something is put back.
+//! URLs that no client can send to: refused wherever a caller gives one, but accepted by imports and restores; and
+//! names that end with a dot.
 
 use std::fs;
 
@@ -10,7 +11,7 @@ use crate::sample_jobs::{SOON, TOPIC, job, sentinel, with};
 
 const TEMPLATE: &str = "http://{{merchant}}.example/n";
 
-/// What is wrong with a request: its status, and the first field that is.
+/// The field and the detail of the first error of a problem; both are empty without errors.
 fn refusal(reply: &Value) -> (&str, &str) {
     let error = &reply["errors"][0];
     (error["field"].as_str().unwrap_or_default(), error["detail"].as_str().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Consumers that wait for pull jobs.
+//! Consumers that wait for pull jobs: a submit wakes one, also when some hang up, the API ends or the store is away.
 
 use ringback_testkit::{CallWatch, now};
 use tokio::task::JoinSet;
@@ -17,7 +17,7 @@ async fn a_submit_wakes_one_of_those_who_wait_and_each_gets_a_job_of_its_own() {
         for _ in 0..WAITERS {
             waiters.spawn(waiting(&stack, &json!({"wait": "25s", "max": 10})));
         }
-        // By then they wait: a look of the listener is three seconds away at most.
+        // After this time the consumers wait: the listener checks within three seconds.
         assert!(timeout(Duration::from_millis(1500), waiters.join_next()).await.is_err());
         let submitted = Instant::now();
         stack.accept(&pull("first")).await;
@@ -94,7 +94,7 @@ async fn one_of_many_who_come_at_once_asks_the_store() {
     let stack = Stack::start().await;
     let mut waiters = JoinSet::new();
     waiters.spawn(waiting(&stack, &json!({"wait": "25s"})));
-    // By then it has looked.
+    // After this time the consumer has checked the store.
     assert!(timeout(Duration::from_millis(500), waiters.join_next()).await.is_err());
     let watch = stack.redis().watch_calls().await;
     for _ in 1..WAITERS {
@@ -106,14 +106,14 @@ async fn one_of_many_who_come_at_once_asks_the_store() {
         watch.by_function().iter().filter(|(name, _)| is_pull(name)).map(|(_, calls)| calls).sum()
     };
     assert_eq!(pulls(&watch), 0, "{:?}", watch.by_function());
-    // Each of them is woken all the same.
+    // A submit still wakes each of them.
     for n in 0..WAITERS {
         stack.accept(&pull(&n.to_string())).await;
         let reply = timeout(SOON, waiters.join_next()).await.expect("in time").expect("a waiter");
         assert_eq!(jobs(&reply.expect("an answer")).len(), 1);
     }
     assert!(pulls(&watch) >= WAITERS as u64);
-    // One that does not wait has to look.
+    // A reserve without a wait calls the store itself.
     stack.accept(&pull("last")).await;
     assert_eq!(stack.reserve_one(TOPIC, &json!({})).await["id"], "last");
 }

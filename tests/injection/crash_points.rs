@@ -1,9 +1,10 @@
-//! Every crash point of the code, by name: at each the process is killed, stopped beyond its lock, and, at calls of the
-//! store, cut off from its answer, while jobs of all kinds run. Then nothing is lost, early or invented.
+//! All crash points of the roles, on Redis and on the embedded store: at each a process is killed, stopped beyond its
+//! lock and, at calls of the store, cut off from the answer, while jobs of all kinds run. Then nothing is lost, early
+//! or invented.
 //!
-//! The names are read from the source, so that a new one is swept without being listed. By default the processes are
-//! killed at each, and stopped and cut off at a third, chosen by the seed. `RINGBACK_TEST_SWEEPS` says how often all of
-//! it is done at each.
+//! The names are read from the source, so that a new one is tested without being listed. By default processes are
+//! killed at each point, and stopped and cut off at a third, chosen by the seed. `RINGBACK_TEST_SWEEPS` is how often
+//! all of it is done at each.
 
 mod commands;
 mod load;
@@ -126,14 +127,14 @@ async fn sweep(name: &str, options: StackOptions, points: &[String]) {
     }
 }
 
-/// An embedded store has the clock of the machine.
+/// Writes the clock of a Redis store to the history. An embedded store has the clock of the machine.
 async fn read_clock(recorded: &Recorded, stack: &Stack) {
     if stack.ups.is_empty() {
         recorded.read_clock(stack.redis()).await;
     }
 }
 
-/// How often all is swept, if that is asked for.
+/// The number of whole sweeps in `RINGBACK_TEST_SWEEPS`; `None` if it is unset.
 pub(crate) fn sweeps() -> Option<u64> {
     variable("RINGBACK_TEST_SWEEPS")
 }

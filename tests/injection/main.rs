@@ -1,4 +1,4 @@
-//! Faults that are injected inside the processes and between them and Redis: crash points, planted bugs, errors of
+//! Faults that are injected inside the processes and between them and Redis: crash points, planted bugs, and errors of
 //! Redis. Clients and receivers write histories, which are checked.
 //!
 //! The binaries must be built with debug assertions, as `cargo build --workspace --bins` does.

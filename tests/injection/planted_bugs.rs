@@ -1,5 +1,5 @@
-//! Bugs that are planted in the real processes, by name, each in a short run of its own. The checker must find each
-//! by the invariants that it violates, and must find nothing in the same run without a bug.
+//! Bugs that are planted in real processes, each in a short run of its own: the checker of histories must find each by
+//! an invariant that it violates, and must find nothing in the same runs without a bug.
 //!
 //! `RINGBACK_TEST_PLANTED=all` runs all of them; by default a third does, chosen by the seed that is printed.
 
@@ -60,7 +60,8 @@ async fn each_planted_bug_is_found_by_what_it_violates_and_nothing_without_one()
     assert!(wrong.is_empty(), "seed {seed}: {}", wrong.join("\n"));
 }
 
-/// Makes some runs. Returns those whose report is not as it must be.
+/// Makes runs, a few at a time. Returns a text for each run that panicked, whose bug was not found, or that found
+/// something without a bug.
 async fn judged(planned: Vec<(Option<Bug>, Scenario)>) -> Vec<String> {
     let permits = Arc::new(Semaphore::new(AT_ONCE));
     let mut runs = JoinSet::new();

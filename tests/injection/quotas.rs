@@ -1,5 +1,5 @@
-//! The call that draws from the quota of a tenant: the API is killed, stopped or cut off at it, and Redis answers it
-//! with each of its errors. No accepted job is lost, and the tenant gets no more than it may have.
+//! The store's call that draws from a tenant's quota: the API is killed, stopped or cut off at it, and Redis answers
+//! it with each error. No accepted job is lost, and the tenant gets no more than it may have.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -24,7 +24,7 @@ const JOBS: u64 = 60;
 /// How long a sweep may take on a busy machine, and a call until it succeeds again.
 const SWEEP: Duration = Duration::from_secs(60);
 
-/// A call with a key; `None` if there is no whole answer.
+/// Sends a call with a key; one without a body is about the tenant `acme`. Returns `None` without a complete answer.
 async fn send(client: &Client, key: &str, method: Method, url: &str, body: Option<&Value>) -> Option<Reply> {
     let request = client.request(method, url).header(header::AUTHORIZATION, format!("Bearer {key}"));
     let request = match body {
@@ -34,7 +34,7 @@ async fn send(client: &Client, key: &str, method: Method, url: &str, body: Optio
     Reply::read(request.send().await.ok()?).await.ok()
 }
 
-/// Gives the tenant a quota, and returns a key of it.
+/// Gives the tenant a quota, and returns a key of the tenant that all APIs know.
 async fn prepared(stack: &Stack) -> String {
     let (client, quota) = (http_client(), json!({"jobs": JOBS}));
     let put = send(&client, ROOT, Method::PUT, &stack.url("/v1/quotas/acme"), Some(&quota)).await;
@@ -46,7 +46,7 @@ async fn prepared(stack: &Stack) -> String {
     key
 }
 
-/// Waits until all APIs know a key.
+/// Waits until all APIs accept a key.
 async fn serve(client: &Client, key: &str, urls: &[String]) {
     for url in urls {
         eventually(SWEEP, "the api serves", async || {
@@ -64,7 +64,7 @@ fn job(id: &str) -> Value {
     json!({"topic": "t", "id": id, "delay": "1h"})
 }
 
-/// How many jobs the tenant has.
+/// The number of jobs that the tenant has.
 async fn stored(client: &Client, stack: &Stack) -> u64 {
     let stats = send(client, ROOT, Method::GET, &stack.url("/v1/stats"), None).await;
     stats.expect("an answer").expect(200)["states"]["delayed"].as_u64().expect("a number")
@@ -85,7 +85,7 @@ async fn draws_may_be_cut_short() {
             let reply = send(&client, &key, Method::POST, &format!("{url}/v1/jobs"), Some(&job(&id))).await;
             match reply.map(|reply| reply.status) {
                 Some(201) => drop(accepted.lock().expect("it is not poisoned").insert(id)),
-                // Killed, cut off, beyond the quota, or not ready yet: the key of the caller is not known then.
+                // The API is killed, cut off or not ready yet, when it does not know the key; or the quota is used up.
                 None | Some(401 | 429 | 503) => sleep(Duration::from_millis(20)).await,
                 Some(status) => panic!("{status}"),
             }
@@ -97,7 +97,7 @@ async fn draws_may_be_cut_short() {
         () = submit(1, &urls[1]) => {}
         () = supervise(&mut stack, &mut counts, SWEEP, &plan, Ends::Never) => {}
     }
-    // What was killed last is started again too.
+    // Processes that were killed last are started again too.
     let never = Plan::never();
     tokio::select! {
         () = serve(&client, &key, &urls) => {}
@@ -110,7 +110,7 @@ async fn draws_may_be_cut_short() {
         let url = stack.url(&format!("/v1/jobs/t/{id}"));
         send(&client, ROOT, Method::GET, &url, None).await.expect("an answer").expect(200);
     }
-    // One job more for each API could have been on its way while it was stopped.
+    // Each API may have had one more job under way when the load stopped.
     let most = JOBS + urls.len() as u64;
     let stored = stored(&client, &stack).await;
     assert!((accepted.len() as u64..=most).contains(&stored), "{stored}, {} accepted", accepted.len());

@@ -1,7 +1,7 @@
-//! The errors of Redis, and what comes of each at each kind of call: the table says it, and the test provokes it.
-//!
+//! Errors of Redis at each call of the store, from a proxy. A table has the outcome of each, and nothing may be lost.
 //! Each round gives every call another error, so that as many rounds as there are errors are the whole matrix.
-//! `RINGBACK_TEST_ROUNDS` says how many are run; by default a third of the calls get one error each, chosen by the seed.
+//! `RINGBACK_TEST_ROUNDS` is the number of rounds; by default a third of the calls get one error each, chosen by the
+//! seed.
 
 mod calls;
 mod damage;
@@ -34,7 +34,7 @@ const MANY: usize = 3;
 #[tokio::test]
 async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() {
     let (seed, rounds) = (seed(), rounds());
-    // By default a third of the calls.
+    // By default a third of the calls are chosen.
     let is_chosen = |place: &usize| rounds.is_some() || seed.wrapping_add(*place as u64).is_multiple_of(3);
     let redis = RedisServer::options().persistence(Persistence::Always).start().await;
     let proxy = RedisErrors::start(redis.port()).await;
@@ -99,7 +99,7 @@ async fn each_error_of_redis_at_each_call_has_its_outcome_and_nothing_is_lost() 
     }
 }
 
-/// A feed of a database without orders, which asks for its lease again and again.
+/// Creates a database without orders. Returns the text of a file with a feed that reads it every second.
 fn feed_of(database: &Path) -> String {
     let orders = "create table orders (id text primary key, due_at text)";
     rusqlite::Connection::open(database).expect("it opens").execute_batch(orders).expect("a table");
@@ -111,7 +111,8 @@ fn feed_of(database: &Path) -> String {
     )
 }
 
-/// Makes the processes make each call that is armed.
+/// Makes the processes make every armed call, or gives up after [`SOON`]. Calls that are made seldom are not waited
+/// for after a few passes.
 async fn make_all(client: &Client<'_>, proxy: &RedisErrors, stack: &mut Stack, aside: &Sink, round: &str) {
     // A carrier that ends gives its shard back, and the next one claims it.
     stack.carriers[0].term();
@@ -129,7 +130,7 @@ async fn make_all(client: &Client<'_>, proxy: &RedisErrors, stack: &mut Stack, a
             client.wait_in_vain().await;
         }
         tour.round(pass).await;
-        // One that is refused at its start, as with NOAUTH, ends.
+        // A carrier that is refused at its start, as with NOAUTH, ends.
         if stack.carriers[0].exit_status().is_some() {
             stack.carriers[0].restart();
         }
@@ -147,7 +148,7 @@ async fn make_all(client: &Client<'_>, proxy: &RedisErrors, stack: &mut Stack, a
     }
 }
 
-/// Every script, and every plain command in the source, has its place in the table.
+/// Compares the table with the names of all scripts and plain commands in the source.
 #[test]
 fn each_call_of_the_store_is_in_the_table() {
     let mut calls = store_calls();

@@ -1,4 +1,4 @@
-//! Builds for use have no crash points.
+//! Release binaries contain no crash points, debug binaries do. A release build that does not exist is not searched.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ fn only_builds_with_debug_assertions_have_crash_points() {
     assert_eq!(found_in(&root().join("target/debug/ringback")), NAMES);
     for binary in ["ringback", "ringback-api", "ringback-carrier", "ringback-notifier"] {
         for profile in ["release", "dist"] {
-            // There need not be such a build.
+            // A build that does not exist passes.
             assert_eq!(
                 found_in(&root().join("target").join(profile).join(binary)),
                 [""; 0],

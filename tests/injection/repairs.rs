@@ -1,6 +1,6 @@
-//! The crash points of calls that repair damage or accept a loss: a process is killed, stopped or cut off at each while
-//! jobs lose their index entries, entries their jobs, and the store some of what it had accepted. Afterwards a repair
-//! finds nothing more. By default a third of the calls, by the seed; with `RINGBACK_TEST_SWEEPS` all.
+//! Crash points of calls that repair damage or accept a loss: a process is killed, stopped or cut off at each while
+//! index entries, records and accepted jobs are removed. Afterwards a repair finds nothing more. By default a third of
+//! the calls, chosen by the seed; with `RINGBACK_TEST_SWEEPS` all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

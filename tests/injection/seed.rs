@@ -1,6 +1,6 @@
-//! The seed of a run.
+//! The seed of the injected faults.
 
-/// `RINGBACK_TEST_SEED`, else a fresh one.
+/// The seed in `RINGBACK_TEST_SEED`, else one that is new in each run.
 pub(crate) fn seed() -> u64 {
     ringback_testkit::seed("RINGBACK_TEST_SEED")
 }

@@ -1,4 +1,4 @@
-//! The source files of the product.
+//! Finds the root of the source tree and the source files of the product.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! Entries that jobs leave behind in Redis, in ready queues and in slots, while nothing is delivered: however often jobs
-//! come and go, no more entries remain than count.
+//! Queues and slots in Redis stay short without deliveries, though jobs are replaced, postponed, cancelled or moved.
 
 use redis::aio::MultiplexedConnection;
 use ringback_core::job::{Due, NewJob};
@@ -12,10 +11,10 @@ use crate::redis_layout::keys::{self, ask, bench, key_of, lane, memory, queued};
 
 /// Most of them are far from both ends of their queue.
 const JOBS: usize = 1_000;
-/// So far off that a new job is in a slot.
+/// A delay so long that a new job is in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 
-/// A paused topic with a long queue.
+/// A bench with a paused topic whose queue has [`JOBS`] jobs.
 async fn paused() -> (Workbench, MultiplexedConnection, Vec<NewJob>) {
     let (bench, redis) = bench().await;
     bench.store().pause(&bench.key(TOPIC, "a").topic, None).await.expect("pause").expect("there is room");
@@ -27,7 +26,7 @@ async fn paused() -> (Workbench, MultiplexedConnection, Vec<NewJob>) {
     (bench, redis, jobs)
 }
 
-/// Resumes the topic and reserves each of `count` jobs once.
+/// Resumes the topic, and asserts that each of `count` jobs is reserved once and that no entry is left.
 async fn all_are_delivered_once(bench: &Workbench, redis: &mut MultiplexedConnection, count: usize) {
     bench.check().await;
     bench.store().resume(&bench.key(TOPIC, "a").topic).await.expect("resume");
@@ -47,7 +46,7 @@ async fn all_are_delivered_once(bench: &Workbench, redis: &mut MultiplexedConnec
     bench.check().await;
 }
 
-/// Submits jobs, of which all must be answered so.
+/// Submits jobs, and asserts that each has this answer.
 async fn submit(bench: &Workbench, jobs: &[NewJob], answer: SubmitResult) {
     let answers = bench.submit(jobs).await;
     assert!(answers.iter().all(|submitted| submitted.answer == answer), "{answers:?}");
@@ -58,7 +57,7 @@ async fn ready_jobs_replaced_in_turn_leave_no_growing_queue() {
     let (bench, mut redis, jobs) = paused().await;
     let mut before = 0;
     for round in 0..8_u8 {
-        // One by one, and many at once.
+        // Replaces one job per call, then many per call.
         for part in jobs.chunks(if round < 3 { 1 } else { 250 }) {
             let part: Vec<_> = part.iter().map(|job| bench.replacing(job.clone().content(round))).collect();
             submit(&bench, &part, SubmitResult::Replaced).await;
@@ -126,14 +125,14 @@ async fn a_lane_whose_last_job_is_cancelled_leaves_no_queue_and_no_turn() {
     bench.check().await;
 }
 
-/// Cancels jobs until their queue has been cleaned in part. Returns the others.
+/// Cancels jobs until their queue has been cleaned in part. Returns the jobs that are left.
 async fn partly_cleaned(
     bench: &Workbench,
     redis: &mut MultiplexedConnection,
     mut jobs: Vec<NewJob>,
     queue: &[u8],
 ) -> Vec<NewJob> {
-    // The first ones are older.
+    // The first jobs are older.
     bench.submit(&jobs[..5]).await;
     until(now().plus(ms(20))).await;
     bench.submit(&jobs[5..]).await;
@@ -159,7 +158,7 @@ async fn a_queue_that_was_cleaned_in_part_is_reserved_in_its_order() {
     let gauges = bench.store().gauges(vec![(bench.shard(), bench.epoch().clone())], &[]).await.remove(0).1;
     let age = gauges.expect("the store answers").expect("the shard is held").all.oldest_ready;
     assert!(age >= Some(begun.since(oldest.due)), "{age:?}");
-    // One that goes back comes again, and one that is replaced keeps its place.
+    // A released job is reserved again, and a replaced one keeps its place.
     let first = bench.take_one(&others[0].key).await;
     assert_eq!(bench.settle(first, release(ms(0))).await, SettleResult::Applied);
     submit(&bench, &[bench.replacing(others[1].clone().content(1))], SubmitResult::Replaced).await;
@@ -203,7 +202,7 @@ async fn consumers_take_from_a_queue_that_was_cleaned_in_part() {
     bench.check().await;
 }
 
-/// The number of entries of all slots, and of the notes of cancelled ones.
+/// The number of entries in all slots, and of cancelled entries noted beside them.
 async fn in_slots(redis: &mut MultiplexedConnection) -> (usize, usize) {
     let (mut entries, mut notes) = (0, 0);
     for key in keys::all::<Vec<u8>>(redis, "slot:*").await {

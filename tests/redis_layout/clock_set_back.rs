@@ -1,5 +1,5 @@
-//! Times that were stored before the clock of Redis was set back: they are as far ahead as the clock went back, and keep
-//! nobody waiting for that long.
+//! Redis whose clock was set back by an hour: times that were stored before (of locks, leases, notices, turns,
+//! tombstones) delay nothing by that hour.
 
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
@@ -22,7 +22,7 @@ const STEP: Duration = Duration::from_secs(3600);
 /// After this time a batch of leases is looked at.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// Moves a member of a sorted set ahead.
+/// Raises the score of a member of a sorted set by `by`.
 async fn move_ahead(redis: &mut MultiplexedConnection, key: &str, member: &[u8], by: u128) {
     run(redis, &[b"ZINCRBY", key.as_bytes(), by.to_string().as_bytes(), member]).await;
 }
@@ -68,7 +68,7 @@ async fn a_carrier_whose_lock_is_not_known_counts_as_alive_for_the_longest_lock(
     assert_eq!(live.next_change, Some(MAX_LOCK_TTL));
 }
 
-/// Moves the only batch of leases ahead, with its job, as if it had been granted before the step.
+/// Moves the only batch of leases and its job an hour ahead, as if granted before the clock was set back.
 async fn move_lease_ahead(redis: &mut MultiplexedConnection, job: &Job) {
     let (leases, batches, runs) =
         (key(redis, "leases").await, key(redis, "batches").await, key(redis, "states").await);
@@ -97,7 +97,7 @@ async fn move_lease_ahead(redis: &mut MultiplexedConnection, job: &Job) {
     set(redis, b"lease", u64::from_be_bytes(later).into()).await;
 }
 
-/// The deadline of a reserved job, as it is stored.
+/// The stored deadline of a reserved job.
 async fn deadline(redis: &mut MultiplexedConnection, job: &Job) -> Timestamp {
     let runs = key(redis, "states").await;
     let state: Vec<u8> = ask(redis, &[b"HGET", runs.as_bytes(), &job.key.locator().0]).await;

@@ -1,4 +1,4 @@
-//! The check in Redis, on damage made by hand: each kind is found and, where possible, repaired, and the jobs go on.
+//! The consistency check in Redis finds each kind of damage made by hand and repairs it if possible, and jobs go on.
 
 mod counts;
 mod expired_leases;
@@ -18,7 +18,7 @@ use crate::contract::workbench::Workbench;
 use crate::prelude::*;
 use crate::redis_layout::keys::{bench, entry, key, key_of, lane, lane_of, plant_due, plant_ready, run};
 
-/// Far off: in a slot.
+/// A delay so long that the job is in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 const WIDTH: u64 = 600_000;
 const LATE: &[u8] = b"9999999999999";
@@ -84,7 +84,7 @@ impl Ground {
         self.bench.store().check(repair).await.expect("check")
     }
 
-    /// Checks that something of these kinds is found and can be put right, and that all is well afterwards.
+    /// Asserts that the check finds exactly these kinds and changes nothing, and a repair mends all. Audits the store.
     async fn mended(&mut self, damage: &str, kinds: &[DamageKind]) {
         let found = self.check(Repair::No).await;
         let found_kinds: Vec<_> = found.found.keys().copied().collect();
@@ -108,7 +108,7 @@ impl Ground {
         redis::cmd("HGET").arg(hash).arg(field).query_async(&mut self.redis).await.expect("HGET")
     }
 
-    /// Checks that something is found and cannot be put right.
+    /// Asserts that the check finds a kind which a repair cannot mend. Returns the check before the repair.
     async fn kept(&mut self, damage: &str, kind: DamageKind) -> Check {
         let found = self.check(Repair::No).await;
         assert!(found.found.contains_key(&kind), "{damage}: {found:#?}");
@@ -129,7 +129,7 @@ fn pull_lane() -> Vec<u8> {
     lane_of(&format!("{TOPIC} "))
 }
 
-/// A lane's row in the hash of its shard.
+/// A lane's row in the hash of its shard, with counts and a name.
 fn row(counts: [u32; 4], words: &str) -> Vec<u8> {
     [&counts.map(u32::to_be_bytes).concat(), &[0; 12][..], words.as_bytes()].concat()
 }
@@ -261,7 +261,7 @@ async fn wrong_counts_are_found_and_repaired_where_they_can_be_derived() {
     ground.count(&shard, "reserved", 1).await;
     ground.mended("one in another state", &[DamageKind::Ledger]).await;
     let words = format!("{TOPIC} http://receiver.example");
-    // One job more in one state, and one fewer in another.
+    // Counts with one job more in one state and one fewer in another.
     for counts in [[99, 1, 1, 1], [5, 0, 1, 1], [4, 1, 0, 2], [4, 2, 1, 0], [0, 0, 0, 0]] {
         let row = row(counts, &words);
         ground.run(&[b"HSET", &shard, &lane(), &row]).await;
@@ -337,13 +337,13 @@ async fn entries_that_lead_nowhere_are_counted_and_are_no_findings() {
     let dead = ground.key("dead").await;
     let nobody = [b"nobody's job".as_slice(), &lane()].concat();
     ground.run(&[b"ZADD", &dead, LATE, &nobody]).await;
-    // Most entries of the queue count.
+    // With these jobs, most entries of the queue count.
     for n in 0..5 {
         ground.bench.accept(ground.bench.job(&format!("job-{n}"))).await;
     }
     let before = ground.check(Repair::No).await;
     assert_eq!((before.total(), before.stale), (0, 4), "{before:#?}");
-    // So a cancelled job's entry stays until it is met.
+    // So the entry of a cancelled job stays until it is met.
     ground.bench.cancel(&ground.ready.key).await;
     assert_eq!(ground.check(Repair::No).await.stale, 5);
 }

@@ -1,6 +1,5 @@
-//! Due times that are far off, which Redis keeps in slots of ten minutes.
-//!
-//! No test waits for time: a slot is moved to the present by hand.
+//! Far due times in Redis, which are kept in slots of ten minutes: jobs in slots are ordered, promoted, cancelled,
+//! moved and replaced. No test waits for a slot's time: a slot is moved to the present by hand.
 
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
@@ -13,16 +12,16 @@ use crate::contract::workbench::{SOON, Workbench, now, until};
 use crate::prelude::*;
 use crate::redis_layout::keys::{self, bench, entry, key, key_of, lane, run};
 
-/// Of a slot, in ms.
+/// The length of a slot, in ms.
 const WIDTH: u64 = 600_000;
-/// Far off.
+/// A delay so long that the job is in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 
 fn present() -> u64 {
     now().as_millis() / WIDTH
 }
 
-/// The only slot there is.
+/// The number of the only slot. Panics if there are more or none.
 async fn slot(redis: &mut MultiplexedConnection) -> u64 {
     let slots = key(redis, "slots").await;
     let slots: Vec<u64> = keys::members(redis, slots).await;
@@ -35,7 +34,7 @@ async fn is_there(redis: &mut MultiplexedConnection, name: &str) -> bool {
     cmd("EXISTS").arg(key).query_async(redis).await.expect("EXISTS")
 }
 
-/// Gives the slot another number.
+/// Gives the only slot another number, and its cancelled entries too.
 async fn move_slot(redis: &mut MultiplexedConnection, to: u64) {
     let from = slot(redis).await;
     let (old, new) = (key(redis, &format!("slot:{from}")).await, key(redis, &format!("slot:{to}")).await);
@@ -67,7 +66,7 @@ async fn into_slot(redis: &mut MultiplexedConnection, jobs: &[Job]) {
     tell_slot(redis, number).await;
 }
 
-/// Jobs that become due in one slot, some moments from now.
+/// Submits jobs that become due in one slot, 300 ms from now.
 async fn soon(bench: &Workbench, count: usize) -> Vec<Job> {
     let wait = ms(300);
     if now().plus(wait + ms(100)).as_millis() / WIDTH != present() {
@@ -92,7 +91,7 @@ async fn a_far_job_is_delayed_and_can_be_cancelled() {
     let stats = bench.stats().await.states;
     assert_eq!((stats.delayed, stats.cancelled), (1, 1));
     bench.check().await;
-    // With its last job a slot is gone.
+    // A slot is removed with its last job.
     bench.cancel(&stays.key).await;
     for name in ["slot:*", "cancelled:*", "slots"] {
         let left: Vec<String> = keys::all(&mut redis, name).await;
@@ -141,14 +140,14 @@ async fn a_slot_whose_time_is_near_is_put_in_order_bit_by_bit() {
 async fn nothing_is_promoted_before_an_overdue_slot_is_in_order() {
     let (bench, mut redis) = bench().await;
     let mut jobs = soon(&bench, 6).await;
-    // One is not in the slot; it must not get ahead of the others all the same.
+    // One job is not in the slot; it must not be promoted before the others.
     into_slot(&mut redis, &jobs[1..]).await;
     until(jobs[5].due).await;
     let (first, moved) = (jobs[0].clone(), jobs[1].clone());
     let pass = bench.promote(2).await;
     assert_eq!((pass.moved, pass.next_due), (0, Some(Duration::ZERO)));
     assert_eq!((bench.get(&first.key).await, bench.get(&moved.key).await), (first, moved.clone()));
-    // One of those in order already, and one that is not.
+    // Cancels a job that is in order already, and one that is not.
     for gone in [jobs.remove(1), jobs.remove(4)] {
         bench.cancel(&gone.key).await;
     }
@@ -166,7 +165,7 @@ async fn a_far_job_that_was_cancelled_and_comes_again_counts() {
     let due = now().plus(HOURS);
     let new = || bench.job("a").at(due);
     let job = bench.accept(new()).await;
-    // As long as most of its entries count, a slot keeps the others.
+    // While most entries of a slot count, it keeps the others too.
     for name in ["b", "c"] {
         bench.accept(bench.job(name).at(due)).await;
     }
@@ -272,7 +271,7 @@ async fn a_job_that_is_ready_at_once_is_ready_while_a_slot_is_overdue() {
     bench.check().await;
 }
 
-/// As `Store::reschedule`, and the job as it is then.
+/// Reschedules a job, and returns the job as it is then. Asserts that the reschedule is applied.
 async fn reschedule(bench: &Workbench, job: &Job, due: Due) -> Job {
     let moved = bench.store().reschedule(&job.key, due, bench.token()).await.expect("reschedule");
     assert!(matches!(moved, MoveResult::Applied(_)), "{moved:?}");
@@ -332,7 +331,7 @@ async fn a_job_is_moved_while_its_slot_is_put_in_order() {
     let jobs = soon(&bench, 8).await;
     into_slot(&mut redis, &jobs).await;
     until(jobs[7].due).await;
-    // Some are in order, the others are in the list.
+    // Some jobs are in order, and the others in the list.
     assert_eq!(bench.promote(4).await.moved, 0);
     let (far, again) = (now().plus(HOURS), now().plus(ms(500)));
     for job in [&jobs[0], &jobs[4]] {
@@ -378,7 +377,7 @@ async fn a_job_that_is_made_ready_is_ready_while_a_slot_is_overdue() {
     bench.check().await;
     assert_eq!(bench.cancel(&job.key).await, Cancelled::Cancelled { in_flight_unknown: false });
     bench.check().await;
-    // It goes back to its queue, and a failure makes it wait.
+    // The jobs go back to their queue, and a failure delays them.
     let mut leases = bench.take(10).await;
     assert_eq!(leases.len(), 2);
     for lease in leases.drain(..) {

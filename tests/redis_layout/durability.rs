@@ -1,4 +1,5 @@
-//! Stores that keep data less safely than is asked, and changes that replicas have to confirm.
+//! Durability profiles of the store: servers that keep data less safely than asked are refused, and a change is
+//! acknowledged only once replicas have confirmed it.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ fn asking(server: &RedisServer, asked: Profile) -> Options {
     Options { url: server.url(), durability: Some(asked), ..settings::defaults(SOON) }
 }
 
-/// What a store says that is asked for a durability: its profile, or why it is refused.
+/// Prepares a store that asks for a durability. Returns its profile, or why the store is refused.
 async fn prepared(options: Options) -> Result<Profile, String> {
     let store = Store::open(options).expect("the options are right");
     match store.prepare().await {
@@ -95,7 +96,7 @@ async fn an_embedded_store_in_memory_is_no_disk() {
     }
 }
 
-/// A bench on a master with a replica that has to have every change.
+/// A bench on a master with a replica that has to confirm every change, and both servers.
 async fn replicated() -> (Workbench, Arc<Server>, RedisServer) {
     let (master, replica) = (server(Persistence::Always).await, server(Persistence::Always).await);
     replica.follow(&master).await;
@@ -157,7 +158,7 @@ async fn a_repetition_is_not_acknowledged_before_replicas_have_what_it_repeats()
     bench.check().await;
 }
 
-/// A cluster each of whose masters has a replica.
+/// A cluster in which each master has a replica.
 async fn cluster() -> (RedisCluster, Vec<RedisServer>) {
     let options = || RedisServer::options().persistence(Persistence::Always).copies_at_once();
     let cluster = RedisCluster::start_with(options()).await;
@@ -222,7 +223,7 @@ async fn each_master_of_a_cluster_needs_a_replica_that_confirms() {
     assert!(submit("some").await.iter().all(Result::is_ok));
 }
 
-/// The mark that is waited for is refused, as by a server that became a replica after the change.
+/// The script that waits for replicas is refused, as by a server that became a replica after the change.
 #[tokio::test]
 async fn a_change_whose_confirmation_is_refused_is_not_said_to_be_undone() {
     let (bench, server, _replica) = replicated().await;
@@ -245,7 +246,7 @@ async fn a_change_whose_confirmation_is_refused_is_not_said_to_be_undone() {
     bench.check().await;
 }
 
-/// Whether a server has WAITAOF, as Redis since 7.2 and Valkey have.
+/// Whether a server has the command WAITAOF, as Redis since 7.2 and Valkey have.
 async fn has_waitaof(server: &RedisServer) -> bool {
     let mut command = redis::cmd("COMMAND");
     let command = command.arg("INFO").arg("waitaof");
@@ -272,13 +273,13 @@ async fn replicas_that_begin_to_sync_are_waited_for_again() {
         for _ in 0..2 {
             store.clone().answers().await.map_err(|error| error.to_string())?;
         }
-        // One may be the trial.
+        // One of the calls may be the trial.
         if waited().await >= before + 2 { Ok(()) } else { Err("WAIT alone is sent".to_owned()) }
     })
     .await;
 }
 
-/// Redis before 7.2 has no WAITAOF.
+/// Redis before 7.2 has no WAITAOF, so only WAIT is sent there.
 #[tokio::test]
 async fn a_change_is_on_the_disk_of_a_replica_where_that_can_be_waited_for() {
     let (bench, server, mut replica) = replicated().await;

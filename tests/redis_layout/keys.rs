@@ -1,4 +1,4 @@
-//! Keys and entries of the layout in Redis, to be read and changed by hand: how they are called and packed.
+//! Helpers for tests on Redis: the names and packing of keys and entries of the layout, to read and change them by hand.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) async fn bench() -> (Workbench, MultiplexedConnection) {
 /// The key of lane ids in these tests.
 const LANE_KEY: [u8; 32] = [0xab; 32];
 
-/// Gives an installation without jobs a key of lane ids that these tests know.
+/// Gives an installation without jobs a key of lane ids that these tests know, and prepares the store again.
 pub(crate) async fn know_lanes(redis: &mut MultiplexedConnection, store: &Store, prefix: &str) {
     let install = format!("{prefix}:{{meta}}:install");
     run(redis, &[b"HSET", install.as_bytes(), b"lane_key", "ab".repeat(LANE_KEY.len()).as_bytes()]).await;
@@ -43,19 +43,19 @@ pub(crate) async fn ask<T: FromRedisValue>(redis: &mut MultiplexedConnection, wo
     command.query_async(redis).await.expect("redis answers")
 }
 
-/// A key of the bench's shard, the only one that anything was written to.
+/// A key of the bench's shard, which must be the only shard with data.
 pub(crate) async fn key(redis: &mut MultiplexedConnection, name: &str) -> String {
     let shards: Vec<String> = all(redis, "shard").await;
     assert_eq!(shards.len(), 1, "{shards:?}");
     shards[0].replace(":shard", &format!(":{name}"))
 }
 
-/// A key of a lane, or of anything else that is not a string.
+/// A key of the bench's shard whose name ends with bytes, such as the id of a lane.
 pub(crate) async fn key_of(redis: &mut MultiplexedConnection, name: &str, end: &[u8]) -> Vec<u8> {
     [key(redis, name).await.as_bytes(), end].concat()
 }
 
-/// The lane of the bench's jobs, as keys name it.
+/// The id of the lane of the bench's jobs, as in keys.
 pub(crate) fn lane() -> Vec<u8> {
     lane_of("store http://receiver.example")
 }
@@ -71,19 +71,19 @@ pub(crate) fn lane_of(name: &str) -> Vec<u8> {
     lane
 }
 
-/// A job as an index names it: where it lies, and when it was due.
+/// The entry of a job in an index: its locator and its due time.
 pub(crate) fn entry(job: &Job) -> Vec<u8> {
     [&job.key.locator().0, &job.due.as_millis().to_be_bytes()[2..]].concat()
 }
 
-/// Writes a due time that no transition has written.
+/// Adds a due time and its lane's turn, which no transition has written.
 pub(crate) async fn plant_due(redis: &mut MultiplexedConnection, entry: &[u8]) {
     let (due, turns) = (key_of(redis, "due:", &lane()).await, key(redis, "due_lanes").await);
     run(redis, &[b"ZADD", &due, b"1", entry]).await;
     run(redis, &[b"ZADD", turns.as_bytes(), b"1", &lane()]).await;
 }
 
-/// Puts an entry into the ready queue of the bench's lane.
+/// Adds an entry to the ready queue of the bench's lane, and a turn for the lane. `push` is the Redis command.
 pub(crate) async fn plant_ready(redis: &mut MultiplexedConnection, push: &[u8], entry: &[u8]) {
     let (queue, lanes) = (key_of(redis, "ready:", &lane()).await, key(redis, "lanes").await);
     run(redis, &[push, &queue, entry]).await;
@@ -98,19 +98,19 @@ pub(crate) async fn members<T: FromRedisValue>(
     cmd("ZRANGE").arg(key).arg(0).arg(-1).query_async(redis).await.expect("ZRANGE")
 }
 
-/// Removes the tombstones of the bench, so that its ended jobs are unknown.
+/// Removes all tombstones, so that ended jobs are unknown.
 pub(crate) async fn remove_tombstones(redis: &mut MultiplexedConnection) {
     for segment in all::<Vec<u8>>(redis, "done:*").await {
         run(redis, &[b"DEL", &segment]).await;
     }
 }
 
-/// The keys of this name in all shards of all installations; `*` stands for any characters.
+/// The keys of this name in all shards and installations; `*` matches any characters.
 pub(crate) async fn all<T: FromRedisValue>(redis: &mut MultiplexedConnection, name: &str) -> Vec<T> {
     cmd("KEYS").arg(format!("*:{name}")).query_async(redis).await.expect("redis answers")
 }
 
-/// The bytes of all keys of these names.
+/// The bytes of memory that all keys of these names take.
 pub(crate) async fn memory(redis: &mut MultiplexedConnection, names: &[&str]) -> i64 {
     let mut sum = 0;
     for name in names {

@@ -1,4 +1,4 @@
-//! Ids of lanes: that of another lane is not taken.
+//! Ids of lanes that collide: a lane whose id another lane has gets another id, and its jobs are found there.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::redis_layout::keys::{ask, bench, key, lane, lane_of, run};
 const PUSH: &str = "store http://receiver.example";
 const PULL: &str = "store ";
 
-/// Gives an id to a lane of somebody else, which has one job: the one with the id that a lane would have.
+/// Adds a row for the lane `other` under an id, as if it had one job: the id that a lane of the bench would get.
 async fn taken(bench: &Workbench, redis: &mut MultiplexedConnection, id: &[u8], other: &str) {
     bench.accept(bench.job_of("another", "first").after(LONG)).await;
     let (shard, index) = (key(redis, "shard").await, key(redis, "index").await);

@@ -1,4 +1,5 @@
-//! What Redis loses by a fail-over, a restart or `FUNCTION FLUSH`: counters, functions, cursors, lane rows.
+//! State that Redis loses by a fail-over, a restart or `FUNCTION FLUSH` (counters, functions, cursors, lane rows): the
+//! store goes on without it.
 
 use redis::aio::MultiplexedConnection;
 use redis::cmd;
@@ -45,7 +46,7 @@ async fn leases_still_grow_while_the_clock_is_behind_the_last_number() {
     bench.check().await;
 }
 
-/// All keys with their values.
+/// All keys, each with its dumped value.
 async fn dump(redis: &mut MultiplexedConnection) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut dumped = Vec::new();
     for key in ask::<Vec<Vec<u8>>>(redis, &[b"KEYS", b"*"]).await {
@@ -55,7 +56,7 @@ async fn dump(redis: &mut MultiplexedConnection) -> Vec<(Vec<u8>, Vec<u8>)> {
     dumped
 }
 
-/// The data are again what they were.
+/// Replaces all data by the dumped keys.
 async fn go_back(redis: &mut MultiplexedConnection, dumped: &[(Vec<u8>, Vec<u8>)]) {
     run(redis, &[b"FLUSHDB"]).await;
     for (key, value) in dumped {
@@ -63,7 +64,7 @@ async fn go_back(redis: &mut MultiplexedConnection, dumped: &[(Vec<u8>, Vec<u8>)
     }
 }
 
-/// Whoever settles counts the jobs of a batch that it has settled, and has no way to know which of that was lost.
+/// A settle counts the jobs of a batch that were settled, and cannot know which of these counts were lost.
 #[tokio::test]
 async fn a_job_whose_settle_is_lost_is_recovered_though_the_rest_of_its_batch_is_settled() {
     for outcome in [Outcome::Complete, retry(LONG)] {

@@ -9,7 +9,7 @@ use crate::contract::workbench::{SOON, Workbench};
 use crate::prelude::*;
 use crate::redis_layout::keys;
 
-/// Writes a policy without publishing the change.
+/// Writes a policy and its version without publishing the change.
 async fn put_in_silence(bench: &Workbench, redis: &mut MultiplexedConnection, name: &str, json: &str) {
     let key = format!("{}:{{meta}}:policies", bench.options().prefix);
     keys::run(redis, &[b"HSET", key.as_bytes(), name.as_bytes(), json.as_bytes()]).await;
@@ -66,7 +66,7 @@ async fn a_policy_that_cannot_be_read_stops_no_other() {
     assert!(matches!(error, StoreError::Unreadable(_)), "{error}");
 }
 
-/// A server that has lost the last changes has an earlier version, and then a later one again.
+/// A server that has lost the last changes has an earlier version, and later the same version with other content.
 #[tokio::test]
 async fn versions_grow_past_a_counter_that_was_rolled_back() {
     let (bench, mut redis) = keys::bench().await;

@@ -1,4 +1,4 @@
-//! Settings of a Redis server that are refused, and a server whose memory is full.
+//! Settings of a Redis server that the store refuses, users with fewer rights, and a server whose memory is full.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ async fn set(server: &Server, name: &str, value: &str) {
     config.exec_async(&mut redis.client().await).await.expect("CONFIG SET");
 }
 
-/// Leaves no room for anything more.
+/// Sets the memory limit below what is used, so that nothing more fits.
 async fn fill_up(server: &Server) {
     let Server::Redis(redis) = server else { panic!("a single server") };
     let limit = redis.used_memory().await - 256 * 1024;
@@ -190,7 +190,7 @@ async fn a_full_store_takes_no_notes_and_shows_those_it_has() {
         lease.attempt += 1;
         [note]
     };
-    // Looks at how full it is, which counts for a second.
+    // This call checks the memory, and the result counts for a second.
     assert_eq!(bench.store().log_attempts(bench.shard(), &note()).await.expect("note"), LogResult::Kept);
     fill_up(&server).await;
     let refused = bench.store().log_attempts(bench.shard(), &note()).await;
@@ -211,7 +211,7 @@ async fn a_full_store_takes_no_notes_and_shows_those_it_has() {
     bench.check().await;
 }
 
-/// The same installation, by a process that has only just come up.
+/// A bench on the same installation, as a process that has just started.
 async fn restarted(bench: &Workbench) -> Workbench {
     let prefix = bench.options().prefix;
     bench.with(|options| options.prefix = prefix).await

@@ -1,4 +1,4 @@
-//! Index entries that name no job, or a job in another state, time or lane: no transition acts on them.
+//! Index entries in Redis that name no job, or a job in another state, time or lane: no transition acts on them.
 
 use ringback_core::store_types::{BulkStart, BulkStep, BulkTarget, DeadFilter, Filter, SettleResult};
 

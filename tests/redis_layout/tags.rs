@@ -1,4 +1,5 @@
-//! The index of jobs by their tags: it has each job with tags and no other, and damage to it is found and repaired.
+//! The index of jobs by tags in Redis: it has exactly the jobs with tags, a page reads only those, and damage to it is
+//! found and repaired.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +21,7 @@ const TAGGED: u8 = 16;
 /// The hexadecimal digits before the locator in a member.
 const PREFIX: usize = 12;
 
-/// Checks that the index of a shard has each of its jobs with tags and nothing else.
+/// Checks that the index of a shard has each tag of each of its jobs and nothing else.
 pub(super) async fn index(redis: &mut MultiplexedConnection, base: &str, pool: &BTreeMap<Vec<u8>, Vec<u8>>) {
     let mut expected = BTreeSet::new();
     for (locator, raw) in pool {
@@ -65,7 +66,7 @@ async fn member(redis: &mut MultiplexedConnection, tenant: &str, tag: &str, loca
     [&digest.as_bytes()[..PREFIX], locator].concat()
 }
 
-/// The jobs of all pages of a filter, and how many were looked at for them.
+/// The jobs of all pages of a filter, read with the limit `look`, and how many jobs were examined.
 async fn pages(bench: &Workbench, filter: &Filter, look: usize) -> (Vec<Job>, usize) {
     let (mut jobs, mut examined, mut from) = (Vec::new(), 0, None);
     loop {
@@ -79,7 +80,8 @@ async fn pages(bench: &Workbench, filter: &Filter, look: usize) -> (Vec<Job>, us
     }
 }
 
-/// A bench on which 3 of 203 jobs have a tag of their own, and one that had it is done.
+/// A bench with three jobs that have a tag of their own among 203, an ended job that had the tag, and the ids of the
+/// three.
 async fn three_of_many() -> (Workbench, MultiplexedConnection, BTreeSet<String>) {
     let (bench, redis) = bench().await;
     for n in 0..200 {
@@ -138,7 +140,7 @@ async fn members_that_are_missing_or_lead_nowhere_are_found_and_repaired() {
     let again: Vec<Vec<u8>> = ask(&mut redis, &[b"ZRANGE", index.as_bytes(), b"0", b"-1"]).await;
     assert_eq!(again, all);
 
-    // One of no job, and one of a job without the tag.
+    // An entry of no job, and an entry of a job without the tag.
     let other = [&b"0123456789ab"[..], &all[0][PREFIX..]].concat();
     for stray in [b"0123456789abnobody's job".as_slice(), &other] {
         run(&mut redis, &[b"ZADD", index.as_bytes(), b"0", stray]).await;

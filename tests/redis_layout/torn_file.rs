@@ -32,21 +32,21 @@ async fn server() -> RedisServer {
     RedisServer::options().persistence(Persistence::Always).start().await
 }
 
-/// Keeps the file as it is: a process may not ask for a rewrite.
+/// Forbids rewrites, so that a process cannot rewrite the file after the start.
 async fn forbid_rewrites(server: &RedisServer) {
     let mut rules = redis::cmd("ACL");
     rules.arg(&["SETUSER", "default", "-bgrewriteaof"]);
     rules.exec_async(&mut server.client().await).await.expect("ACL SETUSER");
 }
 
-/// A server, and a bench of the installation on it.
+/// A server, and a bench of the shared installation on it.
 async fn opened(server: RedisServer) -> (Arc<Server>, Workbench) {
     let server = Arc::new(Server::Redis(server));
     let bench = Workbench::new(Arc::clone(&server), NAME).await;
     (server, bench)
 }
 
-/// The server that `opened` has taken.
+/// Drops the bench of [`opened`] and returns its server.
 fn closed(server: Arc<Server>, bench: Workbench) -> RedisServer {
     drop(bench);
     match Arc::into_inner(server) {
@@ -97,12 +97,13 @@ async fn every_job_before_a_torn_end_is_found_after_a_repair() {
         damaged += usize::from(check(&bench, &recorded, cut, &at).await);
         server = closed(shared, bench);
     }
-    // Other versions drop the half, and nothing is damaged.
+    // Valkey drops a half transaction, and nothing is damaged.
     let replays = server.info_field("server", "valkey_version").await.is_empty();
     assert!(!replays || damaged > 0, "seed {seed}: no cut has done any damage");
 }
 
-/// Repairs the store and lets every job end. Returns whether anything was damaged.
+/// Repairs the store, asserts that no job from before the cut is gone unless it was purged, and ends all jobs. Returns
+/// whether anything was damaged.
 async fn check(bench: &Workbench, recorded: &Recorded, cut: &Cut, at: &str) -> bool {
     let store = bench.store();
     let found = store.check(Repair::No).await.expect("check");
@@ -131,7 +132,7 @@ async fn clean(store: &Store, at: &str) {
     assert!(check.total() == 0 && check.compared == check.shards, "{at}: {check:#?}");
 }
 
-/// Lets every job end that is there.
+/// Moves all jobs until each has ended. Panics after [`SOON`].
 async fn drain(bench: &Workbench, at: &str) {
     let (store, shard) = (bench.store(), bench.shard());
     for topic in TOPICS {
@@ -186,7 +187,7 @@ async fn pull_all(bench: &Workbench, topic: &str) {
     bench.store().settle_receipts(bench.shard(), &done).await.expect("settle");
 }
 
-/// Replaces jobs with large bodies, in one call. Returns them, and the places at which that call can be cut.
+/// Replaces jobs with large bodies in one call. Returns their keys, the files, and the places to cut in that call.
 async fn replaced_large(server: &Arc<Server>, bench: &Workbench) -> (Vec<JobKey>, Files, Vec<Cut>) {
     let Server::Redis(redis) = &**server else { panic!("a single server") };
     let job = |name: &str, letter, length| bench.job(name).timeout(BRIEF).body(vec![letter; length]);
@@ -236,12 +237,12 @@ async fn a_large_job_whose_replacement_is_torn_has_its_former_or_its_new_body() 
         clean(store, &at).await;
         server = closed(shared, bench);
     }
-    // Other versions drop the half.
+    // Valkey drops a half transaction.
     let replays = server.info_field("server", "valkey_version").await.is_empty();
     assert_eq!(found.len(), if replays { 2 } else { 1 }, "{} cuts", cuts.len());
 }
 
-/// How many rewrites a server has made, once none is under way.
+/// The number of rewrites that a server has made, once no rewrite is under way.
 async fn rewrites(server: &RedisServer) -> String {
     eventually(SOON, "no rewrite is under way", async || {
         let (runs, is_planned) = (
@@ -254,7 +255,7 @@ async fn rewrites(server: &RedisServer) -> String {
     server.info_field("persistence", "aof_rewrites").await
 }
 
-/// How often a start of this server leads to a rewrite.
+/// The number of rewrites after a start of this server, by its version.
 async fn expected(server: &RedisServer) -> &'static str {
     let version = server.info_field("server", "valkey_version").await;
     let version: Vec<u32> = version.split('.').filter_map(|part| part.parse().ok()).collect();
@@ -273,7 +274,7 @@ async fn a_file_that_is_rewritten_after_a_start_replays_no_half() {
     let files = Files::read(source.directory());
     drop(source);
 
-    // The last submit is cut before its end.
+    // Cuts the last submit before its end.
     let cuts = cuts::all(&files.last);
     let cut = cuts.iter().rfind(|cut| cut.command == "HSET").expect("it writes hashes");
     let mut server = server().await;

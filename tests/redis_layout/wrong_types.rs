@@ -1,6 +1,5 @@
-//! Keys of a shard that hold another type than they should: a call that meets one fails, and whatever it has done before
-//! that, the counts are right afterwards. One of every few pairs of a key and a call is tried, each key and each call
-//! several times; all where `RINGBACK_TEST_WRONG_TYPES` is set.
+//! Keys of a shard in Redis that hold another type than they should: a call that meets one may fail, and the counts
+//! are right afterwards. One of nine pairs of a key and a call is tried; all with `RINGBACK_TEST_WRONG_TYPES`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +14,11 @@ use crate::contract::workbench::{Workbench, at_most, until};
 use crate::prelude::*;
 use crate::redis_layout::keys;
 
-/// Far off: in a slot.
+/// A delay so long that the job is in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 /// A lane and a topic of its own.
 const OTHER: &str = "other";
-/// One pair of so many is tried.
+/// One of this many pairs of a key and a call is tried.
 const STEP: usize = 9;
 
 /// The calls that change jobs.
@@ -66,7 +65,7 @@ async fn take_all(bench: &Workbench) -> Vec<Lease> {
 
 impl Round {
     async fn new(bench: &Workbench, n: usize) -> Self {
-        // What earlier rounds have left goes.
+        // Ends the jobs that earlier rounds have left.
         bench.promote(500).await;
         let left: Vec<_> =
             take_all(bench).await.into_iter().map(|lease| (lease, Outcome::Complete)).collect();
@@ -92,7 +91,7 @@ impl Round {
         Self { near, far, ready, dead: accepted[0].key.clone(), leases }
     }
 
-    /// Makes a call that may fail.
+    /// Makes one call on the jobs of the round. The call may fail.
     async fn call(self, bench: &Workbench, transition: &str, n: usize) {
         let (store, shard, epoch, token) = (bench.store(), bench.shard(), bench.epoch(), bench.token());
         let new = |name: &str| format!("{name}-{n}");
@@ -148,7 +147,7 @@ impl Round {
     }
 }
 
-/// The keys of the bench's shard, by what they are without lanes and numbers.
+/// All keys of the bench's shard.
 async fn keys_of(redis: &mut MultiplexedConnection) -> BTreeSet<Vec<u8>> {
     let base = keys::key(redis, "").await;
     let pattern = format!("{base}*");

@@ -1,4 +1,4 @@
-//! The alarms: each is on metrics of the code, has a runbook entry, and its tests pass.
+//! The Prometheus alarms: each uses metrics of the code, has a runbook entry and tests, and promtool accepts the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_norway::Value;
 use crate::files::{read, root};
 use crate::reference;
 
-/// The alarms of the file with the rules, by name.
+/// The alarms in the file of rules, by name.
 fn alarms() -> BTreeMap<String, Value> {
     let file = parsed("deploy/prometheus/alerts.yaml");
     let groups = file["groups"].as_sequence().expect("groups");
@@ -92,8 +92,8 @@ pub(crate) fn metrics_of(expression: &str, known: &BTreeSet<String>) -> BTreeSet
     words.map(base).collect()
 }
 
-/// Runs promtool, which `deploy/local/promtool.sh` gets for `make test`. `None` where it is not installed; else what is
-/// wrong.
+/// Runs promtool, which `deploy/local/promtool.sh` gets for `make test`. Returns `None` if it is not installed, else
+/// whether it succeeded, with its output as the error.
 pub(crate) fn promtool(arguments: &[&str], directory: &Path) -> Option<Result<(), String>> {
     let own = root().join("target/tools/promtool");
     let program = if own.exists() { own } else { "promtool".into() };

@@ -11,7 +11,7 @@ const LIST: &str = "tests/tree/build_size/crates.txt";
 /// The most bytes of the binary.
 const MAX_BINARY: u64 = 40_000_000;
 
-/// The name of each crate that the package is built from, macros and build scripts included; once for each version.
+/// The crates that the package `ringback` is built from, with macros and build scripts, once for each version.
 fn crates_of_up() -> Vec<String> {
     let tree = Command::new(env!("CARGO"))
         .current_dir(root())
@@ -44,7 +44,7 @@ fn make_up_builds_the_crates_of_the_list_and_no_other() {
     );
 }
 
-/// Compares where there is a binary: a release build takes minutes, so this test makes none.
+/// Passes without a release binary: a release build takes minutes, so this test makes none.
 #[test]
 fn the_binary_of_make_up_is_small() {
     let binary = root().join("target/release/ringback");

@@ -1,4 +1,4 @@
-//! Imports go one way: no file reaches itself through the files that it imports from.
+//! No file of the crates reaches itself through the files that it imports from, except from its child modules.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::files::{crates, root};
 use crate::imports::{Graph, graph};
 
-/// A module and its children may know each other: a type's `impl` blocks stand in child files, which use the type,
-/// and the module calls them. Hence imports from a child are left out here.
+/// Imports from modules below a file do not count: `impl` blocks of its types are there, and it calls them.
 #[test]
 fn no_file_imports_from_a_file_that_imports_from_it() {
     let mut graph = graph(crates().iter().map(|(name, source)| (name.clone(), source.as_path())));
@@ -19,13 +18,13 @@ fn no_file_imports_from_a_file_that_imports_from_it() {
     assert!(circles.is_empty(), "{} circles of imports:\n{}", circles.len(), circles.join("\n"));
 }
 
-/// Whether a file is a module below that of another file.
+/// Whether a file is a module below the module of another file.
 fn is_below(file: &Path, parent: &Path) -> bool {
     let is_root = parent.ends_with("lib.rs") || parent.ends_with("main.rs");
     file.starts_with(if is_root { parent.with_file_name("") } else { parent.with_extension("") })
 }
 
-/// Of each set of files that reach each other, how many they are and the shortest way around.
+/// For each set of files that reach each other: their number and the shortest circle, as text.
 fn circles(graph: &Graph) -> Vec<String> {
     let (mut circles, mut seen) = (Vec::new(), BTreeSet::<&PathBuf>::new());
     let reached: BTreeMap<_, _> = graph.keys().map(|file| (file, reachable(graph, file))).collect();
@@ -43,7 +42,7 @@ fn circles(graph: &Graph) -> Vec<String> {
     circles
 }
 
-/// The files that a file reaches by one or more imports, each with the file before it on a shortest way.
+/// The files that a file reaches by one or more imports, each with the file before it on a shortest path.
 fn reachable<'a>(graph: &'a Graph, from: &'a PathBuf) -> BTreeMap<&'a PathBuf, &'a PathBuf> {
     let (mut before, mut queue) = (BTreeMap::new(), VecDeque::from([from]));
     while let Some(file) = queue.pop_front() {
@@ -57,7 +56,7 @@ fn reachable<'a>(graph: &'a Graph, from: &'a PathBuf) -> BTreeMap<&'a PathBuf, &
     before
 }
 
-/// A shortest way from a file to itself.
+/// A shortest path from a file back to itself, by the predecessors that [`reachable`] has found from that file.
 fn way_back(graph: &Graph, before: &BTreeMap<&PathBuf, &PathBuf>, file: &PathBuf) -> Vec<PathBuf> {
     let mut way = vec![file.clone()];
     let mut at = before[file];
@@ -71,7 +70,7 @@ fn way_back(graph: &Graph, before: &BTreeMap<&PathBuf, &PathBuf>, file: &PathBuf
     way
 }
 
-/// A way as `a.rs -> b.rs (names) -> a.rs (names)`.
+/// Formats a path as `a.rs -> b.rs (names) -> a.rs (names)`.
 fn written(graph: &Graph, way: &[PathBuf]) -> String {
     let short = |file: &Path| file.strip_prefix(root()).unwrap_or(file).display().to_string();
     let mut text = short(&way[0]);

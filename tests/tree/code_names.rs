@@ -1,4 +1,4 @@
-//! Code that documents name exists: items, files, variables, metrics.
+//! Names of code in the documents exist: items, files, `RINGBACK_` variables, metrics.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ fn names_of_code_are_found_in_text_and_looked_up() {
     }
 }
 
-/// The words between backticks, and the variables anywhere, that look like names of code.
+/// The words between backticks that look like names of code, and the `RINGBACK_` variables anywhere in a text.
 fn names(text: &str) -> BTreeSet<String> {
     let spans: Vec<_> =
         text.lines().flat_map(|line| line.split('`').skip(1).step_by(2)).flat_map(expanded).collect();
@@ -73,7 +73,7 @@ fn names(text: &str) -> BTreeSet<String> {
     words.chain(variables.filter(|word| word.starts_with(PREFIX))).map(str::to_owned).collect()
 }
 
-/// A text with several files in braces, such as `a/{b,c}.rs`, once for each of them.
+/// Expands files in braces, such as `a/{b,c}.rs`, to one text each. Any other text is returned as it is.
 fn expanded(span: &str) -> Vec<String> {
     if let Some((before, rest)) = span.split_once('{')
         && let Some((files, after)) = rest.split_once('}')

@@ -1,4 +1,4 @@
-//! The dashboards for Grafana: each shows metrics of the code, by expressions that Prometheus accepts.
+//! The Grafana dashboards: complete names and panels, metrics that the code has, and expressions that promtool accepts.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::alarms::{metrics_of, promtool};
 use crate::files::{files_below, read, root};
 use crate::reference;
 
-/// The dashboards, each with the name of its file.
+/// The dashboards, each with its file name without the ending.
 fn dashboards() -> Vec<(String, Value)> {
     let files = files_below(&root().join("deploy/grafana"), ".json");
     let name =
@@ -59,7 +59,7 @@ fn each_panel_is_on_metrics_of_the_code_and_every_gauge_of_jobs_is_on_one() {
     }
     let missing: Vec<_> =
         known.difference(&shown).filter(|metric| !metric.starts_with("ringback_api_")).collect();
-    // What these are about is seen elsewhere: in the log, or by others.
+    // The log or other metrics show what these are about.
     let elsewhere = [
         "ringback_audit_log_failures_total",
         "ringback_feed_failures_total",

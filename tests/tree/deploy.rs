@@ -1,4 +1,5 @@
-//! The files under `deploy/` name binaries, ports and variables that exist.
+//! The files under `deploy/`: the compose file, Dockerfile, redis.conf and sample feed have the right services,
+//! limits, binaries, ports and variables.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -164,12 +165,12 @@ fn the_redis_settings_keep_accepted_jobs() {
     assert_eq!(settings, wanted.into());
 }
 
-/// Whether some process reads this variable.
+/// Whether some process reads a variable.
 fn is_read(variable: &str) -> bool {
     variable.strip_prefix(PREFIX).is_some_and(|name| ALL_NAMES.contains(&name))
 }
 
-/// Every `RINGBACK_NAME` in a text.
+/// Every `RINGBACK_NAME` in a text; `RINGBACK_*` is left out.
 fn variables_in(text: &str) -> BTreeSet<String> {
     let ends = |c: char| !(c.is_ascii_uppercase() || c == '_');
     text.match_indices("RINGBACK_")

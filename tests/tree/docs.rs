@@ -1,4 +1,4 @@
-//! Documents agree with the code: metrics, links, decisions and make targets.
+//! Documents agree with the tree: links, numbers of decisions, make targets; and every metric in the code is declared.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -38,7 +38,7 @@ const START: [&str; 14] = [
     "ringback_topic_",
 ];
 
-/// The names of metrics that stand between quotes.
+/// The words between double quotes in Rust source that look like names of metrics.
 fn metrics_in(text: &str) -> BTreeSet<String> {
     let is_metric = |word: &&str| {
         START.iter().any(|start| word.starts_with(start))
@@ -70,7 +70,7 @@ fn every_link_leads_somewhere() {
     assert_eq!(dead, [""; 0]);
 }
 
-/// The headings of a document, written as the ends of links to them.
+/// The headings of a document, as the anchors of links to them.
 fn headings(document: &Path) -> BTreeSet<String> {
     let written = |heading: &str| {
         let kept = heading.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));

@@ -1,4 +1,4 @@
-//! The files of the source tree.
+//! Finds and reads files of the source tree: its root, files by their ending, crates and documents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub(crate) fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The files below a folder whose names end like this, in order.
+/// The files below a folder whose paths end with `ending`, sorted.
 pub(crate) fn files_below(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut entries: Vec<_> = entries.map(|entry| entry.expect("a folder that can be read").path()).collect();
@@ -38,7 +38,7 @@ pub(crate) fn crates() -> Vec<(String, PathBuf)> {
     manifests.iter().map(|manifest| (name(manifest), manifest.with_file_name("src"))).collect()
 }
 
-/// Everything that is written for readers.
+/// The documents: all of `docs`, the README and the changelog.
 pub(crate) fn documents() -> Vec<PathBuf> {
     let mut documents = files_below(&root().join("docs"), ".md");
     documents.extend(["README.md", "CHANGELOG.md"].map(|name| root().join(name)));

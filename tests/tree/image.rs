@@ -1,4 +1,5 @@
-//! The image: its user may write where `ringback up` keeps jobs by default, and they outlive the container.
+//! The container image by its Dockerfile: its user may write where `ringback up` keeps jobs by default, and that
+//! folder is in a volume.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -17,7 +18,7 @@ struct Image {
 }
 
 impl Image {
-    /// Reads the last stage of a Dockerfile.
+    /// Parses the last stage of a Dockerfile.
     fn parse(dockerfile: &str) -> Self {
         let lines: String = dockerfile.lines().filter(|line| !line.trim_start().starts_with('#')).fold(
             String::new(),
@@ -44,7 +45,7 @@ impl Image {
         image
     }
 
-    /// `COPY --chown=USER … FOLDER/`.
+    /// Records the owner of the folder in `COPY --chown=USER … FOLDER/`.
     fn copy(&mut self, rest: &str) {
         let owner = rest.split_whitespace().find_map(|word| word.strip_prefix("--chown="));
         let folder = rest.split_whitespace().last().filter(|folder| folder.ends_with('/'));
@@ -53,7 +54,7 @@ impl Image {
         }
     }
 
-    /// `install -d -o USER FOLDER` or `chown USER FOLDER`.
+    /// Records the owner of the folder in `install -d -o USER FOLDER` or `chown USER FOLDER`.
     fn run(&mut self, command: &str) {
         let words: Vec<_> = command.split_whitespace().collect();
         let after = |flag: &str| words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1));
@@ -67,7 +68,7 @@ impl Image {
         }
     }
 
-    /// Why its user cannot create a folder there, or why that would be lost with the container.
+    /// Why the image's user cannot write below a folder, or why that is lost with the container; `None` if all is well.
     fn refuses(&self, folder: &Path) -> Option<String> {
         let Some(volume) = self.volumes.iter().position(|volume| folder.starts_with(volume)) else {
             return Some(format!("{} is in no volume of {:?}", folder.display(), self.volumes));
@@ -81,12 +82,12 @@ impl Image {
     }
 }
 
-/// The user of `USER` or `USER:GROUP`.
+/// The user in `USER` or `USER:GROUP`.
 fn name(owner: &str) -> String {
     owner.split(':').next().unwrap_or_default().to_owned()
 }
 
-/// The folder of the default store of `ringback up`.
+/// The folder of the default store of `ringback up`, from its source.
 fn default_folder() -> PathBuf {
     let settings = read(&root().join("crates/cli/src/up/config.rs"));
     let store = settings.split("\"embedded:").nth(1).and_then(|rest| rest.split('"').next());

@@ -1,4 +1,4 @@
-//! Which file takes which names from which other file. A re-exported name counts for the file that defines it.
+//! The graph of imports: which file uses which names of which file. A re-exported name is of the file that defines it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ impl Crates {
         graph
     }
 
-    /// None for what is not of this workspace.
+    /// What a path leads to, from a module; `None` if it leads outside the workspace or through too many re-exports.
     fn resolve(&self, from: usize, path: &[String], limit: usize) -> Option<Target> {
         let (first, mut rest) = path.split_first()?;
         let mut at = match first.as_str() {
@@ -92,7 +92,8 @@ impl Crates {
         Some(at)
     }
 
-    /// A name in a module's scope. Where a module and an item share a name, the end of a path is the item.
+    /// Finds a name in a module's scope. If a module and an item share a name, the last segment of a path is the item.
+    /// `None` if the name is not there.
     fn find(&self, module: usize, name: &str, is_end: bool, limit: usize) -> Option<Target> {
         let limit = limit.checked_sub(1)?;
         let scope = &self.modules.0[module];

@@ -1,4 +1,4 @@
-//! Which crate may depend on which: data flows from the command line down to the model, never back.
+//! Which crates a crate may depend on, by the manifests. Layers go from the command line down to the model.
 
 use std::collections::BTreeMap;
 

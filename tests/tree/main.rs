@@ -1,6 +1,5 @@
-//! Rules of the source tree: imports go one way, and documents and sample files name only what exists.
-//!
-//! Reads files, and asks cargo which crates are built; starts no server.
+//! Rules of the source tree: imports go one way, and documents and sample files name only what exists. The tests read
+//! files, and run cargo and promtool; they start no server.
 
 mod alarms;
 mod build_size;

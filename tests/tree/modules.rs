@@ -31,12 +31,12 @@ pub(crate) struct Module {
 pub(crate) struct Modules(pub(crate) Vec<Module>);
 
 impl Modules {
-    /// Reads a crate from its root file, and gives its root module.
+    /// Reads a crate from its root file, and returns the number of its root module.
     pub(crate) fn add_crate(&mut self, root: &Path) -> usize {
         self.add_file(root, root.with_file_name(""), None)
     }
 
-    /// `below` is the folder of the modules that the file declares.
+    /// Reads a module from its file. Returns its number. `below` is the folder of the modules that the file declares.
     fn add_file(&mut self, file: &Path, below: PathBuf, parent: Option<usize>) -> usize {
         let id = self.add(file, parent);
         Scan { modules: self, id, below, is_test: false }.items(&parse(file).items);
@@ -66,7 +66,7 @@ impl Scan<'_> {
         items.iter().for_each(|item| self.visit_item(item));
     }
 
-    /// A module of its own file, or inline.
+    /// Adds a module that is inline or in its own file. Leaves out files whose name ends with `tests`.
     fn child(&mut self, item: &ItemMod) {
         let (name, file) = (text(&item.ident), self.module().file.clone());
         let below = self.below.join(&name);
@@ -82,7 +82,7 @@ impl Scan<'_> {
         self.module().children.insert(name, child);
     }
 
-    /// The paths in what is not parsed, such as the arguments of macros.
+    /// Adds the paths in tokens that are not parsed, such as the arguments of macros.
     fn unparsed(&mut self, tokens: TokenStream) {
         let (mut path, mut colons) = (Vec::new(), 0);
         for token in tokens {

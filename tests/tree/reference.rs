@@ -1,6 +1,6 @@
-//! The pages of `docs/reference` are made from the declarations of the code: settings, metrics, commands, the OpenAPI
-//! document. A test compares each page with its file; `make docs` writes the files. What has no declaration stands in
-//! `heads`.
+//! The pages of `docs/reference` are made from the declarations of the code: settings, metrics, commands and the
+//! OpenAPI document. A test compares each page with its file; `make docs` writes the files. Text without a declaration
+//! is in `heads`.
 
 mod api;
 mod api_schemas;
@@ -36,7 +36,7 @@ fn every_reference_page_is_what_the_code_declares() {
     }
 }
 
-/// A text in one line, with what would end a cell of a table escaped.
+/// A text in one line for a cell of a table, with `|` escaped.
 fn cell(text: &str) -> String {
     line(text).replace('|', "\\|")
 }
@@ -45,18 +45,18 @@ fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The first sentences of a text.
+/// The first `most` sentences of a text.
 fn sentences(text: &str, most: usize) -> &str {
     let mut ends = text.match_indices(". ").map(|(end, _)| end + 1);
     ends.nth(most - 1).map_or(text, |end| &text[..end])
 }
 
-/// A link to the section with this heading.
+/// A link to the section with a heading.
 fn section_link(heading: &str) -> String {
     format!("[{heading}](#{})", heading.to_lowercase().replace(' ', "-"))
 }
 
-/// A text with a full stop.
+/// A text in one line that ends with a full stop, unless it is empty or ends with `!` or `?`.
 fn sentence(text: &str) -> String {
     let text = line(text);
     if text.is_empty() || text.ends_with(['.', '!', '?']) { text } else { format!("{text}.") }

@@ -1,4 +1,4 @@
-//! The Lua pieces of the store on Redis: the head of each names the pieces of the prelude whose tables it uses.
+//! The Lua pieces of the Redis store: the head of each piece names exactly the other pieces whose tables it uses.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn name(file: &Path) -> String {
     file.file_stem().expect("a file has a name").to_string_lossy().into_owned()
 }
 
-/// Whether a table is used outside of comments and strings.
+/// Whether a Lua text uses a table outside of comments and strings.
 fn uses(text: &str, table: &str) -> bool {
     text.lines().filter(|line| !line.trim_start().starts_with("--")).any(|line| {
         let code: String = line.split('\'').step_by(2).collect::<Vec<_>>().join("''");
@@ -56,7 +56,7 @@ fn uses(text: &str, table: &str) -> bool {
     })
 }
 
-/// The pieces that the head names: `-- Uses one, another.`
+/// The pieces that the head of a file names, as in `-- Uses one, another.`
 fn named(text: &str) -> BTreeSet<String> {
     let head = text.lines().map_while(|line| line.strip_prefix("--")).collect::<Vec<_>>().join(" ");
     let list = head.split(" Uses ").nth(1).and_then(|rest| rest.split('.').next()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Rust source as `syn` and `proc_macro2` read it.
+//! Parses Rust source with `syn` and `proc_macro2`: files, tokens, names and test attributes.
 
 use std::path::Path;
 
@@ -12,12 +12,12 @@ pub(crate) fn parse(path: &Path) -> File {
     syn::parse_file(&read(path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The tokens of a file, without comments.
+/// The tokens of a file, without comments. Panics if the file cannot be tokenized.
 pub(crate) fn tokens(path: &Path) -> TokenStream {
     read(path).parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Visits each token, those in groups too.
+/// Calls `visit` for each token, also for those inside groups.
 pub(crate) fn each(tokens: TokenStream, visit: &mut impl FnMut(&TokenTree)) {
     for token in tokens {
         match token {
@@ -27,7 +27,7 @@ pub(crate) fn each(tokens: TokenStream, visit: &mut impl FnMut(&TokenTree)) {
     }
 }
 
-/// The text of an identifier; `type` for `r#type`.
+/// The text of an identifier, without `r#`.
 pub(crate) fn text(ident: &Ident) -> String {
     ident.unraw().to_string()
 }
@@ -48,7 +48,7 @@ pub(crate) fn name(item: &Item) -> Option<String> {
     Some(text(ident))
 }
 
-/// Whether it is `#[cfg(test)]` or `#[test]`.
+/// Whether an attribute is `#[cfg(test)]` or `#[test]`.
 pub(crate) fn is_test(attribute: &Attribute) -> bool {
     let is_path = |name| attribute.path().is_ident(name);
     is_path("test") || (is_path("cfg") && attribute.parse_args::<Ident>().is_ok_and(|word| word == "test"))

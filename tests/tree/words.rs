@@ -1,4 +1,4 @@
-//! Words that stood for standard terms once, and must not come back as identifiers or file names.
+//! Words that standard terms have replaced must not come back in identifiers or file names.
 
 use std::collections::BTreeSet;
 
@@ -108,7 +108,7 @@ fn retired_words_are_no_file_names() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// What to use in place of a name.
+/// The term to use in place of a name; `None` if the name is fine.
 fn advice(name: &str) -> Option<&'static str> {
     if RETIRED_TYPES.contains(&name) {
         return Some("a name from the field");

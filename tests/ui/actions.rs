@@ -1,4 +1,5 @@
-//! Actions on one thing through the page, and their effects by the API: topics, destinations, schedules, jobs.
+//! Actions of the dashboard on one thing and their effects by the API: topics, destinations and schedules are paused,
+//! resumed and run; a job is run, cancelled, rescheduled, revived and purged.
 
 use super::dashboard::{Dashboard, id, in_row};
 use crate::prelude::*;
@@ -63,7 +64,7 @@ async fn schedule(stack: &Stack) -> Value {
 async fn one_job_is_run_cancelled_rescheduled_revived_and_purged() {
     let stack = StackOptions::embedded().start().await;
     let Some(ui) = Dashboard::start(&stack).await else { return };
-    // What becomes ready stays so.
+    // In a paused topic, jobs that become ready stay ready.
     stack.post_empty(&format!("/v1/topics/{TOPIC}/pause")).await.expect(200);
     stack.batch(&["run", "cancel", "reschedule"].map(delayed)).await;
     stack.import(&["revive", "purge"].map(dead)).await;

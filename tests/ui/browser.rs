@@ -1,4 +1,4 @@
-//! The browser of these tests itself: it says what a page logs, requests and asks, and ends without a trace.
+//! Tests of the driven browser: it clicks, types, reports logs, requests and dialogs, and leaves no process or file.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ async fn a_browser_clicks_types_logs_and_is_gone_when_dropped() {
     .await;
 }
 
-/// The processes that any thread of a process has started.
+/// The process ids of the children that any thread of a process has started.
 fn children(pid: u32) -> Vec<u32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten();
     let lists =
@@ -52,7 +52,7 @@ fn children(pid: u32) -> Vec<u32> {
     lists.collect::<String>().split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
-/// Whether a process is there and has not ended: what has ended may wait for its parent to ask how.
+/// Whether a process exists and is no zombie.
 fn is_there(pid: u32) -> bool {
     let path = format!("/proc/{pid}");
     let state = std::fs::read_to_string(Path::new(&path).join("stat")).unwrap_or_default();

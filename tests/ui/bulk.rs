@@ -1,4 +1,5 @@
-//! Changes of many jobs through the page: counted, confirmed, followed and stopped; dead letters revived at a rate.
+//! Changes of many jobs through the dashboard: jobs of a filter are counted, cancelled, followed and stopped; dead
+//! jobs are revived at a rate or purged.
 
 use super::dashboard::{Dashboard, id, in_row};
 use crate::prelude::*;

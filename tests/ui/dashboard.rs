@@ -1,4 +1,4 @@
-//! The dashboard of a stack in a browser: its pages by their addresses, its dialogs, and what the browser complains of.
+//! Opens the dashboard of a stack in a browser, confirms its dialogs, and checks for errors and foreign requests.
 
 use ringback_testkit::{Browser, Stack};
 use serde_json::Value;
@@ -14,13 +14,13 @@ pub(super) fn id(name: &str) -> String {
     format!("[data-testid='{name}']")
 }
 
-/// A selector of an element with a test id in the row of a table.
+/// A selector of the element with a test id in the table row of a key.
 pub(super) fn in_row(key: &str, name: &str) -> String {
     format!("[data-testid='row'][data-key='{key}'] [data-testid='{name}']")
 }
 
 impl Dashboard {
-    /// A browser that has nothing open yet; `None`, with a word of it, where there is no browser.
+    /// Starts a browser with nothing open. Without Chromium, prints that and returns `None`.
     #[expect(clippy::print_stderr, reason = "tests that are left out say so")]
     pub(super) async fn start(stack: &Stack) -> Option<Self> {
         let browser = Browser::start().await;
@@ -30,7 +30,7 @@ impl Dashboard {
         Some(Self { browser: browser?, url: stack.url("/ui/") })
     }
 
-    /// Opens a page by its fragment, and waits until it is drawn and has loaded.
+    /// Opens a page by its fragment, and waits until it is drawn and has loaded its data.
     pub(super) async fn open(&self, fragment: &str, page: &str) {
         // Another fragment of the same address would not load the page anew.
         self.browser.open("about:blank").await;
@@ -39,8 +39,8 @@ impl Dashboard {
         self.browser.wait_gone("[aria-busy='true']").await;
     }
 
-    /// Opens what a selector fits, checks the call that the dialog shows, and confirms it; returns what was done, in
-    /// the words of the page.
+    /// Clicks what a selector matches, checks the API call that the dialog shows, and confirms the dialog. Returns the
+    /// status line of the page.
     pub(super) async fn confirm(&self, selector: &str, call: &str) -> String {
         self.browser.click(selector).await;
         self.browser.wait_text(&id("dialog-call"), call).await;
@@ -49,8 +49,8 @@ impl Dashboard {
         self.browser.text(&id("status")).await.expect("the page has a status line")
     }
 
-    /// Fails if the browser has complained: of a script, or of what the policy of the page forbids. Failed requests are
-    /// left out, as some are expected.
+    /// Panics if the browser logged an error, such as of a script or of the content security policy. Failed requests
+    /// are left out, because some are expected.
     pub(super) async fn has_no_complaints(&self) {
         let log = self.browser.log("browser").await;
         let complaints: Vec<&Value> =
@@ -58,7 +58,7 @@ impl Dashboard {
         assert!(complaints.is_empty(), "{complaints:#?}");
     }
 
-    /// Fails if a request was made to another origin.
+    /// Panics if a request went to another origin, or if no call of the API was seen.
     pub(super) async fn stays_at_home(&self) {
         let requests = self.browser.requests().await;
         assert!(requests.iter().any(|url| url.contains("/v1/")), "no call of the API was seen: {requests:?}");

@@ -1,5 +1,5 @@
-//! Strings that would be markup, scripts or addresses of scripts, in every field that a caller, a consumer or a receiver
-//! can write: the dashboard shows them as text.
+//! Hostile strings (markup, scripts, script URLs) in every field that a caller, a consumer or a receiver can write:
+//! the dashboard shows them as text.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -42,7 +42,7 @@ async fn hostile_strings_are_text_wherever_they_come_from() {
     ui.stays_at_home().await;
 }
 
-/// Fails if a string has become an element, an address of a script, or has run.
+/// Panics if a string has become an element or a script URL, or has run.
 async fn is_harmless(ui: &Dashboard, place: &str) {
     assert!(!ui.browser.has_alert().await, "an alert is open at {place}");
     assert_eq!(
@@ -63,7 +63,8 @@ struct Names {
 }
 
 impl Names {
-    /// Submits jobs, a schedule and a bulk operation with hostile strings, and waits for answers of a hostile receiver.
+    /// Submits jobs, a schedule and a bulk operation with hostile strings, buries a pull job with one, pauses the topic,
+    /// and waits until a hostile receiver has answered a job.
     async fn submit(stack: &Stack, sink: &Sink) -> Self {
         let names = Self {
             topic: "javascript.alert-1".to_owned(),
@@ -97,7 +98,7 @@ impl Names {
         names
     }
 
-    /// Each page that shows some of them: its fragment, its test id, and a text that it has to show.
+    /// The pages that show some of these strings: the fragment, the test id, and a text that the page has to show.
     fn pages<'a>(&'a self, job: &str, answered: &str) -> Vec<(String, &'a str, &'a str)> {
         let (topic, schedule) = (encoded(&self.topic), encoded(&self.schedule));
         vec![
@@ -113,14 +114,14 @@ impl Names {
             (format!("#/schedule?id={schedule}"), "page-schedule", self.schedule.as_str()),
             ("#/bulk".to_owned(), "page-bulk", self.tag.as_str()),
             ("#/audit-log".to_owned(), "page-audit-log", self.topic.as_str()),
-            // What a link to the dashboard can say.
+            // Hostile strings in links to the dashboard.
             (format!("#/job?topic={}&id=javascript:alert(1)", encoded(IMAGE)), "page-job", IMAGE),
             (format!("#/jobs?tag={}&topic={}", encoded(IMAGE), encoded(SCRIPT)), "page-jobs", "Jobs"),
         ]
     }
 }
 
-/// A text as a part of a query.
+/// Percent-encodes every byte of a text, for a query.
 fn encoded(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }

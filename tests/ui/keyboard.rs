@@ -1,4 +1,4 @@
-//! The dashboard by the keyboard alone: past the navigation, and through a dialog and back.
+//! The dashboard is used by the keyboard alone: past the navigation, and through a dialog and back.
 
 use ringback_testkit::Key;
 
@@ -35,14 +35,14 @@ async fn the_keyboard_is_enough() {
     assert_eq!(inside, true, "the focus is not lost when the dialog closes");
 }
 
-/// The test id of what has the focus.
+/// The test id of the focused element, or the start of its markup.
 async fn focused(ui: &Dashboard) -> String {
     let script =
         "return document.activeElement?.dataset.testid ?? document.activeElement?.outerHTML.slice(0, 200)";
     ui.browser.run(script, &[]).await.as_str().unwrap_or_default().to_owned()
 }
 
-/// Presses the tab key until an element has the focus.
+/// Presses the tab key until an element has the focus. Panics after 30 stops.
 async fn tab_to(ui: &Dashboard, wanted: &str) {
     let mut stops = Vec::new();
     while stops.len() < 30 {

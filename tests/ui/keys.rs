@@ -1,4 +1,5 @@
-//! The dashboard of an API that asks for keys: a wrong key, the root key, and a key that may only read.
+//! The dashboard of an API that requires keys: it asks for one, refuses a wrong key, and offers what the root key or a
+//! key that may only read can do.
 
 use reqwest::Method;
 use ringback_testkit::Browser;
@@ -17,7 +18,7 @@ async fn a_key_is_asked_for_and_says_what_its_caller_may_do() {
     Caller::root(None).post(&stack, "/v1/jobs", &job).await.expect(201);
     let daily = json!({"cron": "0 9 * * *", "job": {"topic": TOPIC, "url": "http://127.0.0.1:9/"}});
     Caller::root(None).send(&stack, Method::PUT, "/v1/schedules/daily", Some(&daily)).await.expect(201);
-    // It takes longer than the test.
+    // A bulk operation over so many jobs takes longer than the test.
     for n in 0..120 {
         let job =
             json!({"topic": "many", "id": format!("job-{n}"), "url": "http://127.0.0.1:9/", "delay": "1h"});

@@ -1,5 +1,4 @@
-//! What changes while a page is open: events of jobs, and an API that goes away and comes back. The page is never loaded
-//! again.
+//! Open pages follow events of jobs, and show a banner while the API is away. The page is never loaded again.
 
 use super::dashboard::{Dashboard, id, in_row};
 use crate::prelude::*;

@@ -1,5 +1,5 @@
-//! Each page with the data of a real stack: what it shows, in light and dark and on a narrow screen, without faults of
-//! accessibility and without requests to other origins. Screenshots go to `target/screenshots`.
+//! Each page of the dashboard shows the data of a real stack, in light and dark and on a narrow screen, without faults
+//! of accessibility and without requests to other origins. Screenshots go to `target/screenshots`.
 
 use std::path::{Path, PathBuf};
 
@@ -119,7 +119,7 @@ fn strings(list: &Value) -> impl Iterator<Item = &str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Something for each page to show.
+/// Fills a stack with jobs, a schedule, a bulk operation and a pause, so that each page has data to show.
 async fn fill(stack: &Stack, sink: &Sink) {
     stack.set_policy("mail", &json!({"retry": {"delays": ["100ms"], "max": 2}})).await;
     sink.answer_job("fails", Answer::status(503).body("the queue is full"));
@@ -152,7 +152,7 @@ async fn fill(stack: &Stack, sink: &Sink) {
     stack.post_empty("/v1/topics/export/pause").await.expect(200);
 }
 
-/// Saves a screenshot for people to look at.
+/// Saves a screenshot below `target/screenshots`, for people.
 async fn save(ui: &Dashboard, name: &str) {
     let directory = target().join("screenshots");
     std::fs::create_dir_all(&directory).expect("the directory can be made");

@@ -1,12 +1,12 @@
-//! Tenants in the dashboard of the root key: what the overview counts is found by the lists, links and actions go to the
-//! tenant of their row, and one tenant can be chosen.
+//! Tenants in the dashboard of the root key: lists show what the overview counts, links and actions go to the tenant
+//! of their row, and one tenant can be chosen.
 
 use super::dashboard::{Dashboard, id, in_row};
 use super::keys::use_key;
 use crate::http::tenants::{Caller, ROOT, stacks};
 use crate::prelude::*;
 
-/// Under the same topic and id for each tenant, and for none.
+/// Imports a dead job with the same topic and id for each of two tenants and for none.
 async fn dead_jobs(stack: &Stack) {
     for tenant in [None, Some("acme"), Some("globex")] {
         let dead = json!({"topic": "pay", "id": "order-1", "url": "http://127.0.0.1:9/", "state": "dead", "tenant": tenant,
@@ -80,7 +80,7 @@ async fn the_root_key_finds_the_dead_jobs_of_all_tenants_and_acts_for_the_one_of
     ui.has_no_complaints().await;
 }
 
-/// Chooses an option of the tenants, as the keyboard would.
+/// Sets the tenant selector to a value by a script, and fires its `change` event.
 async fn choose(ui: &Dashboard, value: &str) {
     let script = "const select = document.querySelector(arguments[0]);
         select.value = arguments[1];

@@ -1,4 +1,4 @@
-//! Times on the pages: where the browser is, with the name of the zone; those of a schedule in its own zone.
+//! Times in the dashboard are shown in the browser's time zone, and those of a schedule in its own.
 
 use super::dashboard::{Dashboard, id, in_row};
 use crate::prelude::*;

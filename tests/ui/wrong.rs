@@ -1,4 +1,4 @@
-//! What the overview calls wrong, from counts as the API gives them: by the module of the page itself.
+//! What the overview of the dashboard calls wrong for given counts: `pages/wrong.js` runs in the page itself.
 
 use super::dashboard::Dashboard;
 use crate::prelude::*;

@@ -1,4 +1,4 @@
-//! `Admission`: makes jobs of what is submitted and imported, and refuses those that the one who submits may not have.
+//! `Admission`: makes jobs of what is submitted and imported, and refuses those that the caller may not submit.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::destinations::Destinations;
 use crate::principal::Principal;
 use crate::quotas::Quotas;
 
-/// What decides whether a job is accepted.
+/// Decides whether a job is accepted.
 pub struct Admission {
     /// How many and how large jobs a tenant may submit.
     pub quotas: Quotas,
@@ -29,8 +29,8 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Decides by the policies and quotas of the shared configuration, which another task keeps, and by a guard. `rng`
-    /// makes the ids of jobs without one, and tokens.
+    /// Decides by the policies and quotas of the shared configuration, which another task keeps up to date, and by the
+    /// address guard. `rng` is for the ids of jobs without one, and for tokens.
     pub fn new(
         store: &Store,
         policies: SharedConfig,
@@ -47,11 +47,11 @@ impl Admission {
         }
     }
 
-    /// Parses one job. A job without an id takes its id from `key`, the caller's idempotency key, and one that may
-    /// change a job its token. Without a key both are new.
+    /// Parses one job, and checks that the caller may submit it. `key`, the caller's idempotency key, is taken for the
+    /// id of a job without one, or for the token of a submit that may change a job. Without a key these are random.
     ///
     /// # Errors
-    /// What is wrong with it, or why the caller may not submit it.
+    /// What is wrong with the job, why the caller may not submit it, or 503 if the policies are needed and not loaded.
     pub fn parse_job(
         &self,
         json: &[u8],
@@ -81,10 +81,10 @@ impl Admission {
         Ok(job)
     }
 
-    /// Parses one line of an import.
+    /// Parses one line of an import, and checks that the caller may import it.
     ///
     /// # Errors
-    /// What is wrong with it, or why the caller may not import it.
+    /// What is wrong with the line, or why the caller may not import it.
     pub fn parse_import(&self, line: &[u8], caller: &Principal) -> Result<ImportJob, Problem> {
         let now = self.clock.now();
         let (make_id, make_token) = (&mut || self.make_id(now), &mut || self.token());

@@ -1,5 +1,5 @@
-//! Judges the URLs of requests, so that a caller hears at once what the notifier could not send or would refuse by the
-//! address guard. A name whose addresses are forbidden is found by the notifier, which looks it up.
+//! Checks the URLs of requests, so that a caller learns at once what the notifier could not send to, or the address
+//! guard forbids. A name whose addresses are forbidden is only found by the notifier, which resolves it.
 
 use ringback_core::job::{Callback, NewJob, Refused};
 use ringback_egress::Guard;
@@ -7,7 +7,7 @@ use ringback_wire::{FieldError, Problem};
 
 use crate::principal::Principal;
 
-/// Judges the URLs of requests.
+/// Checks the URLs of requests.
 pub struct Destinations {
     guard: Guard,
 }
@@ -17,8 +17,8 @@ impl Destinations {
         Self { guard }
     }
 
-    /// Judges where a job goes, and where the notices of its end go. URLs that it has from the policy of its topic are
-    /// judged by the guard here too, and not when the policy is set: a restore must be able to set it.
+    /// Checks where a job goes, and where the notices of its end go. A URL from the policy of the topic is checked here
+    /// too, and not when the policy is set, because a restore must be able to set it.
     ///
     /// # Errors
     /// 422 with each URL that it may not have.
@@ -26,8 +26,8 @@ impl Destinations {
         judged(urls(job), |field, url| cannot_be_sent(field, url).or_else(|| self.judge(field, url, caller)))
     }
 
-    /// Judges where an imported job goes, unless the operator imports it: a restore loses nothing. What no client can
-    /// send is taken too; the notifier says so.
+    /// Checks where an imported job goes, unless the operator imports it, since a restore must lose nothing. A URL that
+    /// no client can send to is accepted; the notifier reports it.
     ///
     /// # Errors
     /// 422 with each URL that it may not have.
@@ -55,13 +55,13 @@ impl Destinations {
     }
 }
 
-/// What is wrong with a URL of a field if no client can send to it.
+/// What is wrong with the URL of a field; `None` if a client can send to it.
 pub fn cannot_be_sent(field: &str, url: &Callback) -> Option<FieldError> {
     let Refused { detail, allowed } = url.check().err()?;
     Some(FieldError { field: field.to_owned(), detail, allowed: allowed.to_owned() })
 }
 
-/// 422 with each URL that is wrong.
+/// Fails with 422 and all errors that `judge` finds in the URLs, if there are any.
 fn judged<'a>(
     urls: impl Iterator<Item = (&'static str, &'a Callback)>,
     judge: impl Fn(&'static str, &Callback) -> Option<FieldError>,

@@ -1,4 +1,4 @@
-//! What decides whether a submitted job is accepted, shared by the API and what else submits jobs.
+//! Decides whether a submitted job is accepted, for the API and all else that submits jobs.
 //!
 //! [`Admission`] makes a job of what was submitted, or says what is wrong with it. It asks the [`Principal`] that
 //! submits which topics and hosts it may use, `destinations` where jobs may go at all, and `quotas` how many and how

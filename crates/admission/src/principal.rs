@@ -1,4 +1,5 @@
-//! Who submits or calls: a tenant or none, with scopes, the operator with the root key, or a part of the installation.
+//! [`Principal`]: who submits or calls (a tenant or none, by a key with scopes, the operator with the root key, or a
+//! part of the installation), and which topics, hosts, quotas and lists that means.
 
 use std::sync::Arc;
 
@@ -10,7 +11,6 @@ use ringback_service::http_server::{Holder, Peer};
 use ringback_store::SharedConfig;
 use ringback_wire::{FieldError, Problem};
 
-/// Who a caller is.
 #[derive(Clone, Debug)]
 pub struct Principal {
     /// The topics of its tenant, or those without one, which the names in its requests are.
@@ -20,10 +20,8 @@ pub struct Principal {
     rights: Rights,
 }
 
-/// What a caller may do.
 #[derive(Clone, Debug)]
 enum Rights {
-    /// Everything.
     Operator,
     /// What a tenant may do, within its quota.
     Part,
@@ -31,7 +29,7 @@ enum Rights {
 }
 
 impl Principal {
-    /// The operator, who may have chosen a tenant, or what has none. Without a root key everybody is the operator.
+    /// The operator, for what it chose; with `All`, topics named have no tenant. Without a root key all are operators.
     pub fn operator(reach: TenantScope) -> Self {
         let own = match &reach {
             TenantScope::All => TenantScope::One(None),
@@ -40,7 +38,7 @@ impl Principal {
         Self { own, reach, rights: Rights::Operator }
     }
 
-    /// The operator whose lists are about all tenants. It names no topics.
+    /// The operator whose lists are those of all tenants. It names no topics.
     pub fn operator_of_all() -> Self {
         Self { own: TenantScope::All, reach: TenantScope::All, rights: Rights::Operator }
     }
@@ -59,8 +57,8 @@ impl Principal {
         Self { reach: own.clone(), own, rights }
     }
 
-    /// Whether what it has begun may go on: its key, if it has one, is still there and valid, as far as the shared
-    /// configuration knows.
+    /// Whether a long call of the caller may go on: its key is still there and valid, as far as the shared
+    /// configuration knows. A caller without a key may always go on.
     pub fn may_go_on(&self, config: &SharedConfig, now: Timestamp) -> bool {
         let Some(key) = self.key() else { return true };
         let keys = config.keys().ok();
@@ -69,17 +67,17 @@ impl Principal {
         })
     }
 
-    /// When its key expires, if it does.
+    /// When the key of the caller expires; `None` if it does not, or there is no key.
     pub fn expires(&self) -> Option<Timestamp> {
         self.key()?.grant.expires
     }
 
-    /// Whether it may do everything.
+    /// Whether the caller may do everything.
     pub const fn is_operator(&self) -> bool {
         matches!(self.rights, Rights::Operator)
     }
 
-    /// The tenant whose topics the names in its requests are.
+    /// The tenant that the names of topics in requests belong to; `None` if they belong to none.
     pub const fn tenant(&self) -> Option<&Tenant> {
         match &self.own {
             TenantScope::One(tenant) => tenant.as_ref(),
@@ -87,49 +85,49 @@ impl Principal {
         }
     }
 
-    /// The tenant that has quotas and shares. The operator has none, whatever it has chosen, and neither have callers
-    /// without a tenant.
+    /// The tenant whose quota and share limit the caller. `None` for the operator, whatever tenant it has chosen, and
+    /// for callers without a tenant.
     pub fn limited_tenant(&self) -> Option<&Tenant> {
         self.tenant().filter(|_| !self.is_operator())
     }
 
-    /// Whose topics and jobs calls are about that name no topic and count, stream or copy: for the operator, unless a
-    /// tenant was chosen, those of all.
+    /// The scope of calls that name no topic and count, stream or copy. For the operator this is that of all, unless a
+    /// tenant was chosen.
     pub const fn reach(&self) -> &TenantScope {
         &self.reach
     }
 
-    /// Whose topics and jobs lists show, which name topics without their tenant.
+    /// The scope of lists, which name topics without their tenant.
     pub const fn own(&self) -> &TenantScope {
         &self.own
     }
 
-    /// Whether its lists are about all tenants, so that each item says whose it is.
+    /// Whether lists are those of all tenants, so that each item names its tenant.
     pub fn lists_all_tenants(&self) -> bool {
         self.own == TenantScope::All
     }
 
-    /// The tenant of an item, as its lists show it.
+    /// The tenant of an item as lists show it; `None` unless they are those of all tenants.
     pub fn shown_tenant(&self, tenant: Option<&Tenant>) -> Option<String> {
         tenant.filter(|_| self.lists_all_tenants()).map(ToString::to_string)
     }
 
-    /// The topics that its key is for; empty for all of its tenant.
+    /// The topics that the key of the caller is limited to; empty for no limit.
     pub fn topics(&self) -> &[Topic] {
         self.key().map_or(&[], |key| &key.grant.topics)
     }
 
-    /// Whether a topic is among those that calls of its reach are about.
+    /// Whether a topic is within the reach of the caller, and its key is for the topic.
     pub fn reaches(&self, topic: &Topic) -> bool {
         self.reach.has(topic) && self.has_topic(topic)
     }
 
-    /// Whether lists show a topic.
+    /// Whether lists show a topic to the caller.
     pub fn owns(&self, topic: &Topic) -> bool {
         self.own.has(topic) && self.has_topic(topic)
     }
 
-    /// The key that it has called with, if that is not the root key.
+    /// The id of the caller's key; `None` for the root key and without a key.
     pub fn key_id(&self) -> Option<&KeyId> {
         self.key().map(|key| &key.id)
     }
@@ -145,19 +143,19 @@ impl Principal {
         self.topics().is_empty() || self.topics().contains(topic)
     }
 
-    /// The topic of its tenant with a name.
+    /// The topic with this name of the caller's tenant.
     ///
     /// # Errors
-    /// 403 if its key is for other topics.
+    /// 403 if the key of the caller is for other topics.
     pub fn topic(&self, name: &Topic) -> Result<Topic, Problem> {
         let topic = name.of_tenant(self.tenant());
         self.check_topic(&topic).map(|()| topic)
     }
 
-    /// Checks that its key is for a topic.
+    /// Checks that the key of the caller is for a topic.
     ///
     /// # Errors
-    /// 403 if it is for others. What it is refused may come from the store, so it is not named.
+    /// 403 if it is not. The message does not name the topic, which may come from the store.
     pub fn check_topic(&self, topic: &Topic) -> Result<(), Problem> {
         if self.has_topic(topic) {
             return Ok(());
@@ -167,7 +165,7 @@ impl Principal {
         Err(Problem::new(StatusCode::FORBIDDEN, detail))
     }
 
-    /// Who holds the places that it takes: its tenant, or else the address that it calls from.
+    /// The holder of the permits that the caller takes: its tenant, or else the address that it calls from.
     pub fn holder(&self, peer: Peer) -> Holder {
         match self.tenant() {
             Some(tenant) => Holder::Name(tenant.as_str().into()),
@@ -175,7 +173,7 @@ impl Principal {
         }
     }
 
-    /// Whether its permits are those of this holder.
+    /// Whether the caller's permits are those of this holder.
     pub fn is_holder(&self, peer: Peer, holder: &Holder) -> bool {
         match (holder, self.tenant()) {
             (Holder::Name(name), Some(tenant)) => **name == *tenant.as_str(),
@@ -184,7 +182,8 @@ impl Principal {
         }
     }
 
-    /// What is wrong with a URL that its jobs or policies go to, if anything is.
+    /// What is wrong with the URL of a job or a policy: the key of the caller is limited to destinations, and this is
+    /// not https to one of them. `None` if nothing is wrong.
     pub fn judge(&self, field: &str, url: &Callback) -> Option<FieldError> {
         let destinations = &self.key()?.grant.destinations;
         if destinations.is_empty() || url.is_pull() {

@@ -1,9 +1,9 @@
 //! The quotas of tenants, in front of the submit queues: how many of the jobs that a caller brings are let through.
 //!
 //! Each tenant with a quota has an account here. It draws from the store a little more than is needed, so that most
-//! submits wait for no draw; what is left expires after a second. How many jobs a tenant has is
-//! counted again when the count is older than a second, or later if counting takes long. Refusals hold for a moment, so that a tenant that goes on all the
-//! same is not a load for the store.
+//! submits need no draw; what is left expires after a second. The jobs of a tenant are counted again when the count is
+//! older than a second, or later if counting takes long. A refusal holds for a moment, so that a tenant that continues
+//! does not load the store.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
@@ -42,7 +42,7 @@ pub struct Quotas {
     accounts: SyncMutex<HashMap<Tenant, Arc<Mutex<Account>>>>,
 }
 
-/// How many jobs are let through, and why not the others.
+/// How many jobs are let through, and which limit stops the others.
 pub struct Allowed {
     pub jobs: usize,
     quota: Quota,
@@ -60,7 +60,7 @@ pub enum QuotaError {
     Store(#[from] StoreError),
 }
 
-/// What a tenant may submit without asking the store.
+/// The jobs that a tenant may submit without a call to the store.
 struct Account {
     quota: Quota,
     left: u64,
@@ -69,7 +69,7 @@ struct Account {
     refused: Option<(Instant, QuotaLimit)>,
 }
 
-/// How many jobs a tenant had, when that was asked, and for how long it can be used.
+/// A count of a tenant's jobs: when it was made, and for how long it can be used.
 #[derive(Clone, Copy)]
 struct Count {
     jobs: u64,
@@ -78,7 +78,7 @@ struct Count {
 }
 
 impl Allowed {
-    /// All of them, as for a caller without a quota.
+    /// Lets all of them through, as for a caller without a quota.
     pub fn all(jobs: usize) -> Self {
         Self { jobs, quota: Quota::default(), limit: QuotaLimit::Rate }
     }
@@ -104,8 +104,8 @@ impl Quotas {
         Self { store, config, clock, accounts: SyncMutex::default() }
     }
 
-    /// Checks the size of a job that a tenant submits, and sets in it how many topics and lanes the tenant may have.
-    /// While the quotas are not known, `take` refuses the job.
+    /// Checks the size of a job that a tenant submits, and sets in the job how many topics and lanes the tenant may
+    /// have. Lets the job pass while the quotas are not known, since [`Self::take`] refuses it then.
     ///
     /// # Errors
     /// 413 if the body is larger than the quota allows.
@@ -122,27 +122,28 @@ impl Quotas {
         ))
     }
 
-    /// How many topics and lanes a caller may use. The operator is not limited, and neither are callers without a
-    /// tenant.
+    /// How many topics and lanes a caller may use. `None` for the operator and for callers without a tenant, who cannot
+    /// have quotas.
     pub fn limits(&self, caller: &Principal) -> Option<TenantLimits> {
         self.known(caller).map(Quota::limits)
     }
 
-    /// The quota of a tenant as far as it is known, without limits if there is none; nothing for callers that have none.
+    /// The quota of a caller, without limits if there is none or it is not known. `None` if the caller cannot have one.
     fn known(&self, caller: &Principal) -> Option<Quota> {
         caller.limited_tenant()?;
         Some(self.of(caller).ok().flatten().map(|(_, quota)| quota).unwrap_or_default())
     }
 
-    /// Whether a caller has a quota. To one that has none `take` grants all at once, without asking the store.
+    /// Whether a caller has a quota. If not, [`Self::take`] lets all jobs through without a call to the store.
     ///
     /// # Errors
-    /// Before the quotas were read, if the caller can have one.
+    /// If the quotas have not been read, and the caller can have one.
     pub fn apply_to(&self, caller: &Principal) -> Result<bool, ConfigUnknown> {
         Ok(self.of(caller)?.is_some())
     }
 
-    /// Takes what a caller needs for some jobs. The operator has no quota, and neither have callers without a tenant.
+    /// Takes jobs from the account of the caller's tenant, which draws from the store if need be. Returns how many are
+    /// let through: all of them for callers without a quota.
     ///
     /// # Errors
     /// If the quotas have not been read, or the store fails.
@@ -187,14 +188,15 @@ impl Account {
         Self { quota, left: 0, drawn: Instant::now(), count: None, refused: None }
     }
 
-    /// Begins anew if the quota is another one.
+    /// Replaces the account by an empty one if the quota has changed.
     fn renew(&mut self, quota: Quota) {
         if self.quota != quota {
             *self = Self::new(quota);
         }
     }
 
-    /// Takes up to `wanted` jobs. Returns how many, and what has limited them.
+    /// Takes up to `wanted` jobs. If too few are left, draws from the store, unless a draw was refused just now.
+    /// Returns how many were taken, and what limits the draws.
     async fn take(
         &mut self,
         quotas: &Quotas,
@@ -225,15 +227,15 @@ impl Account {
         Ok((taken, limit))
     }
 
-    /// How many to draw beyond what is needed by a tenant that has so many jobs. Others do not see them as jobs, so they
-    /// are a small part of those that it may still have.
+    /// How many jobs to draw beyond those that are needed, of a tenant that has `jobs` jobs: a small part of what it
+    /// may still submit, since other processes cannot use them meanwhile.
     fn ahead(&self, jobs: u64) -> u64 {
         let by_rate = self.quota.jobs_per_second.map_or(AHEAD_WITHOUT_RATE, |rate| u64::from(rate) / AHEAD);
         let by_room = self.quota.jobs.map(|limit| limit.saturating_sub(jobs) / AHEAD_OF_ROOM);
         by_room.map_or(by_rate, |by_room| by_rate.min(by_room))
     }
 
-    /// How many jobs the tenant has, and how old that count is; nothing if they are not limited.
+    /// How many jobs the tenant has, and how old that count is; both are 0 if their number is not limited.
     async fn counted(&mut self, quotas: &Quotas, tenant: &Tenant) -> Result<(u64, Duration), QuotaError> {
         if self.quota.jobs.is_none() {
             return Ok((0, Duration::ZERO));

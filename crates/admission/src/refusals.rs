@@ -13,7 +13,7 @@ pub fn invalid_field(field: &str, detail: impl Into<String>, allowed: impl Into<
     }])
 }
 
-/// The problem of a job that would exceed a limit of topics or of origins.
+/// The problem of a job that would exceed a limit of topics or origins: 422 for a shard's, 429 for a tenant's.
 pub fn limit_reached(limit: Limit) -> Problem {
     match limit {
         Limit::Topics => invalid_field(

@@ -1,16 +1,16 @@
-//! Who may call the API, and what for. With a root key each call needs a key, which says whose topics and jobs the
-//! caller may use (the tenant) and what for (the scopes). Without one every caller may do everything, so that only
-//! callers on this machine are served.
+//! Access control: who calls the API, and what the caller may do. With a root key, callers need a key, which determines
+//! the tenant and the scopes of the caller. Without one, every caller may do everything; by default only callers on
+//! this machine are served then.
 //!
-//! `layer` finds out who calls before a handler runs, and handlers learn through `Authenticated` who it is, and ask the
-//! `Principal` which topics it has. `standing` says whether a call that has begun may go on. `key_uses` notes when keys
-//! are used.
+//! `layer` identifies the caller before a handler runs, and handlers get its `Principal` by the extractor
+//! `Authenticated`. `local` refuses requests of foreign web pages while there is no root key, `standing` ends calls
+//! whose key has ended, `key_uses` records when keys were used, and `settings` reads the settings.
 
+mod foreign_pages;
+mod gate;
 mod key_uses;
-mod layer;
-mod local;
+pub(crate) mod running_call;
 mod settings;
-pub(crate) mod standing;
 
 use std::sync::Arc;
 
@@ -19,18 +19,18 @@ use http::request::Parts;
 use ringback_admission::Principal;
 use ringback_core::job::TenantScope;
 
+pub(crate) use self::gate::{Gate, is_network};
 pub(crate) use self::key_uses::KeyUses;
-pub(crate) use self::layer::{Gate, is_network};
+pub(crate) use self::running_call::Standing;
 pub use self::settings::Access;
 pub(crate) use self::settings::NAMES;
-pub(crate) use self::standing::Standing;
 use crate::error::ApiError;
 
 /// The extractor through which handlers learn who calls.
 pub(crate) struct Authenticated(pub(crate) Arc<Principal>);
 
 impl Authenticated {
-    /// Who sent a request. Requests that `admit` has not let in are those of this process, and of tests.
+    /// The principal that [`Gate::admit`] has stored in a request. Without one, the operator who has chosen no tenant.
     pub(crate) fn of(parts: &Parts) -> Arc<Principal> {
         let known = parts.extensions.get::<Arc<Principal>>();
         known.cloned().unwrap_or_else(|| Arc::new(Principal::operator(TenantScope::All)))

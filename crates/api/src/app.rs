@@ -1,4 +1,4 @@
-//! Assembles the HTTP application: the routes, the OpenAPI document, and the layer around them.
+//! Assembles the HTTP application: the routes of the API and the dashboard, and the one middleware around them.
 
 mod observe;
 
@@ -54,9 +54,9 @@ pub(crate) fn app(api: Arc<Api>, gate: Gate, table: Vec<Route>) -> Router {
         .with_state(api)
 }
 
-/// Middleware: observes a request, answers it if the caller may make it, notes in the audit log what it has changed,
-/// and counts its answer until that is read. All in one, since each layer costs every request two allocations. It runs
-/// inside the router, so that it knows the route.
+/// Middleware: observes a request, refuses it if the caller may not make it or reads too little of its answers, turns a
+/// panic into a 500, records a change in the audit log, and counts the memory of the answer until it is read. All in
+/// one, since each layer costs every request two allocations. It runs inside the router, so that it knows the route.
 async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -> Response {
     let Around { metrics, operations, gate, answers, audit_log, activity } = &*around;
     let operation = operations.of(&request);
@@ -77,7 +77,7 @@ async fn pass(State(around): State<Arc<Around>>, request: Request, next: Next) -
         let noted = audit_log.begin(&mut parts, operation, trace_of).await;
         let answer = AssertUnwindSafe(next.run(Request::from_parts(parts, body)));
         let mut answer = answer.catch_unwind().await.unwrap_or_else(error::panicked);
-        // What a call that changes something has changed is said.
+        // A call that has changed something is answered all the same: its caller learns what it has changed.
         if is_read && let Err(ended) = gate.check_again(&caller) {
             return ended.into_response();
         }

@@ -1,8 +1,8 @@
 //! The audit log: each call of an audited operation leaves an entry, which says who has changed what.
 //!
-//! A layer around the handlers begins a call and ends it with the response; a handler adds what it knows to its response
-//! by a [`Change`]. `entry` makes the entries, and `queue` writes them to the store. Reading
-//! the log is in `routes`.
+//! The middleware in `app` begins and ends each call (`call`); a handler adds what it has changed to its response by a
+//! [`Change`]. `entry` makes entries small and free of secrets, and `queue` writes them to the store.
+//! `routes::audit_log` reads the log.
 
 mod call;
 mod entry;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ringback_archive::ArchiveUrl;
 use ringback_archive::pipe::{ChildProgram, Source};
-use ringback_core::names::must_be;
+use ringback_core::enum_names::must_be;
 use ringback_core::retry::{self, InstallationRetry};
 use ringback_core::store_types::Options;
 use ringback_egress::Guard;

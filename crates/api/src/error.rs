@@ -1,5 +1,5 @@
-//! Errors as callers see them: problem details (RFC 9457). A 503 and a 429 say when to retry. No request
-//! can cause a 500, except through a bug.
+//! `ApiError`: errors as callers see them, as problem details (RFC 9457), and whether the failed call may have changed
+//! something. Also the answers to unknown paths and methods, and to panics, which alone cause a 500.
 
 mod unavailable;
 
@@ -18,7 +18,7 @@ use tokio::time::error::Elapsed;
 
 pub(crate) use self::unavailable::{Unavailable, log};
 use self::unavailable::{outcome_is_unknown, public_message};
-use crate::submit::ItemFailure;
+use crate::submit_queues::ItemFailure;
 
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 /// The `Retry-After` of a 503 or a 429, in seconds.
@@ -62,7 +62,7 @@ impl ApiError {
         Self(self.0, Effect::None)
     }
 
-    /// Notes whether the call may have changed something.
+    /// Sets the effect to unknown if the failed store call may have been executed, else to none.
     fn with_effect_of(self, error: &Unavailable) -> Self {
         Self(self.0, Effect::unknown_if(error.outcome_is_unknown()))
     }
@@ -126,7 +126,7 @@ impl ApiError {
         Self::unavailable(error, RETRY_LATER).with_effect_of(error).about(error, key)
     }
 
-    /// Names the job, if the call may have taken effect.
+    /// Adds the job's topic and id to the problem if the call may have taken effect.
     fn about(self, error: &Unavailable, key: &JobKey) -> Self {
         if error.outcome_is_unknown() { Self(self.0.about(key), self.1) } else { self }
     }
@@ -150,7 +150,7 @@ impl ApiError {
     }
 }
 
-/// Only shortly after the start, until the topic policies have been read.
+/// A 503, only shortly after the start, until the topic policies have been read.
 impl From<ConfigUnknown> for ApiError {
     fn from(error: ConfigUnknown) -> Self {
         Self::unavailable(error, RETRY_LATER)
@@ -163,7 +163,7 @@ impl From<Problem> for ApiError {
     }
 }
 
-/// The 503 of a call that changes nothing, or has the same effect when repeated.
+/// The 503 of a call that passed its deadline. It advises to repeat the call, so the call must be safe to repeat.
 impl From<Elapsed> for ApiError {
     fn from(_: Elapsed) -> Self {
         Self::unavailable("the store did not answer in time", RETRY_LATER).with_unknown_effect()

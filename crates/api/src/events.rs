@@ -2,9 +2,9 @@
 //! and only while somebody listens. Each event is decoded and serialised once for all listeners.
 //! A listener that reads too slowly is dropped, so that nobody waits for it.
 
-mod batch;
 mod bus;
 mod listener_queue;
+mod sse_batch;
 mod store_subscription;
 
 use std::convert::Infallible;
@@ -53,9 +53,11 @@ impl Events {
         Self { bus, listeners: FairLimiter::new(max_listeners), metrics: Arc::clone(metrics) }
     }
 
-    /// Begins to listen. The stream has every event that happens after this returns. Waits for
-    /// the subscription as long as any request waits for the store.
-    /// The stream ends when the caller may not go on, before anything more is sent.
+    /// Begins to listen, once the store sends events. The stream has every event that matches `filter` and happens
+    /// after this returns. It ends once the caller's key is deleted or expires.
+    ///
+    /// # Errors
+    /// 503 at the limit of listeners, of all or of this holder, or if there is no subscription before the deadline.
     pub(crate) async fn listen(
         &self,
         filter: Filter,
@@ -101,7 +103,8 @@ impl EventStream {
         })
     }
 
-    /// The next bytes to send; `None` at the end.
+    /// The next bytes to send: events, or a heartbeat after 15 s without one. `None` after `dropped`, at the shutdown,
+    /// and once the caller's key has ended.
     async fn next(&mut self) -> Option<Bytes> {
         if self.is_over {
             return None;

@@ -1,4 +1,4 @@
-//! The history: the ended jobs that the archive has kept. The archiver, as a child of this process, asks its database.
+//! The history: reads and erases ended jobs in the archive, through an archiver that runs as a child of this process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,18 +40,18 @@ impl History {
         })
     }
 
-    /// A page of ends.
+    /// A page of ended jobs.
     ///
     /// # Errors
-    /// 409 without an archive, 503 if it cannot be read.
+    /// 409 without an archive, 503 if it cannot be read or is too slow.
     pub(crate) async fn page(&self, ask: HistoryRequest) -> Result<HistoryPage, ApiError> {
         self.answered(self.child()?.page(ask).await)
     }
 
-    /// Erases some ends. Returns how many; 0 if none is left.
+    /// Erases some of the ended jobs that match. Returns how many; 0 if none is left.
     ///
     /// # Errors
-    /// 409 without an archive, 503 if they cannot be erased. Some may have been.
+    /// 409 without an archive, 503 if the archive fails or is too slow; it may have erased some all the same.
     pub(crate) async fn erase(&self, erasure: Erasure) -> Result<u64, ApiError> {
         let child = self.child()?;
         self.answered(child.erase(erasure).await).map_err(ApiError::with_unknown_effect)
@@ -79,7 +79,7 @@ impl History {
     }
 }
 
-/// A filter for those ends that a caller may see.
+/// Limits a filter to the ended jobs that a caller may see: those of its tenant, and of its key's topics.
 pub(crate) fn filter_of(caller: &Principal, filter: &ringback_wire::HistoryFilter) -> HistoryFilter {
     let ms = |time: Timestamp| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     let topics = match &filter.topic {

@@ -16,7 +16,6 @@ mod error;
 mod events;
 mod extract;
 mod history;
-mod inspect;
 mod limits;
 mod metrics;
 pub mod openapi;
@@ -28,8 +27,9 @@ mod route;
 mod routes;
 mod schema;
 mod state;
-mod submit;
+mod submit_queues;
 mod ui;
+mod whole_jobs;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ use axum::Router;
 use ringback_core::store_types::StoreError;
 use ringback_service::dependency::Dependency;
 use ringback_service::http_server::{self, Connections};
-use ringback_service::{Context, Health, Shutdown, Tasks, files, random};
+use ringback_service::{Context, Health, Shutdown, Tasks, open_files, random};
 use ringback_store::{Retries, SharedConfig, Store};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
@@ -85,14 +85,15 @@ pub async fn bind(config: &Config) -> anyhow::Result<TcpListener> {
     listener.with_context(|| format!("cannot listen on the API address {}", config.listen))
 }
 
-/// Starts the API on a store that the caller watches.
+/// Starts the API: the tasks behind its routes, and one that serves connections as soon as the process is ready, or
+/// after a second. Whether the store answers is checked by the caller.
 pub fn start(listener: TcpListener, config: &Config, store: &Store, context: &Context, tasks: &mut Tasks) {
     let address = listener.local_addr().unwrap_or(config.listen);
     tracing::info!(api = %address, store = store.kind(), "listening");
     let app = router(config, store, context, tasks);
     let shutdown = context.shutdown.clone();
     let health = context.health.clone();
-    let most = files::half_of(files::hard_limit(), config.connections);
+    let most = open_files::half_of(open_files::hard_limit(), config.connections);
     let has_keys = config.access.root.is_some();
     let connections = if has_keys { Connections::fair_and_paced(most) } else { Connections::fair(most) };
     metrics::observe(&context.meter, &connections);
@@ -103,7 +104,7 @@ pub fn start(listener: TcpListener, config: &Config, store: &Store, context: &Co
     });
 }
 
-/// A client that connects while the process starts waits, and is not answered with 503.
+/// Waits until the process is ready, for at most a second, or until the shutdown.
 async fn until_ready(health: &Health, shutdown: &Shutdown) {
     let is_ready = async {
         while !health.is_ready() {

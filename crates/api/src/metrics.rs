@@ -153,7 +153,7 @@ impl Metrics {
         self.listeners.add(-1, &[]);
     }
 
-    /// An event stream is ended because it is read too slowly.
+    /// Counts an event stream that is ended because it is read too slowly.
     pub(crate) fn listener_dropped(&self) {
         self.dropped.add(1, &[]);
     }

@@ -106,7 +106,7 @@ pub fn document() -> Bytes {
     TEXT.clone()
 }
 
-/// All operations of the API with their handlers. The dashboard is beside them: it is not a part of the API.
+/// All operations of the API with their handlers, without the routes of the dashboard.
 pub(crate) fn table() -> Vec<Route> {
     let mut table = routes::table();
     table.push(Route::new::<__path_serve, _>(Need::Nothing, serve));

@@ -1,5 +1,5 @@
-//! What is known of each operation of the API: its name, method and path, who may call it, and whether it leaves an
-//! entry in the audit log. `routes` has the table of all.
+//! The properties of each operation of the API (its name, method and path, who may call it, and whether it leaves an
+//! entry in the audit log), and which operation a request is. `routes` lists the operations.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// Whether it can be about all tenants at once: it reads, and names nothing of one tenant. The history is asked for
-    /// one tenant at a time.
+    /// Whether the operation can be about all tenants at once: it reads, and its path names nothing. The history is the
+    /// exception: it is read for one tenant at a time.
     pub(crate) fn takes_all_tenants(&self) -> bool {
         self.method.is_safe() && !self.path.contains('{') && &*self.path != "/v1/history"
     }
@@ -46,8 +46,8 @@ impl Operation {
 pub(crate) struct Operations(HashMap<Arc<str>, Vec<Operation>>);
 
 impl Operations {
-    /// The operation of a request; `None` if no route has its path. A method that the path does not have is refused by
-    /// the router, to callers that need what the first operation of the path needs.
+    /// The operation of a request; `None` if no route has its path. For a method that the path does not have, the first
+    /// operation of the path: callers that may call that one get the router's 405.
     pub(crate) fn of(&self, request: &Request) -> Option<&Operation> {
         let all = self.0.get(request.extensions().get::<MatchedPath>()?.as_str())?;
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };

@@ -78,8 +78,9 @@ impl Pulls {
         Self { shards, waiters, policies, reservers, root, shutdown: shutdown.clone() }
     }
 
-    /// Reserves jobs of a topic. If there are none, waits for the first as long as the caller
-    /// asks, or until the shutdown. Its turn ends after the first look. Jobs that are not taken are released.
+    /// Reserves jobs of a topic. If there are none, waits for the first for `ask.wait`, or until the shutdown, and then
+    /// returns none. `turn` ends after the first look. Jobs that are not taken are released. Fails if no job was found
+    /// and a shard failed.
     pub(crate) async fn reserve(
         &self,
         topic: &Topic,
@@ -161,8 +162,8 @@ impl Pulls {
         shards.into_iter()
     }
 
-    /// Asks one shard, and again while it only found entries of jobs that are gone, and jobs that had expired. If these
-    /// are too many for one call, there may be more.
+    /// Asks one shard, and again, until the deadline is near, while it returns no job and says that there may be more:
+    /// then it found only entries of jobs that are gone, or jobs that had expired.
     async fn ask(
         &self,
         shard: Shard,
@@ -201,8 +202,8 @@ impl Pulls {
     }
 }
 
-/// Takes up to `max` jobs of a shard's answer and releases the others. Lets the waiter pass the
-/// shard on if it has more.
+/// Takes up to `max` jobs of a shard's answer and releases the others; `None` if there are none. Lets the waiter pass
+/// the shard on if it has more. Fails if the shard failed.
 fn accept(
     waiter: &mut Waiter,
     shard: Shard,

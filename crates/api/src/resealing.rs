@@ -1,6 +1,6 @@
-//! Seals the secrets of topics, the secret header values of their policies, and credentials again with the newest
-//! master key, while the process runs. So a key can be removed once nothing is sealed with it. Header values from
-//! before there was a key are sealed then too.
+//! Re-encrypts ("reseals") the secrets of topics, the secret header values of policies, and credentials with the newest
+//! master key, while the process runs. So an older key can be removed once nothing is sealed with it. Header values
+//! that were stored before there was a key are sealed too.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -23,7 +23,8 @@ const RARELY: Duration = Duration::from_secs(3600);
 /// The pause after each topic: every process reads the policies again after each change.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Keeps the secrets of all topics sealed with the newest key, for ever.
+/// Keeps all secrets of topics, header values and credentials sealed with the newest key: reads them every minute, or
+/// up to every hour while another process seals them with another key. Logs failures. Never returns.
 pub(crate) async fn keep(store: Store, policies: SharedConfig, keys: MasterKeys, mut rng: StdRng) {
     let (mut done, mut done_credentials, mut pause) = (HashSet::new(), HashSet::new(), EVERY);
     loop {
@@ -79,7 +80,8 @@ fn are_headers_outdated(policy: &Policy, keys: &MasterKeys) -> bool {
     is_sealed_before || keys.current().is_some() && secret_header_values(policy).is_some()
 }
 
-/// A policy with its secret header values sealed with the newest key.
+/// A policy with its secret header values sealed with the newest key. `None` if they are so already, or if the headers
+/// would be too long with masks.
 fn with_resealed_headers(
     topic: &Topic,
     policy: &Policy,
@@ -110,7 +112,8 @@ enum Resealed {
     Unopened(OpenError),
 }
 
-/// Seals the secrets of a topic again. Those that were changed meanwhile stay as they are until the next time.
+/// Seals the secrets and the header values of a topic again. Secrets that were removed meanwhile, and header values of
+/// a policy that was changed meanwhile, are left for the next round, as is what cannot be opened.
 async fn reseal(
     store: &Store,
     topic: &Topic,
@@ -155,7 +158,8 @@ async fn reseal(
     })
 }
 
-/// Seals a credential again, unless it was changed meanwhile. Returns whether it did.
+/// Seals a credential again and returns true; false if it was changed meanwhile or, with a warning in the log, if it
+/// cannot be opened.
 async fn reseal_credential(
     store: &Store,
     key: &CredentialKey,

@@ -1,4 +1,4 @@
-//! A route: an operation with its handler.
+//! The type `Route`: an operation of the API with its handler. The table of routes is in `routes`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(crate) struct Route {
 }
 
 impl Route {
-    /// An operation of the OpenAPI document, which says its name, its method and its path.
+    /// A route of the OpenAPI document, whose entry `P` has the name, the method and the path. Not audited.
     pub(crate) fn new<P: Path, T: 'static>(
         need: impl Into<Need>,
         handler: impl Handler<T, Arc<Api>>,
@@ -36,7 +36,7 @@ impl Route {
         Self { operation, handler: on(filter, handler) }
     }
 
-    /// An operation that is not a part of the document.
+    /// A route that is not in the OpenAPI document. Not audited.
     pub(crate) fn undocumented(
         need: impl Into<Need>,
         (name, method, path): (&str, Method, &str),
@@ -47,7 +47,7 @@ impl Route {
         Self { operation, handler }
     }
 
-    /// The operation leaves an entry in the audit log.
+    /// Makes the operation leave an entry in the audit log.
     pub(crate) fn audited(mut self) -> Self {
         self.operation.is_audited = true;
         self

@@ -1,5 +1,5 @@
-//! The table of routes, which says of each operation who may call it and whether the audit log has it, and the handlers
-//! behind it. Name, method, path and answers of an operation stand at its handler.
+//! The table of routes, which says for each operation who may call it and whether it is audited, and the handlers
+//! behind it, a file for each subject. The handler of an operation declares its name, method, path and answers.
 
 mod archive;
 mod audit_log;

@@ -1,4 +1,4 @@
-//! OpenAPI schemas of parameters and problems, and those of `ringback_wire`.
+//! OpenAPI schemas: of parameters (`params`), of problems (`problems`), and those of `ringback_wire`, re-exported.
 
 mod params;
 mod problems;

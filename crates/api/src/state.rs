@@ -1,5 +1,5 @@
-//! `Api`: the state that all handlers share: the store, the queues in front of it, what decides which jobs are
-//! accepted, the limits, the topic policies, the clock and a random generator.
+//! `Api`: the state that all handlers share: the store, the queues in front of it, admission, the limits of concurrent
+//! calls, the shared configuration, the audit log, the clock and a random generator; and small helpers on these.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +19,7 @@ use ringback_service::{Context, Tasks};
 use ringback_store::{ConfigUnknown, Retries, SharedConfig, Store};
 use tokio::sync::Semaphore;
 
-use crate::access::{Standing, standing};
+use crate::access::{Standing, running_call};
 use crate::audit_log::{AuditLog, Queue};
 use crate::config::Config;
 use crate::error::ApiError;
@@ -29,7 +29,7 @@ use crate::limits::{Activity, Deadline, MemoryBudget, StatsCache, TurnQueue};
 use crate::metrics::Metrics;
 use crate::operation::Operations;
 use crate::pull::Pulls;
-use crate::submit::SubmitQueues;
+use crate::submit_queues::SubmitQueues;
 
 /// The most batches and imports that are processed at once. Others wait.
 const MAX_BATCHES: usize = 16;
@@ -153,10 +153,11 @@ impl Api {
         }
     }
 
-    /// Takes what a caller needs for some jobs of its quota, if it has one.
+    /// Takes the quota for as many of these `jobs` as the caller may submit, and returns how many these are: all of
+    /// them for a caller without a quota.
     ///
     /// # Errors
-    /// 503 if the store does not answer in time.
+    /// 503 if the store fails or does not answer before `deadline`, or until the quotas have been read.
     pub(crate) async fn take_quota(
         &self,
         caller: &Principal,
@@ -175,15 +176,15 @@ impl Api {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks that a caller may go on with what it has begun.
+    /// Checks that a caller may continue a call that it has begun.
     ///
     /// # Errors
     /// 401 if its key was deleted or has expired.
     pub(crate) fn check_standing(&self, caller: &Principal) -> Result<(), ApiError> {
-        standing::check(caller, &self.policies, &*self.clock)
+        running_call::check(caller, &self.policies, &*self.clock)
     }
 
-    /// What says whether a caller may go on with what it has begun.
+    /// A handle that checks, as often as needed, whether a caller may continue a call that it has begun.
     pub(crate) fn standing(&self, caller: &Arc<Principal>) -> Standing {
         Standing::new(Arc::clone(caller), self.policies.clone(), Arc::clone(&self.clock))
     }
@@ -205,15 +206,15 @@ impl Api {
         SecretId::of(self.admission.make_id(now).as_str())
     }
 
-    /// Seals a secret for a name; `None` without a master key.
+    /// Seals a secret with the newest master key, bound to `name`; `None` without a master key.
     pub(crate) fn seal(&self, name: &str, secret: &[u8]) -> Option<String> {
         self.master_keys.seal(name, secret, &mut *self.random())
     }
 
-    /// The outcome of a pull job whose consumer has failed, by its retry policy.
+    /// The outcome of a pull job whose consumer has failed, by its retry policy: a retry, or dead.
     ///
     /// # Errors
-    /// While the topic policies have not been read.
+    /// Until the topic policies have been read.
     pub(crate) fn failed(
         &self,
         context: &RetryContext,
@@ -222,7 +223,8 @@ impl Api {
         self.retries.failed(context, error, self.clock.now(), &mut *self.random())
     }
 
-    /// The outcome of a pull job that a consumer wants to have again later: one that expires before is dead.
+    /// The `outcome` that a consumer wants, with a delay; the job is dead instead if it would expire before its next
+    /// attempt.
     pub(crate) fn in_time(&self, outcome: Outcome, context: &RetryContext) -> Outcome {
         outcome.in_time(context.expires, self.clock.now(), || LastAttempt::by_consumer(None))
     }
@@ -257,7 +259,7 @@ pub(crate) mod tests {
         prepared_with("").await
     }
 
-    /// An API with a root key, unless that is empty.
+    /// A state as that of [`prepared`], with a root key unless `root` is empty.
     pub(crate) async fn prepared_with(root: &str) -> Arc<Api> {
         let options = settings::defaults(Duration::from_secs(10));
         let store = Store::in_memory(&Memory::new(SystemClock), options);

@@ -1,5 +1,5 @@
-//! The dashboard at `/ui/`, where `/` leads to: files that are part of the binary, served with a strict content
-//! security policy and entity tags. It calls the public API like any other client, so nothing here knows a job.
+//! Serves the files of the dashboard at `/ui/`, to which `/` redirects. They are part of the binary, and are sent with
+//! a strict content security policy and entity tags. The dashboard calls the public API like any other client.
 
 mod assets;
 
@@ -52,7 +52,7 @@ impl Asset {
         }
     }
 
-    /// The file, or that the browser has it already.
+    /// The file with its headers; 304 without the file if the request's `If-None-Match` has its tag.
     fn answer(&self, request: &HeaderMap) -> Response {
         let known = request.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
         let is_known = known
@@ -73,7 +73,7 @@ impl Asset {
     }
 }
 
-/// The paths of the dashboard and their handlers.
+/// The routes of the dashboard, which need no key, with the redirects of `/` and `/ui`.
 pub(crate) fn table() -> Vec<Route> {
     let pages: [(_, MethodRouter<Arc<Api>>); 4] = [
         // For whoever types the address of the API into a browser.

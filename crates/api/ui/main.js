@@ -1,4 +1,5 @@
-// The dashboard: finds the page of the address, draws it within the shell, and begins it anew for another caller.
+// Starts the dashboard: opens the page that the address names, draws it within the shell, and opens it anew for another
+// caller.
 
 import { render } from './vendor/lit-html.js';
 import { call } from './core/api.js';
@@ -29,7 +30,7 @@ import { topicsPage } from './pages/topics.js';
 /** @typedef {{title: string, view: () => unknown}} Page */
 /** @typedef {(params: URLSearchParams, signal: AbortSignal) => Page} MakePage */
 
-/** Each page: its section of the navigation, and what makes it. */
+/** Each page by its name in the address: its section of the navigation, and the function that makes it. */
 const PAGES = /** @type {Record<string, [string, MakePage]>} */ ({
   '': ['', overviewPage],
   topics: ['topics', topicsPage],
@@ -62,7 +63,7 @@ function draw() {
   showDialog(root);
 }
 
-/** Shows the page of the address. */
+/** Ends the open page, closes its dialog, and opens the page of the address; does nothing if the address names none. */
 function open() {
   const route = currentRoute();
   if (!route) return;
@@ -75,7 +76,7 @@ function open() {
   redraw();
 }
 
-/** Moves the focus to the heading of the page that was opened, so that screen readers begin there. */
+/** Opens the page of the address, and moves the focus to its heading, so that screen readers begin there. */
 function navigate() {
   announce('');
   open();
@@ -85,7 +86,7 @@ function navigate() {
   });
 }
 
-/** Learns what a key may not do, before anybody tries: a refusal says which scopes the key has. */
+/** Makes a call that needs the scope `manage`: if it is refused, the message says which scopes the key has. */
 function learnScopes() {
   if (session.key) call('GET', '/v1/audit-log?limit=1').catch(() => {});
 }

@@ -1,4 +1,4 @@
-//! Tells the store which ended jobs to keep for the archive: those of the settings, and those of the policies of topics.
+//! Keeps the store informed of which ended jobs the archive wants, by the settings and by the policies of topics.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub(crate) async fn keep_attached(store: Store, policies: SharedConfig, config: 
     }
 }
 
-/// Whether all shards have these settings.
+/// Whether all shards have these settings. Fails if the store does.
 async fn is_attached(store: &Store, settings: Option<ArchiveSettings>) -> Result<bool, StoreError> {
     for shard in store.shards() {
         if store.archive_status_of(shard).await?.settings != settings {

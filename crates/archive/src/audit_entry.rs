@@ -4,7 +4,7 @@ use ringback_core::store_types::AuditLogRow;
 use ringback_wire::{AuditLogEntry, AuditLogOutcome};
 use serde::{Deserialize, Serialize};
 
-use crate::row::{clean, clean_json};
+use crate::ended_job_row::{clean, clean_json};
 
 /// An entry of the audit log. Times are in milliseconds since 1970. No text has a NUL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ impl AuditEntryRow {
     /// The row of an entry as it is stored.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the entry cannot be read.
     pub(crate) fn read(row: &AuditLogRow) -> serde_json::Result<Self> {
         let entry: AuditLogEntry = serde_json::from_str(&row.written)?;
         let json = |value: &serde_json::Value| clean_json(value.to_string());

@@ -49,7 +49,7 @@ pub(crate) struct AuditLogReader {
     refusals: u32,
 }
 
-/// What a reading has found.
+/// The result of a reading.
 pub(crate) struct NewEntries {
     /// Rows of the entries that are new, the newest first.
     pub(crate) rows: Vec<AuditEntryRow>,
@@ -69,8 +69,8 @@ impl AuditLogReader {
         self.next.is_none_or(|at| Instant::now() >= at)
     }
 
-    /// Reads what the database may not have, and nothing from before `oldest`. `None` after an error of the store, whose
-    /// begin and end are logged once; what was read is read again then.
+    /// Reads entries that the database may not have, but none from before `oldest`. `None` after an error of the store,
+    /// whose begin and end are logged once; the next reading then covers the same entries.
     pub(crate) async fn read(
         &mut self,
         store: &Store,
@@ -136,7 +136,7 @@ impl AuditLogReader {
         Ok(found)
     }
 
-    /// Notes that the database has what was found.
+    /// Records that the database has the entries that were found.
     pub(crate) fn written(&mut self, found: NewEntries) {
         if self.outage.succeeded(&DATABASE) {
             tracing::info!("the audit log is archived again");
@@ -160,7 +160,8 @@ impl AuditLogReader {
         self.floor = found.floor;
     }
 
-    /// Notes that the database does not take what was found; its begin is logged once. It is tried ever more seldom.
+    /// Records that the database has refused what was found, and doubles the pause before the next try, up to five
+    /// minutes. The begin of the outage is logged once.
     pub(crate) fn refused(&mut self, error: &SinkError) {
         if self.outage.failed(DATABASE) {
             tracing::warn!(%error, "the database does not take the audit log; retrying");

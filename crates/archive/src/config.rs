@@ -1,4 +1,4 @@
-//! The settings of the archive.
+//! The settings of the archive and their values: its URL, which ended jobs it keeps, how long, and its outbox.
 
 use std::fmt::{self, Debug};
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the settings and collects mistakes in `lookup`. `None` without an archive.
+    /// Reads the settings and records mistakes in `lookup`. `None` without an archive, or if its URL is wrong.
     pub fn load(lookup: &mut Lookup) -> Option<Self> {
         let url = ArchiveUrl::load(lookup);
         let states = states(&lookup.text("ARCHIVE_STATES")).unwrap_or_else(|why| {
@@ -82,7 +82,7 @@ impl Config {
         Some(Self { url: url?, states, with_bodies, keep, outbox_mib, when_full })
     }
 
-    /// In place of wrong settings, so that other mistakes are found too.
+    /// A configuration that stands for wrong settings, so that other mistakes are found too.
     pub fn nowhere() -> Self {
         Self {
             url: ArchiveUrl::Sqlite(PathBuf::new()),
@@ -128,7 +128,7 @@ pub enum ArchiveUrl {
 }
 
 impl ArchiveUrl {
-    /// Reads the setting `ARCHIVE`; `None` without an archive.
+    /// Reads the setting `ARCHIVE`; `None` without an archive, or if the URL is wrong, which is recorded as a mistake.
     pub fn load(lookup: &mut Lookup) -> Option<Self> {
         let text = lookup.text("ARCHIVE");
         if text.is_empty() {

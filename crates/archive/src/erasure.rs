@@ -5,12 +5,12 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::row::EndedJobRow;
+use crate::ended_job_row::EndedJobRow;
 
 /// For how long marks are kept, in ms. An ended job that waits for the database longer is archived.
 pub const KEEP_MARKS: i64 = 90 * 24 * 60 * 60 * 1000;
 
-/// Which ended jobs of a tenant to erase.
+/// The ended jobs of a tenant to erase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Erasure {
     /// The tenant, empty for none.
@@ -22,7 +22,7 @@ pub struct Erasure {
     pub at: i64,
 }
 
-/// What jobs have that are erased.
+/// The id or the tag of the jobs to erase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Erased {
     Id(String),
@@ -43,14 +43,14 @@ impl Erasure {
     }
 }
 
-/// The marks by which an ended job can have been erased.
+/// The marks that an erasure of this ended job would leave: of its id and tags, for its topic and for all topics.
 pub fn marks_of(row: &EndedJobRow) -> Vec<Digest> {
     let EndedJobRow { tenant, topic, id, tags, .. } = row;
     let names = std::iter::once(("id", id)).chain(tags.iter().map(|tag| ("tag", tag)));
     names.flat_map(|(kind, text)| ["", topic].map(|topic| mark(tenant, topic, kind, text))).collect()
 }
 
-/// No part has a space, so different parts make different texts. A topic is never empty: an empty one stands for all.
+/// The hash of these parts. None has a space, so different parts make different texts. An empty topic is for all.
 fn mark(tenant: &str, topic: &str, kind: &str, text: &str) -> Digest {
     Sha256::digest([tenant, topic, kind, text].join(" ")).into()
 }
@@ -58,7 +58,7 @@ fn mark(tenant: &str, topic: &str, kind: &str, text: &str) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::tests::row;
+    use crate::ended_job_row::tests::row;
 
     fn erases(tenant: &str, topics: &[&str], what: Erased) -> bool {
         let topics = topics.iter().map(|topic| (*topic).to_owned()).collect();

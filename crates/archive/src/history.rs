@@ -1,4 +1,4 @@
-//! What is asked of a database that has kept ended jobs: pages of them, and to erase some.
+//! Queries to a database with ended jobs: filters, cursors, pages, the trait [`History`], and reading a page in parts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,8 +12,8 @@ use ringback_wire::end_state;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use crate::ended_job_row::EndedJobRow;
 use crate::erasure::Erasure;
-use crate::row::EndedJobRow;
 use crate::sink::SinkError;
 
 /// The most ended jobs of a page.
@@ -25,7 +25,7 @@ const MAX_TIME: i64 = 253_402_300_799_999;
 /// For how long a page is read, before it ends with what it has.
 const READ_FOR: Duration = Duration::from_secs(2);
 
-/// Which ended jobs of a tenant to find. Times are in ms since 1970.
+/// The ended jobs of a tenant to find. Times are in ms since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryFilter {
     /// The tenant, empty for none.
@@ -57,7 +57,7 @@ pub enum Order {
     Oldest,
 }
 
-/// What has only its last end on a page, and none if it was done or cancelled after that.
+/// The unit of which a page shows only the last end, and none if it was done or cancelled after that end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LastOf {
     /// Each generation of a job.
@@ -80,7 +80,7 @@ pub struct Cursor {
     pub state: String,
 }
 
-/// As a cursor.
+/// The text of the cursor: postcard in URL-safe base64.
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let packed = postcard::to_stdvec(self).map_err(|_| fmt::Error)?;
@@ -110,10 +110,9 @@ impl From<&EndedJobRow> for Cursor {
     }
 }
 
-/// Which page of ended jobs to find, and what of them.
+/// The page of ended jobs to find, and which parts of them to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryRequest {
-    /// Which ended jobs.
     pub filter: HistoryFilter,
     pub order: Order,
     /// Of the matching jobs, only the last one of each.
@@ -166,7 +165,7 @@ impl From<SinkError> for QueryError {
 
 /// A database that has kept ended jobs.
 pub trait History: Send {
-    /// The first ended jobs after a place.
+    /// The first ended jobs after the place in `ask`, at most as many as that allows.
     ///
     /// # Errors
     /// If they cannot be read.
@@ -175,18 +174,19 @@ pub trait History: Send {
         ask: &HistoryRequest,
     ) -> impl Future<Output = Result<Vec<EndedJobRow>, QueryError>> + Send;
 
-    /// Erases some ended jobs, or all of them, of which none is archived any more either. Returns how many; 0 if none
-    /// is left.
+    /// Erases ended jobs, in one call or several, and keeps them out of the archive if they come later. Returns how
+    /// many this call has erased; 0 if none is left.
     ///
     /// # Errors
     /// If they cannot be erased. Some may have been.
     fn erase(&mut self, erasure: &Erasure) -> impl Future<Output = Result<u64, QueryError>> + Send;
 }
 
-/// Reads a page, a part at a time.
+/// Reads a page in parts. It ends after [`MAX_PAGE`] rows, after about [`MAX_PAGE_BYTES`] if it has attempts or
+/// requests, or when reading has taken [`READ_FOR`].
 ///
 /// # Errors
-/// If it cannot be read.
+/// If a part cannot be read.
 pub async fn page(history: &mut impl History, ask: &HistoryRequest) -> Result<HistoryPage, QueryError> {
     let (mut page, mut bytes) = (HistoryPage::default(), 0);
     let (limit, mut part, begun) = (ask.limit.min(MAX_PAGE), ask.clone(), Instant::now());
@@ -213,7 +213,7 @@ pub async fn page(history: &mut impl History, ask: &HistoryRequest) -> Result<Hi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row::tests::row;
+    use crate::ended_job_row::tests::row;
 
     #[test]
     fn a_place_is_read_as_it_is_written() {

@@ -8,23 +8,23 @@
 //! informed of what is archived, `start` starts it all, and `config` has the settings. `answer` is an ended job as an
 //! API shows it.
 
-mod answer;
 mod attach;
 mod audit_entry;
 mod audit_log;
 mod config;
+mod ended_job_answer;
+mod ended_job_row;
 pub mod erasure;
 pub mod history;
 mod metrics;
 pub mod pipe;
 mod relay;
-mod row;
 mod sink;
 mod start;
 
 pub use self::audit_entry::AuditEntryRow;
 pub use self::config::{ArchiveUrl, Config, SETTINGS};
+pub use self::ended_job_row::EndedJobRow;
 pub use self::metrics::METRICS;
-pub use self::row::EndedJobRow;
 pub use self::sink::{Sink, SinkError, WriteResult};
 pub use self::start::start;

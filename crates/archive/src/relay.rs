@@ -19,8 +19,8 @@ use tracing::{error, info, warn};
 
 use crate::audit_log::AuditLogReader;
 use crate::config::Config;
+use crate::ended_job_row::EndedJobRow;
 use crate::metrics::Metrics;
-use crate::row::EndedJobRow;
 use crate::sink::{Sink, SinkError};
 
 /// For how long the taken jobs of a shard are held by this archiver; jobs of one that was killed wait for as long. If
@@ -41,7 +41,6 @@ const MAINTAIN: Duration = Duration::from_secs(60 * 60);
 /// The name of the readiness check.
 const CHECK: &str = "archive";
 
-/// The relay of some shards.
 pub(crate) struct Relay<S> {
     pub(crate) store: Store,
     pub(crate) policies: SharedConfig,
@@ -64,7 +63,7 @@ pub(crate) struct Relay<S> {
     pub(crate) audit_log: Option<AuditLogReader>,
 }
 
-/// What came of an attempt to remove what is old.
+/// The result of a try to remove what is old.
 enum Maintained {
     /// The store was not there to say what time it is.
     StoreAway,
@@ -154,7 +153,8 @@ impl<S: Sink> Relay<S> {
         self.context.health.set(CHECK, is_ready || !self.is_essential, text);
     }
 
-    /// Archives what waits in the shards, a part of it if that is much. Returns how many ended jobs that was.
+    /// Archives what waits in the shards, from each at most `limit` entries, which shrinks after a failure and grows
+    /// again. Returns how many entries were taken out, wanted or not.
     async fn round(&mut self) -> Result<usize, SinkError> {
         self.policies.known().await;
         let mut total = 0;
@@ -229,7 +229,8 @@ impl<S: Sink> Relay<S> {
         Ok(total)
     }
 
-    /// Removes what was kept long enough, if the store's time is that of this machine: by a wrong clock all is old.
+    /// Removes from the archive what was kept long enough. Does nothing if the store's time differs from this
+    /// machine's: by a wrong clock everything is old.
     async fn maintain(&mut self) -> Maintained {
         match self.store.is_time_sure(Shard(0)).await {
             Err(_) => return Maintained::StoreAway,
@@ -248,7 +249,7 @@ impl<S: Sink> Relay<S> {
         Maintained::Tried(result)
     }
 
-    /// Archives what is new in the audit log, if it is time to look. Returns false if the database does not take it.
+    /// Archives the new entries of the audit log, if that is due. Returns false if the database does not take them.
     async fn archive_audit_log(&mut self) -> bool {
         let Some(reader) = self.audit_log.as_mut().filter(|reader| reader.is_due()) else { return true };
         let now = self.context.clock.now();
@@ -276,7 +277,7 @@ impl<S: Sink> Relay<S> {
         true
     }
 
-    /// What the store has answered for a shard; `None` for an error, whose begin and end are logged once.
+    /// The answer of the store for a shard; `None` for an error. The begin and the end of an outage are logged once.
     fn of_store<T>(&mut self, shard: Shard, answer: Result<T, StoreError>) -> Option<T> {
         match answer {
             Ok(answer) => {
@@ -295,7 +296,7 @@ impl<S: Sink> Relay<S> {
         }
     }
 
-    /// The first ended jobs of a shard; `None` if there are none, or if another archiver has them.
+    /// Takes the first ended jobs of a shard, at most `limit`; `None` if there are none, or another archiver has them.
     async fn take(&self, shard: Shard) -> Result<Option<(Shard, ArchiveEntries)>, StoreError> {
         match self.store.take_ended(shard, &self.name, LASTS, self.limit).await? {
             TakeEntries::Taken(taken) if !taken.jobs.is_empty() => Ok(Some((shard, taken))),

@@ -1,9 +1,9 @@
-//! What the relay needs of a database.
+//! What the relay needs of a database: [`Sink`], and the results and errors of its calls.
 
 use serde::{Deserialize, Serialize};
 
 use crate::audit_entry::AuditEntryRow;
-use crate::row::EndedJobRow;
+use crate::ended_job_row::EndedJobRow;
 
 /// A database that keeps ended jobs, and the audit log.
 pub trait Sink: Send {
@@ -14,7 +14,7 @@ pub trait Sink: Send {
     fn prepare(&mut self) -> impl Future<Output = Result<String, SinkError>> + Send;
 
     /// Stores rows, each once: a row that is there already is left as it is. When this returns they survive a crash of
-    /// the database. Without rows it is a look at the database.
+    /// the database. Without rows it only checks that the database can be used.
     ///
     /// # Errors
     /// If the database cannot be used now. Then none of the rows counts as stored; writing them again does no harm.

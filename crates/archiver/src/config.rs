@@ -1,4 +1,4 @@
-//! The configuration of an archiver.
+//! The configuration of an archiver: its settings, how they are parsed, and which combinations are refused.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The database of the archive: PostgreSQL or SQLite.
+//! Chooses the database of the archive by its URL, PostgreSQL or SQLite, and passes calls on to it: `Database` writes
+//! ended jobs and the audit log, and `HistoryDatabase` reads and erases ended jobs.
 
 use std::sync::Arc;
 
@@ -63,7 +64,7 @@ impl Sink for Database {
     }
 }
 
-/// A database that has kept ended jobs.
+/// A database whose ended jobs are read and erased.
 pub(crate) enum HistoryDatabase {
     Postgres(Box<PostgresHistory>),
     Sqlite(SqliteHistory),

@@ -1,9 +1,9 @@
-//! The archiver: keeps the ended jobs in PostgreSQL or SQLite. Any number of archivers share the shards of a store;
-//! each end is kept once. Started by `ringback up` it reads ends from a pipe, because no other process can open an
-//! embedded store. Started by an API it answers queries for ended jobs that were kept.
+//! The archiver: keeps ended jobs and the audit log in PostgreSQL or SQLite. Any number of archivers share the shards
+//! of a store; each ended job is kept once. Started by `ringback up` it reads them from a pipe, because no other
+//! process can open an embedded store. Started by an API it answers queries for ended jobs and erases them.
 //!
-//! `database` is the sink and the history, which `postgres` or `sqlite` is behind, and `select` the statement of a page;
-//! `ringback-archive` has the relay from the store to it.
+//! `database` chooses between `postgres` and `sqlite`, `select` builds the query of a page for both, and `schema`
+//! checks the version of their tables. The relay from the store to a database is in `ringback-archive`.
 
 mod config;
 mod database;
@@ -24,15 +24,16 @@ use ringback_store::Store;
 pub use self::config::Config;
 use self::database::{Database, HistoryDatabase};
 
-/// How many relays share the shards. While the database commits for one, another takes ends.
+/// How many relays share the shards. While the database commits for one, another reads ended jobs from the store.
 const RELAYS: usize = 2;
 /// How many queries of an API are answered at a time.
 const CONNECTIONS: usize = 4;
 
-/// Runs an archiver until the shutdown.
+/// Runs an archiver until the shutdown. As the child of another process, it ends this process with status 0 then, or
+/// when the pipe is closed.
 ///
 /// # Errors
-/// When the store cannot be used, the pipe breaks, or a task failed.
+/// If the URL of the database is wrong, the store cannot be used, the pipe breaks, or a task fails.
 pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     match config.source {
         Source::Pipe => {
@@ -49,7 +50,8 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     }
 }
 
-/// Serves the process that has started this one, until that closes the pipe.
+/// Serves the process that has started this one. Ends this process with status 0 when that closes the pipe, or at the
+/// shutdown; returns only an error of the pipe.
 async fn until_closed(
     served: impl Future<Output = std::io::Result<()>>,
     context: &Context,

@@ -1,4 +1,5 @@
-//! The archive in PostgreSQL, 13 or later. Ends are in partitions by month, which are made ahead and dropped whole.
+//! The sink that writes the archive to PostgreSQL, 13 or later: ended jobs, in partitions by month that are made ahead
+//! and dropped whole, and the audit log. Connects, writes and maintains; `history` reads.
 
 mod audit_log;
 mod erase;
@@ -27,7 +28,7 @@ const LOCK: Duration = Duration::from_secs(5);
 /// How long a batch may take.
 const WRITE: Duration = Duration::from_secs(20);
 const LIMITS: Limits = Limits { statement: WRITE, lock: LOCK };
-/// What the server shows of connections.
+/// The application name that the server shows for connections.
 const NAME: &str = "ringback-archiver";
 
 /// A PostgreSQL database.
@@ -114,7 +115,8 @@ impl Postgres {
         Ok(())
     }
 
-    /// Runs some work within the time that it may take. After an error the connection is made anew.
+    /// Turns the result of some work into that of a sink; `Elapsed` means that it took longer than [`WRITE`]. Drops the
+    /// connection after an error, so that the next `prepare` makes another.
     fn done<T>(
         &mut self,
         done: Result<Result<T, Failed>, tokio::time::error::Elapsed>,

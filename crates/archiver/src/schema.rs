@@ -1,4 +1,4 @@
-//! The version of the schema of an archive. An archiver makes the schema in a database that has none.
+//! Checks the version of the schema of an archive. `postgres` and `sqlite` make the schema.
 
 /// The version that this build makes and reads.
 pub(crate) const VERSION: i32 = 1;
@@ -6,7 +6,7 @@ pub(crate) const VERSION: i32 = 1;
 /// Checks the version of a database, which is 0 without a schema.
 ///
 /// # Errors
-/// Why it cannot be used.
+/// Why the database cannot be used: it has no schema yet, or one of another version.
 pub(crate) fn check(version: i32) -> Result<(), String> {
     match version {
         VERSION => Ok(()),

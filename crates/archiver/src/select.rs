@@ -1,23 +1,23 @@
-//! The statement that finds a page of ended jobs. Both databases have the same tables; what their SQL writes in other
-//! ways is a [`Dialect`].
+//! Builds the SQL query for a page of ended jobs. PostgreSQL and SQLite have the same tables; where their SQL differs,
+//! a [`Dialect`] says how.
 
 use std::fmt::Write as _;
 
 use ringback_archive::history::{Cursor, HistoryFilter, HistoryRequest, LastOf, Order};
 
-/// The columns of the key of an ended job, but for the tenant, in the order of a page.
+/// The columns of the key of an ended job except the tenant, by which a page is sorted.
 const RANK: [&str; 6] = ["finished_at", "topic", "id", "generation", "attempts", "state"];
 
 /// How a database writes SQL.
 pub(crate) struct Dialect {
-    /// What the number of an argument has before it.
+    /// The character before the number of an argument.
     pub(crate) mark: char,
-    /// What keeps a column from being looked up in an index.
+    /// The prefix of a column that keeps the planner from its index; empty if there is no need.
     pub(crate) no_index: &'static str,
-    /// A time from ms, and ms from a column with a time.
+    /// Expressions for a time from ms, and for ms from a column with a time.
     pub(crate) time: fn(&str) -> String,
     pub(crate) ms: fn(&str) -> String,
-    /// A column with JSON as text.
+    /// The expression for the text of a column with JSON.
     pub(crate) json: fn(&str) -> String,
     /// The condition that a row of a table has a tag: the table, the arguments with the tenant and the tag.
     pub(crate) has_tag: fn(&str, &str, &str) -> String,
@@ -36,8 +36,8 @@ pub(crate) struct Statement {
     pub(crate) arguments: Vec<Argument>,
 }
 
-/// The statement for a part of a page. Its columns are those of an [`EndedJobRow`](ringback_archive::EndedJobRow), in
-/// the order in which both databases read them.
+/// Builds the statement for a page. Its columns are those of an [`EndedJobRow`](ringback_archive::EndedJobRow), in the
+/// order in which both databases read them.
 pub(crate) fn select(dialect: &Dialect, ask: &HistoryRequest) -> Statement {
     let mut building = Building { dialect, arguments: vec![Argument::Text(ask.filter.tenant.clone())] };
     let mut condition = building.filter(&ask.filter);
@@ -103,13 +103,13 @@ impl Building<'_> {
         format!("cast({name} as bigint)")
     }
 
-    /// Adds a time in ms.
+    /// Adds a time in ms, and returns the expression for it.
     fn time(&mut self, ms: i64) -> String {
         let number = self.number(ms);
         (self.dialect.time)(&number)
     }
 
-    /// The conditions of a filter on the rows that are wanted.
+    /// The conditions of a filter on the rows `m` of ended jobs, its tenant and topics included.
     fn filter(&mut self, filter: &HistoryFilter) -> String {
         // The indexes by tenant and time give the order of a page, so a database without statistics takes them although
         // others lead to few rows.
@@ -155,8 +155,8 @@ impl Building<'_> {
         text
     }
 
-    /// The condition that no later end of the same generation, or of the same id, matches the filter, or is a success
-    /// or a cancel.
+    /// The condition that no later end of the same generation, or of the same id, matches the filter or is done or
+    /// cancelled.
     fn is_last(&mut self, of: LastOf, filter: &HistoryFilter) -> String {
         let parts = self.parts(filter, "later");
         let generation = match of {
@@ -176,7 +176,7 @@ impl Building<'_> {
         )
     }
 
-    /// The condition of ended jobs behind a place. The first part leads to the index.
+    /// The condition that ended jobs follow a place in the order of the page. Its first part makes the index usable.
     fn behind(&mut self, place: &Cursor, than: char) -> String {
         let Cursor { finished_at, topic, id, generation, attempts, state } = place;
         let time = self.time(*finished_at);

@@ -1,4 +1,5 @@
-//! The archive in a SQLite file.
+//! The sink that writes the archive to a SQLite file: makes the file and its schema, writes ended jobs and the audit
+//! log, and removes what is older than the retention. `history` reads.
 
 mod audit_log;
 mod erase;
@@ -34,17 +35,17 @@ const BODIES: &str = "insert into ringback_bodies (tenant, topic, id, generation
 const TAGS: &str = "insert into ringback_tags (tenant, topic, id, generation, attempts, state, finished_at, tag) \
     values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) on conflict do nothing";
 
-/// What is said of a file that is gone.
+/// The error for a file that is gone.
 const REMOVED_FILE: &str = "the file was removed, moved or replaced while it was open; put it back, or start the archiver again to begin a new one";
 
-/// Makes a file, which is readable by its owner alone: bodies of jobs are secret. SQLite gives the files beside it the
-/// same mode.
+/// Makes a file, unless there is one, that only its owner can read: bodies of jobs are secret. SQLite gives the files
+/// beside it the same mode. Ignores errors.
 fn create(file: &Path) {
     // What keeps it from being made is in the error of the next step.
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).ok();
 }
 
-/// A file by the number of its device and its own; `None` if there is none under this name.
+/// Identifies a file by its device and inode; `None` if it cannot be found under this name.
 fn id(file: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(file).ok().map(|found| (found.dev(), found.ino()))
 }
@@ -55,7 +56,7 @@ pub(crate) struct Sqlite {
     keep: Option<Duration>,
     clock: Arc<dyn Clock>,
     connection: Arc<Mutex<Option<Connection>>>,
-    /// Which file it was that was opened last.
+    /// The device and inode of the file that was opened last.
     opened: Option<(u64, u64)>,
 }
 
@@ -64,8 +65,8 @@ impl Sqlite {
         Self { file, keep, clock, connection: Arc::default(), opened: None }
     }
 
-    /// Runs `work` on a thread that may block. After an error the file is opened again. Fails if the file is not there
-    /// any more: what was written to it is gone.
+    /// Runs `work` on a thread that may block. Fails with its error, or if the file was removed or replaced meanwhile:
+    /// what was written to it is gone. A failure closes the file, and the next `prepare` opens it again.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Option<Connection>) -> rusqlite::Result<T> + Send + 'static,
@@ -85,8 +86,8 @@ impl Sqlite {
         done.map_err(|error| SinkError(format!("{file}: {error}")))
     }
 
-    /// Makes the file at the start. One that was removed since is not made anew: the ended jobs in it would be missing,
-    /// and nobody would notice.
+    /// Makes the file, unless one was opened before. Fails if that one was removed since: it is not made anew, because
+    /// the ended jobs in it would be missing and nobody would notice.
     fn find_file(&mut self) -> Result<(), SinkError> {
         if self.opened.is_none() {
             create(&self.file);
@@ -265,7 +266,7 @@ fn insert(txn: &Transaction<'_>, rows: &[EndedJobRow], now: Timestamp) -> rusqli
     Ok(written)
 }
 
-/// Whether an error is about what is in a row, so that the row will never be accepted.
+/// Whether an error is about the content of a row, so that the row will never be accepted.
 fn is_of_the_row(error: &rusqlite::Error) -> bool {
     match error {
         rusqlite::Error::SqliteFailure(error, _) => {

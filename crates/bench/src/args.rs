@@ -1,4 +1,4 @@
-//! The command line.
+//! The command line of `bench`.
 
 use clap::{Parser, ValueEnum as _};
 
@@ -29,10 +29,10 @@ struct Args {
     scenarios: Vec<&'static Scenario>,
 }
 
-/// The settings and the scenarios to run.
+/// Parses the arguments into settings and scenarios. Without named scenarios, all of them run.
 ///
 /// # Errors
-/// What is to be printed: what is wrong with an argument, or the help.
+/// A wrong argument, or a request for help; the error is the text to print.
 pub fn parse(args: impl IntoIterator<Item = String>) -> Result<(Setup, Vec<&'static Scenario>), clap::Error> {
     let program = "bench".to_owned();
     let args = Args::try_parse_from(std::iter::once(program).chain(args))?;

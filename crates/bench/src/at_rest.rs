@@ -1,4 +1,4 @@
-//! What an installation uses while nothing is due: calls to Redis, and CPU of all processes.
+//! Measures what an installation uses while nothing is due: calls to Redis, and CPU time of Redis and the roles.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use crate::setup::Setup;
 use crate::usage::cpu_seconds;
 
-/// What was used in a while.
+/// The calls and the CPU time of a stack at rest.
 pub(crate) struct AtRest {
     /// Calls of clients to Redis a second.
     pub(crate) calls: f64,
@@ -21,7 +21,7 @@ pub(crate) struct AtRest {
 }
 
 impl AtRest {
-    /// Watches a stack for half a minute, once what was started before has ended.
+    /// Watches a stack for half a minute, after a pause in which earlier work ends. A quick run takes 3 seconds.
     pub(crate) async fn watch(setup: &Setup, stack: &Stack) -> Self {
         sleep(setup.size.pick(Duration::from_secs(5), Duration::from_millis(100))).await;
         let processes = stack.apis.iter().chain(&stack.carriers).chain(&stack.notifiers);

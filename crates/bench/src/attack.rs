@@ -1,5 +1,5 @@
-//! What hostile callers and receivers do: each attack runs in a process of its own, at the lowest priority, until it is
-//! killed.
+//! The attacks of hostile callers and receivers, and how one is started. Each attack runs in a process of its own, at
+//! the lowest priority, until that is killed.
 
 use std::future::pending;
 use std::hint::spin_loop;
@@ -52,7 +52,7 @@ struct Target {
 }
 
 impl Target {
-    /// Posts JSON. Refusals, errors and closed connections are part of an attack.
+    /// Posts JSON and reads the answer. Ignores refusals, errors and closed connections, which are part of an attack.
     async fn post(&self, path: &str, body: Vec<u8>) {
         let url = format!("http://{}{path}", self.address);
         let request = self.client.post(url).bearer_auth(&self.key);
@@ -66,7 +66,7 @@ impl Target {
         self.post("/v1/jobs/batch", Value::from(jobs).to_string().into_bytes()).await;
     }
 
-    /// Submits 500 jobs each second, 50 at a time.
+    /// Submits 500 jobs each second, 50 at a time, and never returns.
     async fn submit_for_ever(&self, job: impl Fn(usize) -> Value) {
         let mut turns = interval(SECOND / 10);
         for round in 0.. {
@@ -75,7 +75,7 @@ impl Target {
         }
     }
 
-    /// Opens a connection and writes bytes to it.
+    /// Opens a connection and writes bytes to it. Returns `None` if either fails.
     async fn open(&self, bytes: &[u8]) -> Option<TcpStream> {
         let mut stream = TcpStream::connect(self.address).await.ok()?;
         stream.write_all(bytes).await.ok()?;
@@ -86,7 +86,7 @@ impl Target {
 /// An attack that runs until this is dropped.
 pub(crate) struct Running {
     _child: Child,
-    // After the child, which writes its log there.
+    // Dropped after the child, which writes its log there.
     _dir: TempDir,
 }
 
@@ -101,7 +101,7 @@ impl Attack {
     }
 }
 
-/// Attacks for ever, if the arguments ask for it; else returns false at once.
+/// Runs an attack for ever, if the arguments name one. Otherwise returns false at once.
 pub(crate) async fn serve(args: &[String]) -> bool {
     let [verb, name, address, key] = args else { return false };
     let attack = ATTACKS.iter().find(|attack| verb == VERB && attack.name == name);
@@ -110,14 +110,14 @@ pub(crate) async fn serve(args: &[String]) -> bool {
     true
 }
 
-/// A listener in this process, and the URL that leads to it.
+/// Starts a listener on a free port of this machine. Returns it with its URL.
 async fn listener() -> (TcpListener, String) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
     let url = format!("http://{}/", listener.local_addr().expect("a listener has an address"));
     (listener, url)
 }
 
-/// Serves each connection, for ever.
+/// Accepts connections and serves them at the same time, for ever.
 async fn each(listener: &TcpListener, serve: impl AsyncFn(TcpStream)) {
     let mut serving = FuturesUnordered::new();
     loop {
@@ -128,8 +128,7 @@ async fn each(listener: &TcpListener, serve: impl AsyncFn(TcpStream)) {
     }
 }
 
-/// No attack: it uses all cores and sends nothing. So it shows what is due to the machine that attacker and attacked
-/// share.
+/// Uses all cores and attacks nothing: measures how much is due to a machine that attacker and attacked share.
 async fn busy_cores() {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     for _ in 0..cores {
@@ -142,7 +141,7 @@ async fn busy_cores() {
     let () = pending().await;
 }
 
-/// Jobs to names whose server is silent, each with a name of its own.
+/// Submits jobs for host names whose name server never answers, each with a name of its own.
 async fn silent_names(target: Target) {
     let job = |n: usize| {
         let retry = json!({ "delays": ["10s"], "max": 3 });
@@ -151,7 +150,7 @@ async fn silent_names(target: Target) {
     target.submit_for_ever(job).await;
 }
 
-/// A hundred topics whose jobs go to one port that accepts connections and never answers.
+/// Submits jobs of a hundred topics for one port, which accepts connections and never answers.
 async fn dead_receiver(target: Target) {
     let (listener, url) = listener().await;
     let accept = async {
@@ -165,7 +164,7 @@ async fn dead_receiver(target: Target) {
     tokio::join!(accept, target.submit_for_ever(job));
 }
 
-/// A receiver that answers each callback with interim responses without an end.
+/// Submits jobs for a receiver that answers each callback with endless interim responses.
 async fn endless_interim(target: Target) {
     let (listener, url) = listener().await;
     let serve = async |mut stream: TcpStream| {
@@ -179,7 +178,7 @@ async fn endless_interim(target: Target) {
     );
 }
 
-/// A receiver that fails at once, and jobs that are retried every 10 ms for ever.
+/// Submits 1,000 jobs for a receiver that fails at once. They are retried every 10 ms for ever.
 async fn failing_receiver(target: Target) {
     let (listener, url) = listener().await;
     let serve = async |mut stream: TcpStream| {
@@ -196,7 +195,7 @@ async fn failing_receiver(target: Target) {
     tokio::join!(each(&listener, serve), target.submit(jobs));
 }
 
-/// Two hundred uploads in chunks that bring 9 KiB a second once they have passed 16 KiB, which is just fast enough.
+/// Keeps 200 chunked uploads open that bring 9 KiB a second after the first 17 KiB, which is just fast enough.
 async fn slow_bodies(target: Target) {
     let head = format!(
         "POST /v1/jobs/batch HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
@@ -217,7 +216,7 @@ async fn slow_bodies(target: Target) {
     join_all((0..200).map(|_| upload())).await;
 }
 
-/// As many connections with a part of a head as the API takes.
+/// Opens 4,000 connections that send only a part of a head, and keeps them open.
 async fn partial_heads(target: Target) {
     let head = format!("POST /v1/jobs HTTP/1.1\r\nhost: {}\r\nx: {}", target.address, "x".repeat(30_000));
     let mut held = Vec::new();
@@ -227,14 +226,14 @@ async fn partial_heads(target: Target) {
     let () = pending().await;
 }
 
-/// Jobs that are due in ten years, each of a topic of its own.
+/// Submits jobs that are due in ten years, each of a topic of its own.
 async fn many_topics(target: Target) {
     let job =
         |n: usize| json!({ "topic": format!("topic-{n}"), "delay": "3650d", "url": "https://a.example/" });
     target.submit_for_ever(job).await;
 }
 
-/// Eight clients that list 50,000 jobs again and again.
+/// Submits 50,000 jobs, and lists all of them again and again from eight clients.
 async fn long_lists(target: Target) {
     for round in 0..50 {
         let job = |n| json!({ "topic": "list", "id": format!("{round}-{n}"), "delay": "1d", "url": "https://a.example/" });
@@ -256,7 +255,7 @@ async fn long_lists(target: Target) {
     join_all((0..8).map(|_| list())).await;
 }
 
-/// Four clients that submit jobs with a megabyte in a field that is short.
+/// Submits jobs again and again from four clients, with a megabyte in a field that is meant to be short.
 async fn huge_fields(target: Target) {
     let body = |field: &str| {
         let value = if field == "retry" {
@@ -275,7 +274,7 @@ async fn huge_fields(target: Target) {
     join_all((0..4).map(|_| submit())).await;
 }
 
-/// Two thousand consumers that wait for jobs, with padded bodies, and are gone before they are answered.
+/// Waits for jobs as 2,000 consumers with padded bodies that disconnect before they are answered, again and again.
 async fn waiting_reserves(target: Target) {
     let body = format!("{{\"wait\":\"20s\"{}}}", " ".repeat(30_000));
     let wait = async |n: usize| loop {

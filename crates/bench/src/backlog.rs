@@ -28,7 +28,8 @@ pub(crate) struct Drained {
     pub(crate) with: Value,
 }
 
-/// Submits jobs in large batches and returns their rate per second. `more` has their due time.
+/// Submits jobs in large batches and returns their rate per second. The fields of `more`, such as a due time, are
+/// added to each. The number of jobs must be a multiple of the batch.
 pub(crate) async fn submit(stack: &Stack, numbers: Range<usize>, url: &str, more: &Value) -> f64 {
     let (address, per_request) = (api_address(stack), PER_REQUEST.min(numbers.len()));
     assert_eq!(numbers.len() % per_request, 0, "jobs come in whole batches");
@@ -37,8 +38,8 @@ pub(crate) async fn submit(stack: &Stack, numbers: Range<usize>, url: &str, more
     generate(Load { address, request, connections: 2, pace, first: numbers.start }).await.rate()
 }
 
-/// Fills a backlog while no notifier runs, starts one, and waits until all jobs are done. `done` is the number of jobs
-/// that were done before.
+/// Stops the notifier, submits a backlog, starts the notifier again, and waits until all jobs are done, of which `done`
+/// were done before. Returns the rate of the deliveries and the CPU times.
 pub(crate) async fn drain(
     stack: &mut Stack,
     receiver: &Receiver,
@@ -70,7 +71,7 @@ pub(crate) async fn drain(
     Drained { rate: receiver.board().rate(), redis_us, with }
 }
 
-/// Waits until this many jobs are done.
+/// Waits until `jobs` jobs are done in all.
 pub(crate) async fn settled(stack: &Stack, jobs: usize) {
     stack.wait_count("done", jobs as u64, SETTLED_WITHIN).await;
 }

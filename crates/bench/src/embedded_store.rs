@@ -1,4 +1,4 @@
-//! An embedded store full of jobs that are far from due, and the process that fills one until it is killed.
+//! Fills an embedded store with jobs that are far from due; the program `store-child` does so until it is killed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ pub(crate) async fn open(directory: &Path, shards: u16) -> Store {
     store
 }
 
-/// A job that is due within a day, but not within the next hour.
+/// The job of a number. Its delay is between 1 and 25 hours.
 pub(crate) fn far(n: usize) -> NewJob {
     parse(&job(n, URL, &json!({ "delay": 3600.0 + (n * 7919 % 86_400) as f64 })))
 }
 
-/// The program `store-child <directory> <jobs> <jobs per call> <callers>`. It prints the first number of each call
-/// that the store has accepted, then `all`, and runs until it is killed.
+/// Runs `store-child <directory> <jobs> <jobs per call> <callers>`. It prints the first number of each call that the
+/// store has accepted, then `all`, and waits to be killed.
 #[expect(clippy::print_stdout, reason = "the process that started it reads which jobs were accepted")]
 pub async fn store_child(args: &[String]) {
     let [directory, numbers @ ..] = args else { panic!("a directory is missing") };
@@ -38,8 +38,7 @@ pub async fn store_child(args: &[String]) {
     std::future::pending::<()>().await;
 }
 
-/// Submits jobs, `size` per call and `callers` calls at a time. `accepted` gets the first number of each call that
-/// the store has accepted.
+/// Submits jobs, `size` per call from `callers` callers. Calls `accepted` with the first number of each accepted call.
 async fn submit(
     store: &Store,
     jobs: usize,

@@ -1,5 +1,4 @@
-//! One measured figure, the median and the range of its rounds: a readable line for the terminal and a JSON line for the
-//! report.
+//! One measured figure (median and range of its rounds), written as a line to the terminal and as JSON to the report.
 
 use std::fs::{OpenOptions, create_dir_all};
 use std::io::Write as _;
@@ -20,7 +19,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// From one value per round; `NaN` when there is none.
+    /// The spread of one value a round; `NaN` without a value.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
@@ -31,12 +30,12 @@ impl Spread {
         Self { median, min: at(0), max: at(last), rounds: values.len() }
     }
 
-    /// This median divided by the other one; `NaN` when that is zero.
+    /// This median divided by the other median; `NaN` when that is zero.
     pub(crate) fn ratio(self, other: Self) -> f64 {
         if other.median == 0.0 { f64::NAN } else { self.median / other.median }
     }
 
-    /// The form of the report; null for a single round.
+    /// The range and the rounds as JSON for the report; null for fewer than two rounds.
     pub(crate) fn json(self) -> Value {
         match self.rounds {
             0 | 1 => Value::Null,
@@ -51,20 +50,20 @@ impl From<f64> for Spread {
     }
 }
 
-/// One thing that was measured.
+/// A measured value.
 pub(crate) struct Figure<'a> {
     pub(crate) scenario: &'a str,
     pub(crate) name: &'a str,
     pub(crate) unit: &'a str,
     pub(crate) value: Spread,
-    /// The name and the value, in the same unit, of what it is compared with in the same run.
+    /// The yardstick of the same run: its name, and its value in the same unit.
     pub(crate) yardstick: Option<(&'a str, Spread)>,
     /// The circumstances, and what else was seen.
     pub(crate) with: Value,
 }
 
 impl Figure<'_> {
-    /// Prints it and appends it to the report.
+    /// Prints the figure and appends it to the report.
     pub(crate) fn report(&self) {
         let line = self.json();
         show(&line);
@@ -98,7 +97,7 @@ pub(crate) fn report(scenario: &str, name: &str, value: impl Into<Spread>, unit:
     Figure { scenario, name, unit, value: value.into(), yardstick: None, with: with.clone() }.report();
 }
 
-/// Names a yardstick that could be measured; reports the reason of one that could not.
+/// Pairs the value of a yardstick with its name. If it could not be measured, reports why and returns `None`.
 pub(crate) fn yardstick<'a, T>(
     scenario: &str,
     name: &'a str,
@@ -113,24 +112,24 @@ pub(crate) fn yardstick<'a, T>(
     }
 }
 
-/// Reports that a part was left out, and why.
+/// Prints and reports that a part was left out, and why.
 #[expect(clippy::print_stdout, reason = "the figures are this program's output")]
 pub(crate) fn skipped(scenario: &str, what: &str, reason: &str) {
     println!("{scenario}: {what} is left out: {reason}");
     append(&json!({ "scenario": scenario, "skipped": what, "reason": reason }));
 }
 
-/// The report, to which every run appends.
+/// The path of the report, to which every run appends.
 pub(crate) fn report_file() -> PathBuf {
     Path::new(FOLDER).join("report.jsonl")
 }
 
-/// Marks the lines of this run, so that another one may write at the same time.
+/// The mark of this run's lines in the report, because another run may write at the same time.
 pub(crate) fn this_run() -> Value {
     std::process::id().into()
 }
 
-/// Appends a line to the report.
+/// Appends a line to the report, marked with this run.
 pub(crate) fn append(line: &Value) {
     let mut line = line.clone();
     line["run"] = this_run();
@@ -150,7 +149,7 @@ fn show(line: &Value) {
     println!("{shown} {}", line["with"]);
 }
 
-/// Rounded to three decimal places, which is more than any figure is good for; null when it is not a number.
+/// Rounds to three decimal places, which is more than any figure is good for; null for `NaN`.
 fn number(value: f64) -> Value {
     json!((value * 1000.0).round() / 1000.0)
 }

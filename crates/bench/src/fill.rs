@@ -1,4 +1,4 @@
-//! Puts very many jobs straight into a store, past the API, as the background of a measurement.
+//! Fills a store with very many jobs, past the API, as the background of a measurement.
 
 use std::ops::Range;
 
@@ -18,19 +18,19 @@ const FAR: f64 = 86_400.0;
 /// The seconds over which the far jobs are spread: a day.
 const SPREAD: f64 = 86_400.0;
 
-/// Puts in jobs that are due evenly over a day that begins in 24 hours, so that none is due while anything is measured.
+/// Adds jobs that are due evenly over a day that begins in 24 hours, so that none is due while anything is measured.
 pub(crate) async fn far(store: &Store, numbers: Range<usize>) {
     let (first, count) = (numbers.start, numbers.len() as f64);
     let delay = |n: usize| json!({ "delay": FAR + ((n - first) as f64 / count * SPREAD).floor() });
     fill(store, numbers, delay).await;
 }
 
-/// Puts in jobs that are due now: ready, all in one lane.
+/// Adds jobs that are due now: all are ready, in one lane.
 pub(crate) async fn ready(store: &Store, numbers: Range<usize>) {
     fill(store, numbers, |_| json!({})).await;
 }
 
-/// `more` has the due time of each job.
+/// Adds jobs in groups of [`SIDE_BY_SIDE`]. `more` gives the due time of each.
 async fn fill(store: &Store, numbers: Range<usize>, more: impl Fn(usize) -> Value) {
     let mut left = numbers;
     while !left.is_empty() {
@@ -40,7 +40,7 @@ async fn fill(store: &Store, numbers: Range<usize>, more: impl Fn(usize) -> Valu
     }
 }
 
-/// Submits jobs, the shards side by side.
+/// Submits jobs, one shard beside the other.
 async fn submit(store: &Store, jobs: impl Iterator<Item = NewJob>) {
     let jobs = by_shard(store, jobs, |job| &job.key);
     let calls = jobs.iter().map(|(shard, jobs)| async move {
@@ -52,7 +52,7 @@ async fn submit(store: &Store, jobs: impl Iterator<Item = NewJob>) {
     try_join_all(calls).await.expect("the store accepts");
 }
 
-/// Groups items by the shard of their keys, in the order of the shards.
+/// Groups items by the shard of their keys. The result has every shard, in order.
 pub(crate) fn by_shard<T>(
     store: &Store,
     items: impl IntoIterator<Item = T>,

@@ -1,4 +1,4 @@
-//! The load: a thin HTTP client on a thread of its own, because it shares the cores with what it measures.
+//! Generates load with a thin HTTP client on a thread of its own, because it shares the cores with what it measures.
 //!
 //! Each connection has one request in flight. With [`Pace::Even`] a latency is counted from the time at which the
 //! request was to be sent, so that a stalled server is seen; otherwise from the time at which it was sent.
@@ -51,13 +51,13 @@ pub(crate) struct LoadResult {
 }
 
 impl LoadResult {
-    /// Jobs per second.
+    /// Accepted jobs per second.
     pub(crate) fn rate(&self) -> f64 {
         self.jobs as f64 / self.seconds
     }
 }
 
-/// Sends a load and waits for all responses.
+/// Sends a load and waits for all responses. Panics when a request is refused or not answered within a minute.
 pub(crate) async fn generate(load: Load) -> LoadResult {
     let (sender, result) = oneshot::channel();
     let thread = thread::Builder::new().name("bench-load".to_owned()).spawn(move || {
@@ -65,7 +65,7 @@ pub(crate) async fn generate(load: Load) -> LoadResult {
         let thread = Thread::this();
         let mut sent = runtime.expect("a runtime can be built").block_on(drive(load));
         sent.cpu_seconds = thread.cpu_seconds();
-        // It fails when the run was given up.
+        // The send fails if the run was given up.
         let _ = sender.send(sent);
     });
     thread.expect("a thread can be started");
@@ -103,7 +103,7 @@ async fn drive(load: Load) -> LoadResult {
 }
 
 impl Shared {
-    /// Sends one request after the other on a connection until none is left.
+    /// Sends requests on a connection one after the other until the load ends. Returns the number of jobs and latencies.
     async fn converse(self: Arc<Self>, mut connection: Connection) -> (usize, Latencies) {
         let mut request = self.load.request.clone();
         let (mut jobs, mut latencies) = (0, Latencies::new());

@@ -10,7 +10,7 @@ pub(crate) const URL: &str = "https://merchant.example/pppppppppppppppppppppppp"
 /// The characters that fill the body up to its size.
 const FILLER: usize = 217 - 56;
 
-/// The job of a number. The fields of `more` are added, or replace those of the same name.
+/// The measured job with a number. The fields of `more` are added, or replace those of the same name.
 pub(crate) fn job(number: usize, url: &str, more: &Value) -> Value {
     let mut job = json!({
         "topic": "pay.notify",
@@ -24,7 +24,7 @@ pub(crate) fn job(number: usize, url: &str, more: &Value) -> Value {
     job
 }
 
-/// The part of the body that only fills it.
+/// The text that fills the body up to its size.
 pub(crate) fn filler() -> String {
     "x".repeat(FILLER)
 }

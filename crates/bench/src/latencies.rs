@@ -14,7 +14,6 @@ const DIGITS: u8 = 3;
 pub(crate) struct Latencies(Histogram<u64>);
 
 impl Latencies {
-    /// An empty histogram.
     pub(crate) fn new() -> Self {
         let max = u64::try_from(MAX.as_micros()).unwrap_or(u64::MAX);
         Self(Histogram::new_with_bounds(1, max, DIGITS).expect("the bounds are in order"))
@@ -29,12 +28,11 @@ impl Latencies {
         self.0.add(&other.0).expect("both have the same bounds");
     }
 
-    /// The number of durations.
     pub(crate) fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// The quantile `q` in milliseconds: 0.5 is the median, 1 the longest. `NaN` when there is none.
+    /// The quantile `q` in milliseconds: 0.5 is the median, 1 the longest. `NaN` for an empty histogram.
     pub(crate) fn millis(&self, q: f64) -> f64 {
         if self.0.is_empty() {
             return f64::NAN;

@@ -40,8 +40,7 @@ pub use crate::setup::{Profile, Setup, Size};
 use crate::table::RunStart;
 use crate::yardstick::noop;
 
-/// Runs scenarios one after the other and prints the table. A scenario that panics does not stop the rest: the
-/// names of those that did are returned.
+/// Runs scenarios one after the other, also after one has panicked, and prints the table. Returns those that panicked.
 pub async fn run(scenarios: &[&Scenario], setup: &Setup) -> Vec<&'static str> {
     let start = RunStart::now();
     figure::append(&json!({ "machine": {
@@ -67,8 +66,7 @@ pub async fn run(scenarios: &[&Scenario], setup: &Setup) -> Vec<&'static str> {
     broken
 }
 
-/// Serves the handler that does nothing, or attacks, until killed, when the arguments ask for it; else returns false at
-/// once.
+/// Serves the handler that does nothing, or attacks, until killed, if the arguments ask for that; else returns false.
 pub async fn serve(args: &[String]) -> bool {
     if attack::serve(args).await {
         return true;

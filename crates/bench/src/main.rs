@@ -1,4 +1,4 @@
-//! The program `bench`: runs the scenarios named on the command line, or all of them. It fails when one breaks.
+//! The program `bench`: runs the scenarios named on the command line, or all of them. It fails when a scenario panics.
 
 use std::process::ExitCode;
 
@@ -34,7 +34,7 @@ async fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Returns at SIGTERM or SIGINT.
+/// Waits for SIGTERM or SIGINT.
 async fn stop_signal() {
     let mut terminate = signal(SignalKind::terminate()).expect("a runtime that takes signals");
     let mut interrupt = signal(SignalKind::interrupt()).expect("a runtime that takes signals");

@@ -1,4 +1,4 @@
-//! The longest time that one command keeps Redis busy: from its slow log, and from PINGs sent one at a time.
+//! Measures the longest time that one command keeps Redis busy, by its slow log and by PINGs sent one at a time.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ impl Probe {
 }
 
 impl LongestTimes {
-    /// Reports both figures; `with` names the load.
+    /// Reports the longest command and the longest PING; `with` describes the load.
     pub(crate) fn report(&self, scenario: &str, with: &serde_json::Value) {
         let and = |name: &str, value: serde_json::Value| {
             let mut with = with.clone();
@@ -77,15 +77,15 @@ impl LongestTimes {
     }
 }
 
-/// The duration in microseconds and the command of an entry of the slow log.
+/// The duration in microseconds and the command of an entry of the slow log; `None` if the entry is something else.
 fn entry_of(entry: &[Value]) -> Option<(u64, String)> {
     let micros = redis::from_redis_value_ref(entry.get(2)?).ok()?;
     let command: Vec<String> = redis::from_redis_value_ref(entry.get(3)?).ok()?;
     Some((micros, command.into_iter().next()?))
 }
 
-/// Sends PINGs one at a time, so that a pause of the server is seen once and at its full length. Only the longest
-/// counts, not the quantiles.
+/// Sends PINGs one at a time until `stop`, so that a pause of the server is seen once and at its full length. Only the
+/// longest of the returned latencies counts, not their quantiles.
 async fn ping(mut client: redis::aio::MultiplexedConnection, stop: CancellationToken) -> Latencies {
     let mut seen = Latencies::new();
     let mut ticks = interval(EVERY);

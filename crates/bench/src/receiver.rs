@@ -40,7 +40,7 @@ impl Receiver {
         Self::several(1).await
     }
 
-    /// Starts `count` receivers, each on a port of its own.
+    /// Starts `count` receivers, each on its own port, all with one board.
     pub(crate) async fn several(count: usize) -> Self {
         let board = Arc::new(Mutex::new(Board::new()));
         let (end, ended) = oneshot::channel();
@@ -63,7 +63,7 @@ impl Receiver {
         format!("http://{}{}", self.addresses[receiver], channel.path())
     }
 
-    /// Starts to count anew; only jobs of these numbers count.
+    /// Clears the board and counts only jobs of these numbers from now on.
     pub(crate) fn expect(&self, numbers: Range<usize>) {
         self.board().clear(numbers);
     }
@@ -72,22 +72,22 @@ impl Receiver {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// CPU time that it has used itself.
+    /// The CPU time that the receiver's thread has used, in seconds.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         self.cpu.cpu_seconds()
     }
 
-    /// Waits until this many of the expected jobs have arrived, none of them early.
+    /// Waits until `jobs` of the expected jobs have arrived. Panics after `within`, or if one of them was early.
     pub(crate) async fn wait_for(&self, jobs: usize, within: Duration) {
         self.arrive(jobs, within).await.unwrap_or_else(|reason| panic!("jobs are lost, or slow: {reason}"));
         let (early, by) = self.board().early();
         assert_eq!(early, 0, "{early} jobs were early, one of them by {by:?}");
     }
 
-    /// Waits until this many of the expected jobs have arrived; they may be early.
+    /// Waits until `jobs` of the expected jobs have arrived. They may be early.
     ///
     /// # Errors
-    /// The number of arrivals, when the time has passed.
+    /// The number of arrivals, if there are fewer after `within`.
     pub(crate) async fn arrive(&self, jobs: usize, within: Duration) -> Result<(), String> {
         let all = async {
             while self.board().arrived() < jobs {
@@ -102,7 +102,7 @@ impl Receiver {
 impl Drop for Receiver {
     fn drop(&mut self) {
         drop(self.end.take());
-        // It fails only when the thread has panicked, which has been printed already.
+        // The join fails only if the thread panicked, which printed a message.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

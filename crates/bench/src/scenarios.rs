@@ -1,4 +1,4 @@
-//! All scenarios by the names that `make bench ARGS=` takes, one file each.
+//! The list of all scenarios, with the names that `make bench ARGS=` takes. Each scenario has a file.
 
 mod archive;
 mod attacks;

@@ -38,7 +38,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// A server with this setting.
+    /// The options of a redis-server with this profile.
     pub(crate) fn redis(self) -> RedisOptions {
         RedisServer::options().persistence(match self {
             Self::Always => Persistence::Always,
@@ -63,12 +63,12 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The number of rounds of a figure that varies.
+    /// The number of rounds of a figure that varies: 3, in a quick run 1.
     pub(crate) fn rounds(&self) -> usize {
         self.size.pick(3, 1)
     }
 
-    /// Runs all rounds one after the other.
+    /// Runs all rounds one after the other, and returns their values.
     pub(crate) async fn repeat<T>(&self, mut round: impl AsyncFnMut() -> T) -> Vec<T> {
         let mut values = Vec::new();
         for _ in 0..self.rounds() {
@@ -77,7 +77,7 @@ impl Setup {
         values
     }
 
-    /// Runs all rounds one after the other, up to the first that fails.
+    /// Runs all rounds one after the other, and returns their values or the first error.
     pub(crate) async fn try_repeat<T, E>(
         &self,
         mut round: impl AsyncFnMut() -> Result<T, E>,
@@ -89,12 +89,12 @@ impl Setup {
         Ok(values)
     }
 
-    /// The profile of scenarios that run with one only.
+    /// The profile of scenarios that run with only one: the first.
     pub(crate) fn profile(&self) -> Profile {
         self.profiles.first().copied().unwrap_or(Profile::Always)
     }
 
-    /// The options of a stack with the timings of a real installation.
+    /// The options of a stack with the timings of a real installation, without the check at its end.
     pub(crate) fn stack(&self, profile: Profile) -> StackOptions {
         let options = Stack::options().redis(profile.redis()).lock_ttl("5s").lease_margin("10s").unchecked();
         match self.shards {

@@ -15,7 +15,7 @@ impl RunStart {
         Self(fs::metadata(report_file()).map_or(0, |file| file.len()))
     }
 
-    /// Prints the figures that this run has added since.
+    /// Prints the table of the lines that this run has added to the report since it began.
     #[expect(clippy::print_stdout, reason = "the table is this program's output")]
     pub(crate) fn print_table(&self) {
         let text = fs::read_to_string(report_file()).unwrap_or_default();
@@ -32,7 +32,7 @@ const HEAD: [&str; 7] = ["scenario", "figure", "value", "unit", "rounds", "ratio
 /// The circumstances that are printed beside a figure's name: figures of the same name differ by them.
 const SHOWN: [&str; 7] = ["appendfsync", "rate", "pending", "batch", "shards", "quick_repair", "names"];
 
-/// Lines of the report as columns, and below them the parts that were left out.
+/// The figures of report lines in columns, and below them the parts that were left out.
 fn table(lines: &[Value]) -> String {
     let rows: Vec<_> = lines.iter().filter(|line| line["figure"].is_string()).map(row).collect();
     let mut widths = HEAD.map(str::len);
@@ -96,7 +96,7 @@ fn str_of<'a>(line: &'a Value, name: &str) -> &'a str {
     line[name].as_str().unwrap_or_default()
 }
 
-/// A number with as many decimal places as are significant.
+/// A number with about three significant digits; `?` for anything else.
 fn amount(value: &Value) -> String {
     match value.as_f64() {
         None => "?".to_owned(),

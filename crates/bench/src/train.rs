@@ -1,4 +1,4 @@
-//! Jobs that are due evenly, one after the other, and all submitted before the first of them is due.
+//! A train of jobs that are due evenly, one after the other, all submitted before the first of them is due.
 //!
 //! [`Neighbours`] are such jobs of other topics at a low rate, beside the load that a scenario measures: how late they
 //! are shows what that load costs everyone else.
@@ -32,8 +32,9 @@ pub(crate) struct Train {
 }
 
 impl Train {
-    /// Submits the jobs and waits until `arrivals` of them have arrived. When submitting takes longer than the lead
-    /// it starts over with a longer one and with new numbers. Afterwards `first` is a number that no job has yet.
+    /// Submits the jobs and waits until `arrivals` of them have arrived. When submitting takes longer than the lead,
+    /// it starts over with a longer lead and new numbers; panics after the longest. Afterwards `first` is a number
+    /// that no job has yet.
     ///
     /// `job` makes a job from its place in the train and its number; its due time is added here.
     pub(crate) async fn run(
@@ -58,20 +59,20 @@ impl Train {
         panic!("this machine takes longer to submit {} jobs than any lead", self.jobs);
     }
 
-    /// The time in which all jobs arrive once the first is due: a minute more than the train takes.
+    /// The limit for all jobs to arrive once the first is due: a minute more than the train takes.
     pub(crate) fn within(&self) -> Duration {
         Duration::from_secs(60 + (self.jobs / self.rate) as u64)
     }
 }
 
-/// Runs a train of measured jobs: how late each of them arrived.
+/// Runs a train of measured jobs, and returns how late each arrived.
 pub(crate) async fn lateness(train: &mut Train, stack: &Stack, receiver: &Receiver) -> Latencies {
     let url = receiver.url(Channel::Main);
     train.run(stack, receiver, train.jobs, |_, number| job(number, &url, &json!({}))).await;
     receiver.board().lateness(Channel::Main).clone()
 }
 
-/// A full millisecond, about this far from now.
+/// The time `lead` from now, cut to whole milliseconds.
 pub(crate) fn ahead(lead: Duration) -> Timestamp {
     let millis = (now() + SignedDuration::try_from(lead).unwrap_or_default()).as_millisecond();
     Timestamp::from_millisecond(millis).expect("the near future is a timestamp")
@@ -108,14 +109,14 @@ pub(crate) struct Neighbours<'a> {
 }
 
 impl Neighbours<'_> {
-    /// Submits jobs that are due evenly from `start`.
+    /// Submits jobs of the other topics, which are due evenly from `start`.
     pub(crate) async fn submit(&self, numbers: Range<usize>, start: Timestamp) {
         let url = self.receiver.url(Channel::Beside);
         let one = |n, number| job(number, &url, &json!({ "topic": format!("other.{:03}", n % TOPICS) }));
         submit_evenly(self.stack, numbers, self.rate, start, one).await;
     }
 
-    /// The p99 of the lateness in ms of the first `jobs` numbers, while nothing else is delivered.
+    /// Runs the numbers up to `jobs` while nothing else is delivered, and returns the p99 of their lateness in ms.
     pub(crate) async fn calm(&self, jobs: usize) -> f64 {
         self.receiver.expect(0..jobs);
         self.submit(0..jobs, ahead(Duration::from_secs(3))).await;
@@ -123,7 +124,7 @@ impl Neighbours<'_> {
         self.p99()
     }
 
-    /// Reports the p99 of the lateness; `calm` is the yardstick and `with` names the load.
+    /// Reports the p99 of the lateness; `calm` is the yardstick and `with` describes the load.
     pub(crate) fn report(&self, scenario: &str, calm: (&str, f64), jobs: usize, mut with: Value) {
         (with["topics"], with["rate"], with["jobs"]) = (TOPICS.into(), self.rate.into(), jobs.into());
         let (value, yardstick) = (self.p99().into(), Some((calm.0, calm.1.into())));

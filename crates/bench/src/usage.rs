@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Seconds of CPU time that a process has used, in user and kernel mode.
+/// The seconds of CPU time that a process has used, in user and kernel mode. Panics if the process is gone.
 pub(crate) fn cpu_seconds(pid: u32) -> f64 {
     ticks(Path::new(&format!("/proc/{pid}/stat"))).expect("the process is there")
 }
@@ -17,7 +17,7 @@ impl Thread {
         Self(Path::new("/proc").join(fs::read_link("/proc/thread-self").expect("Linux has it")))
     }
 
-    /// Seconds of CPU time that it has used; zero when it has ended.
+    /// The seconds of CPU time that the thread has used; zero when it has ended.
     pub(crate) fn cpu_seconds(&self) -> f64 {
         ticks(&self.0.join("stat")).unwrap_or(0.0)
     }
@@ -38,7 +38,7 @@ pub(crate) fn available_mib() -> f64 {
     mib("/proc/meminfo", "MemAvailable:")
 }
 
-/// The seconds in user and kernel mode of a `stat` file.
+/// The seconds in user and kernel mode in a `stat` file; `None` if it cannot be read.
 fn ticks(stat: &Path) -> Option<f64> {
     /// /proc counts in hundredths of a second on every machine.
     const TICKS: f64 = 100.0;

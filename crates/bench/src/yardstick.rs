@@ -1,5 +1,4 @@
-//! The yardsticks that figures are compared with. Each runs in the same run and does as little as possible of the same
-//! work.
+//! The yardsticks that figures are compared with: each does as little as possible of the same work, in the same run.
 
 pub(crate) mod bullmq;
 pub(crate) mod noop;

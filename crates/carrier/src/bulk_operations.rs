@@ -1,5 +1,5 @@
-//! Bulk operations: changes of many jobs at a given rate. A carrier takes each bulk operation that no carrier works on
-//! and extends its claim while it works. If the claim expires, another carrier goes on.
+//! Bulk operations: changes of many jobs at a given rate. This loop claims each bulk operation that no carrier works on
+//! and runs a task for it. If the claim of a carrier expires, another carrier claims the operation and goes on.
 
 mod rate;
 mod source;
@@ -24,7 +24,7 @@ use self::task::BulkTask;
 use crate::deadline_signal::DeadlineSignals;
 use crate::metrics::Metrics;
 
-/// Takes bulk operations and runs a task for each.
+/// Claims bulk operations and runs a task for each.
 pub(crate) struct Bulks {
     pub(crate) store: Store,
     pub(crate) signals: Arc<DeadlineSignals>,
@@ -32,12 +32,12 @@ pub(crate) struct Bulks {
     pub(crate) shutdown: Shutdown,
     /// How long a claim lasts without being extended.
     pub(crate) ttl: Duration,
-    /// The turns of the operations that search all jobs.
+    /// Lets one operation at a time search jobs by a filter.
     pub(crate) scans: Arc<Semaphore>,
 }
 
 impl Bulks {
-    /// Runs until the shutdown; then the tasks release their claims.
+    /// Runs until the shutdown, then waits for the tasks, which release their claims. Fails if a task panics.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let (mut tasks, mut backoff) = (JoinSet::new(), Backoff::new(random::generator()));
         while !self.shutdown.is_stopping() {
@@ -49,7 +49,7 @@ impl Bulks {
                     continue;
                 }
                 Ok(TakenBulk::Later(wait)) => Some(wait.max(Duration::from_millis(1))),
-                // A wake-up or the next heartbeat announces a new one.
+                // A wake-up or the next heartbeat announces the next bulk operation.
                 Ok(TakenBulk::Nothing) => None,
                 Err(error) => {
                     match &error {
@@ -83,7 +83,7 @@ impl Bulks {
         }
     }
 
-    /// Waits until `until`, or earlier if the signal is set.
+    /// Waits until `until`, the signal's deadline or the shutdown, whichever is first. Fails if a task panics.
     async fn wait(&self, until: Option<Instant>, tasks: &mut JoinSet<()>) -> anyhow::Result<()> {
         let mut sleep = pin!(self.signals.bulks.sleep_until(until));
         loop {

@@ -1,4 +1,4 @@
-//! The configuration of a carrier, and the checks between its times.
+//! The configuration of a carrier: its settings, and the checks that its timeouts fit each other.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub struct Config {
 impl Config {
     pub const SETTINGS: &[&[Setting]] = &[STORE, RETRY, OWN];
 
-    /// Reads the settings and collects mistakes in `lookup`.
+    /// Reads the settings. Mistakes are collected in `lookup`, and defaults stand in for wrong values.
     pub fn load(lookup: &mut Lookup) -> Self {
         let lock_ttl = lookup.duration_in("LOCK_TTL", MIN_LOCK_TTL..=MAX_LOCK_TTL);
         let call_timeout = MAX_CALL_TIMEOUT.min(lock_ttl / 3);

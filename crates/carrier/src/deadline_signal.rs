@@ -1,5 +1,5 @@
-//! Deadline signals: they wake a sleeping task at a given time. Fed by the wake-ups of the store. A
-//! signal that is set while nobody waits is kept.
+//! Deadline signals: each wakes one sleeping task at a given time. A deadline that is set while nobody waits is kept.
+//! [`DeadlineSignals`] holds those of a carrier and sets them when the store sends wake-ups.
 
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use ringback_store::Wakes;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// A deadline that several tasks may set and one task waits for.
+/// A deadline that several tasks can set and one task waits for.
 #[derive(Debug, Default)]
 pub(crate) struct DeadlineSignal {
     earliest: Mutex<Option<Instant>>,
@@ -18,7 +18,7 @@ pub(crate) struct DeadlineSignal {
 }
 
 impl DeadlineSignal {
-    /// Sets the deadline. Of several deadlines the earliest counts.
+    /// Sets the deadline, unless an earlier one is set, and wakes the waiting task.
     pub(crate) fn set(&self, at: Instant) {
         let mut earliest = self.lock();
         *earliest = Some(earliest.map_or(at, |known| known.min(at)));
@@ -29,8 +29,8 @@ impl DeadlineSignal {
         *self.lock() = None;
     }
 
-    /// Waits until `until` or the deadline, whichever is earlier. Without `until` only the deadline
-    /// counts.
+    /// Waits until `until` or the deadline, whichever is earlier; without `until`, for a deadline only. Deadlines that
+    /// are set meanwhile count too. A deadline that was seen is cleared, even if `until` comes first.
     pub(crate) async fn sleep_until(&self, mut until: Option<Instant>) {
         loop {
             let sleep = async {
@@ -47,7 +47,7 @@ impl DeadlineSignal {
         }
     }
 
-    /// Waits for a deadline and takes it.
+    /// Waits until a deadline is set, and returns and clears it.
     async fn next(&self) -> Instant {
         loop {
             self.changed.notified().await;
@@ -84,13 +84,13 @@ impl DeadlineSignals {
         &self.shards[usize::from(shard.number())]
     }
 
-    /// Waits for a change among the carriers.
+    /// Waits until the store announces a change of the list of carriers. An announcement before the call counts.
     pub(crate) async fn carriers_changed(&self) {
         self.carriers.notified().await;
     }
 
-    /// Turns wake-ups into signals until the shutdown. A new subscription sets all signals, because
-    /// wake-ups may have been missed before it.
+    /// Sets signals according to wake-ups, until the shutdown. A new subscription sets all signals to now, because
+    /// wake-ups may have been missed before it. Wake-ups for ready and pull jobs are ignored.
     pub(crate) async fn listen(self: Arc<Self>, mut wakes: Wakes, shutdown: Shutdown) {
         loop {
             let wake = tokio::select! {

@@ -1,16 +1,16 @@
-//! Logs claims of shards, and the passes made under them, at the level `debug`. It shows whether two carriers held a
-//! shard at once.
+//! Logs claims of shards, and the calls that used or lost them, at the level `debug`. The log shows whether two
+//! carriers held a shard at once.
 
 use ringback_core::clock::Clock;
 use ringback_core::store_types::{Epoch, Pass, Shard, StoreError};
 use tracing::{Level, debug, enabled};
 
-/// When a call to the store began, in µs; `None` if that is not logged.
+/// When a call to the store began, in µs; `None` if the level `debug` is off, and then nothing is logged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallStart(Option<u64>);
 
 impl CallStart {
-    /// Begins now.
+    /// Reads the clock if the level `debug` is on.
     pub(crate) fn now(clock: &dyn Clock) -> Self {
         Self(enabled!(Level::DEBUG).then(|| clock.micros()))
     }
@@ -20,7 +20,7 @@ impl CallStart {
         debug!(shard = shard.number(), epoch = epoch.0, asked, "epoch begins");
     }
 
-    /// A pass has ended. Whether one without an answer changed something is not known, so it is left out.
+    /// Logs a pass that was fenced or changed jobs. A failed pass is not logged: whether it changed jobs is not known.
     pub(crate) fn passed(self, shard: Shard, epoch: &Epoch, pass: &Result<Pass, StoreError>) {
         match pass {
             Ok(Pass::Fenced) => self.used(shard, epoch, true),
@@ -29,7 +29,7 @@ impl CallStart {
         }
     }
 
-    /// Something was done under an epoch, or was fenced.
+    /// Logs a call that was made under an epoch, and whether it was fenced.
     pub(crate) fn used(self, shard: Shard, epoch: &Epoch, fenced: bool) {
         let Some(asked) = self.0 else { return };
         debug!(shard = shard.number(), epoch = epoch.0, asked, fenced, "epoch used");

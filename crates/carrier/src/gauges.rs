@@ -1,6 +1,6 @@
-//! Gauges of jobs: how many are in each state, and how long the oldest ready one has been due, for the
-//! shards that this carrier holds. The store is asked only after `/metrics` was, by one task, and its
-//! answer is reused for a while. So scrapes cost the store a bounded share of its time, however many come.
+//! Gauges that are read from the store: jobs by state, the oldest ready job and the archive outbox of the shards that
+//! this carrier holds, and the store's use of memory. Only a scrape of `/metrics` causes a read, by one task, and its
+//! answer is reused for 5 to 20 s. So scrapes cost the store a bounded share of its time, however many come.
 //!
 //! Each shard has one carrier, and a carrier that has lost a shard gets no answer for it. So the counts of
 //! all carriers add up to those of the installation.
@@ -20,14 +20,14 @@ use ringback_store::{SharedConfig, Store};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 
-/// How long an answer of the store is reused at least.
+/// The shortest time for which an answer of the store is reused.
 const FRESH: Duration = Duration::from_secs(5);
-/// How long at most. In between, it is reused for [`PAUSE`] times as long as the store took to answer.
+/// The longest such time. Between the two it is [`PAUSE`] times as long as the store took to answer.
 const MAX_FRESH: Duration = Duration::from_secs(20);
 const PAUSE: u32 = 20;
 /// How soon a shard that could not be read is read again.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long a scrape waits for an answer. If none comes, it shows the last one.
+/// How long a scrape waits for a fresh answer. If none comes, the scrape shows the last one.
 const WAIT: Duration = Duration::from_secs(1);
 /// The greatest age of an answer that is shown.
 const MAX_AGE: Duration = Duration::from_secs(30);
@@ -35,7 +35,7 @@ const MAX_AGE: Duration = Duration::from_secs(30);
 /// The shards that a carrier holds, each with the epoch under which it does.
 pub(crate) type HeldShards = HashMap<Shard, Epoch>;
 
-/// Reads the gauges when they are asked for.
+/// Reads the gauges from the store when a scrape asks for them.
 pub(crate) struct GaugeReader {
     store: Store,
     policies: SharedConfig,
@@ -44,7 +44,7 @@ pub(crate) struct GaugeReader {
     latest: watch::Sender<Option<Reading>>,
 }
 
-/// Shows the gauges to scrapes. It has no store, so a scrape keeps none open at the shutdown.
+/// Shows the gauges to scrapes. It holds no store, so a scrape cannot keep a store open at the shutdown.
 #[derive(Clone)]
 pub(crate) struct GaugeView {
     held: watch::Receiver<HeldShards>,
@@ -52,7 +52,7 @@ pub(crate) struct GaugeView {
     latest: watch::Receiver<Option<Reading>>,
 }
 
-/// The two ends of the gauges of the shards that are held.
+/// Returns the reader, to be run as a task, and the view that scrapes use. `held` are the shards that are read.
 pub(crate) fn gauges(
     store: Store,
     policies: SharedConfig,
@@ -65,7 +65,7 @@ pub(crate) fn gauges(
 
 /// An answer of the store.
 struct Reading {
-    /// When it was asked.
+    /// When the store was asked.
     at: Instant,
     /// Until when the answer is reused.
     fresh_until: Instant,
@@ -78,13 +78,13 @@ struct Reading {
 }
 
 impl Reading {
-    /// Whether it can be reused for these shards.
+    /// Whether the time of reuse is not over and the store was asked for all these shards under these epochs.
     fn is_fresh(&self, held: &HeldShards) -> bool {
         let covers = |(shard, epoch)| self.shards.get(shard).is_some_and(|(asked, _)| asked == epoch);
         Instant::now() < self.fresh_until && held.iter().all(covers)
     }
 
-    /// The gauges of all these shards; `None` unless all are known under these epochs and not too old.
+    /// Returns the gauges of these shards; `None` if one has no gauges under its epoch, or after [`MAX_AGE`].
     fn of(&self, held: &HeldShards) -> Option<Vec<&ShardGauges>> {
         let gauges = held.iter().map(|(shard, epoch)| match self.shards.get(shard) {
             Some((asked, Some(gauges))) if asked == epoch => Some(gauges),
@@ -95,7 +95,7 @@ impl Reading {
 }
 
 impl GaugeReader {
-    /// Reads the store each time the gauges are asked for and are not fresh, until the shutdown.
+    /// Reads the store each time a scrape asks for gauges that are not fresh, until the shutdown.
     pub(crate) async fn run(self, shutdown: Shutdown) {
         loop {
             let read = async {
@@ -136,7 +136,8 @@ impl GaugeReader {
         Reading { at, fresh_until: Instant::now() + fresh, shards, topics, memory }
     }
 
-    /// The topics that have gauges of their own, sorted by name; none before the policies are known.
+    /// Returns the first [`MAX_TOPICS_WITH_METRICS`] topics, by name, whose policy asks for metrics; none before the
+    /// policies are known.
     fn topics(&self) -> Vec<Topic> {
         let policies = self.policies.all().unwrap_or_default();
         let by_topic = policies.iter().filter(|(_, policy)| policy.metrics == TopicMetrics::ByTopic);
@@ -153,13 +154,13 @@ impl GaugeView {
         if !held.is_empty() && !is_fresh(self.latest.borrow().as_ref(), &held) {
             self.asked.notify_one();
             let fresh = self.latest.wait_for(|reading| is_fresh(reading.as_ref(), &held));
-            // If it comes too late, the last one is shown.
+            // If the fresh reading comes too late, the last one is shown.
             let _ = timeout(WAIT, fresh).await;
         }
         let latest = self.latest.borrow();
         let topics = latest.as_ref().map_or(&[][..], |reading| reading.topics.as_slice());
         let gauges = latest.as_ref().and_then(|reading| reading.of(&held));
-        // As old as the other gauges, and absent where they are.
+        // Shown only together with the gauges of the shards.
         let memory = latest.as_ref().filter(|_| gauges.is_some()).and_then(|reading| reading.memory);
         families::of(gauges.as_deref().unwrap_or_default(), topics, memory)
     }

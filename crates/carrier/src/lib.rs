@@ -1,10 +1,10 @@
 //! The carrier: makes due jobs ready, recovers expired leases, evicts old dead jobs, publishes notices, makes
 //! schedules fire and runs bulk operations. Any number of carriers share the shards. A carrier delivers nothing.
 //!
-//! `shards` decides which shards this carrier holds, and runs a `shard_worker` for each. A worker asks `pace` for the
-//! next pass and `pass_backoff` for kinds that fail; beside it run an `outbox_relay`, and `schedules`, which makes
-//! schedules fire. `bulk_operations` works on bulk operations. `gauges` reads the gauges of jobs. `deadline_signal` turns the wake-ups of the
-//! store into signals for all of them. `epoch_log` logs claims and what is done under them.
+//! `shards` decides which shards this carrier holds, and runs a `shard_worker` for each. `pace` chooses the worker's
+//! next pass, and `pass_backoff` delays kinds of passes that fail. Beside the worker run an `outbox_relay`, which
+//! publishes notices, and `schedules`. `bulk_operations` and `gauges` serve all shards. `deadline_signal` turns the
+//! wake-ups of the store into signals for all of them. `epoch_log` logs claims and what is done under them.
 
 mod bulk_operations;
 mod config;
@@ -41,7 +41,7 @@ const POLICIES: &str = "carrier's policies";
 /// Runs a carrier until the shutdown.
 ///
 /// # Errors
-/// When the store cannot be used, or a task failed.
+/// When the store cannot be opened or used, or a task failed.
 pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     let store = Store::open(config.store.clone())?;
     let (clock, of) = (store.clock(Arc::clone(&context.clock)), store.clone());
@@ -54,7 +54,7 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     dependency.run(tasks, context).await
 }
 
-/// Starts the tasks of a carrier. The caller watches the store.
+/// Starts the tasks of a carrier, and registers its metrics. The caller prepares the store and checks that it answers.
 pub fn start(config: &Config, store: &Store, context: &Context, tasks: &mut Tasks) {
     let signals = Arc::new(DeadlineSignals::new(store.shards()));
     let wakes = store.wakes(random::generator());

@@ -90,7 +90,7 @@ impl Metrics {
     }
 }
 
-/// Shows whether the store removes jobs when its memory is short.
+/// Registers the gauge that shows whether the store removes jobs when its memory is short.
 pub(crate) fn show_eviction(meter: &Meter, store: Store) {
     meter
         .u64_observable_gauge(EVICTS_KEYS.name)

@@ -1,6 +1,6 @@
-//! The outbox relay of one held shard: reads the outbox of jobs that ended, submits a notice job for each
-//! that has a receiver, and removes the published entries. The id of a notice is derived from its
-//! job, so one that is submitted twice, for example after a crash, exists once.
+//! The outbox relay of one held shard: reads the outbox of jobs that ended, submits a notice job for each that has a
+//! receiver, removes the published entries and retries the rejected ones later. The id of a notice is derived from its
+//! job, so a notice that is submitted twice, for example after a crash, exists once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,13 +27,13 @@ use crate::epoch_log::CallStart;
 use crate::metrics::Metrics;
 use crate::pace::MIN_SLEEP;
 
-/// The shortest delay of a rejected notice. The delay equals the age of the end.
+/// The shortest delay of a rejected notice. The delay equals the time since the job ended.
 const MIN_RETRY: Duration = Duration::from_secs(1);
 /// The longest delay of a rejected notice.
 const MAX_RETRY: Duration = MAX_NOTICE_DELAY;
 
 /// How long a round waits for further shards after the first answer. Notices for a slow shard count as
-/// rejected and are submitted again, so that they do not delay those for others.
+/// rejected and are submitted again, so that they do not delay notices for other shards.
 const SLOW_SHARD: Duration = Duration::from_millis(100);
 
 /// The relay of one shard.
@@ -122,8 +122,8 @@ impl OutboxRelay<'_> {
         }
     }
 
-    /// Submits the notices, one call per shard, and returns a result for each entry. A notice without
-    /// an answer counts as rejected.
+    /// Submits the notices, one call per shard, all at once, and returns a result for each entry, in order. A notice
+    /// counts as rejected if its call fails, or has no answer [`SLOW_SHARD`] after the first one.
     async fn submit(&self, pending: &[PendingNotice], rejections: &mut Rejections) -> Vec<EntryResult> {
         let by_shard = self.notices(pending);
         let mut results = vec![EntryResult::NoNotice; pending.len()];
@@ -153,7 +153,7 @@ impl OutboxRelay<'_> {
         results
     }
 
-    /// Returns the notices by shard, with the indexes of their entries.
+    /// Returns the notices by shard, with the indexes of their entries in `pending`. Counts unreadable entries.
     fn notices(&self, pending: &[PendingNotice]) -> BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> {
         let mut by_shard: BTreeMap<Shard, (Vec<usize>, Vec<NewJob>)> = BTreeMap::new();
         for (index, entry) in pending.iter().enumerate() {
@@ -174,7 +174,7 @@ impl OutboxRelay<'_> {
         notice_of(ended, policy.as_deref())
     }
 
-    /// Returns the entries to remove and those to retry.
+    /// Returns the entries to remove, and the rejected ones with their delays. Counts and logs the results.
     fn ack(&self, outbox: Outbox, results: &[EntryResult], rejections: &mut Rejections) -> OutboxAck {
         self.count(results, rejections);
         let Outbox { pending, now } = outbox;
@@ -209,8 +209,8 @@ impl OutboxRelay<'_> {
     }
 }
 
-/// Limits the log to one line per series of rejections. A series ends when no notice was rejected for
-/// [`MAX_RETRY`].
+/// Limits the log to one line per series of rejections. A series ends when notices are published and none was
+/// rejected for [`MAX_RETRY`].
 #[derive(Default)]
 struct Rejections {
     /// The first cause in this round.
@@ -220,25 +220,26 @@ struct Rejections {
 }
 
 impl Rejections {
-    /// Records why notices of this round are rejected.
+    /// Records why a notice of this round is rejected. Only the first cause of a round is kept.
     fn note(&mut self, cause: &dyn std::fmt::Display) {
         self.cause.get_or_insert_with(|| cause.to_string());
     }
 
-    /// Records a round with rejections. Returns the cause if it is to be logged.
+    /// Records a round with rejections. Returns the cause if the round begins a series, else `None`.
     fn begin(&mut self) -> Option<String> {
         let cause = self.cause.take().unwrap_or_default();
         self.last.replace(Instant::now()).is_none().then_some(cause)
     }
 
-    /// Records a round without rejections. Returns true if that ends a series.
+    /// Ends a series whose last rejection is older than [`MAX_RETRY`]. Returns true if there was one.
     fn end(&mut self) -> bool {
         self.last.take_if(|last| last.elapsed() > MAX_RETRY).is_some()
     }
 }
 
-/// Converts the answer to a submit. A conflict counts as published: the other job is a notice of the same
-/// end, submitted before the policy of its topic changed. So does a notice that was cancelled.
+/// Converts the answer to a submit. A conflict counts as published: the other job is a notice of the same end,
+/// submitted before the policy of its topic changed. So does a notice that was cancelled. Only a full shard rejects a
+/// notice; its limit is recorded as the cause in `rejections`.
 fn entry_result(answer: SubmitResult, rejections: &mut Rejections) -> EntryResult {
     match answer {
         SubmitResult::Created

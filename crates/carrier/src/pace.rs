@@ -1,5 +1,5 @@
-//! Chooses the next pass over a shard, or how long to sleep: exactly until something is due, but no longer
-//! than a maximum, in case a wake-up was lost. Pure.
+//! Chooses the next pass over a shard, or how long to sleep: exactly until something is due, but at most 5 s, in case
+//! a wake-up was lost. Defines the kinds of passes. Makes no calls and reads no clock.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use strum::VariantArray as _;
 
 /// The longest sleep between two passes over a shard.
 pub(crate) const MAX_SLEEP: Duration = Duration::from_secs(5);
-/// The shortest sleep after a pass that moved jobs, unless more is due at once. What becomes due
-/// meanwhile is moved together.
+/// The shortest sleep after a pass that moved jobs, unless more jobs are due at once. The next pass moves all jobs
+/// that became due meanwhile.
 pub(crate) const MIN_SLEEP: Duration = Duration::from_millis(1);
 
 /// The kinds of passes over a shard, the most urgent first.
@@ -16,15 +16,14 @@ pub(crate) const MIN_SLEEP: Duration = Duration::from_millis(1);
 pub(crate) enum PassKind {
     /// Makes due jobs ready.
     Promote,
-    /// Takes back expired leases.
+    /// Ends expired leases.
     Recover,
     /// Removes dead jobs after their retention.
     Evict,
 }
 
 impl PassKind {
-    /// Returns the kind to try after this one failed. The kinds take turns, so that one that fails
-    /// does not block the others.
+    /// Returns the kind to try after a pass of this kind failed: the next in turn, so that none blocks the others.
     pub(crate) const fn after_failure(self) -> Self {
         match self {
             Self::Promote => Self::Recover,
@@ -34,7 +33,7 @@ impl PassKind {
     }
 }
 
-/// For each [`PassKind`], the time until its next job, lease or dead job is due; zero if it is due now.
+/// For each [`PassKind`], the time until its next job, lease or dead job is due: zero for now, `None` for never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NextDue(pub(crate) [Option<Duration>; 3]);
 
@@ -45,8 +44,9 @@ pub(crate) enum Step {
     Sleep(Duration),
 }
 
-/// Returns the next step after a pass of the kind `last`. Of the kinds that are due the most urgent one
-/// comes first, except `last`: each pass is limited, so the others get a turn in between.
+/// Returns the next step after a pass of the kind `last`: a pass of the most urgent kind that is due, but of `last`
+/// only if no other kind is due, so that a backlog of one kind does not starve the others. If none is due, a sleep
+/// until one is, at most [`MAX_SLEEP`].
 pub(crate) fn next_step(next_due: NextDue, last: Option<PassKind>) -> Step {
     let is_due = |kind: &PassKind| next_due.0[*kind as usize] == Some(Duration::ZERO);
     let due = || PassKind::VARIANTS.iter().copied().filter(is_due);

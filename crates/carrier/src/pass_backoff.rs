@@ -1,4 +1,4 @@
-//! Backoff per kind of pass: a kind that fails waits, and the others go on. Pure but for the jitter.
+//! Backoff per kind of pass: a kind whose pass failed waits, with jitter, and the others go on. Callers pass the time.
 
 use std::array;
 use std::time::Duration;
@@ -20,12 +20,12 @@ struct KindBackoff {
 }
 
 impl PassBackoff {
-    /// No failures yet. The generators provide the jitter.
+    /// Starts without failures. The generators provide the jitter.
     pub(crate) fn new(generators: [StdRng; 3]) -> Self {
         Self(generators.map(|rng| KindBackoff { backoff: Backoff::new(rng), until: None }))
     }
 
-    /// Records a failure. Returns true if no kind had failed before.
+    /// Records a failure at `now`, which begins the kind's next wait. Returns true if no kind was failing before.
     pub(crate) fn failed(&mut self, kind: PassKind, now: Instant) -> bool {
         let is_first = !self.is_any_failing();
         let of_kind = &mut self.0[kind as usize];
@@ -33,20 +33,20 @@ impl PassBackoff {
         is_first
     }
 
-    /// Records a success. Returns true if it ends the failures of the last kind that failed.
+    /// Records a success, which resets the kind's backoff. Returns true if the kind was failing and no other kind is.
     pub(crate) fn succeeded(&mut self, kind: PassKind) -> bool {
         let of_kind = &mut self.0[kind as usize];
         of_kind.backoff.reset();
         of_kind.until.take().is_some() && !self.is_any_failing()
     }
 
-    /// Extends the times of kinds that have to wait.
+    /// Returns `next_due` with each time extended to the end of its kind's wait. `None` stays `None`.
     pub(crate) fn delay(&self, next_due: NextDue, now: Instant) -> NextDue {
         let later = |kind: PassKind| Some(next_due.0[kind as usize]?.max(self.wait(kind, now)));
         NextDue(array::from_fn(|n| later(PassKind::VARIANTS[n])))
     }
 
-    /// Returns the kind that may run first, `wanted` if possible, and how long it has to wait.
+    /// Returns the kind with the shortest wait (`wanted` if it is equal) and that wait, zero if the kind may run now.
     pub(crate) fn allowed(&self, wanted: PassKind, now: Instant) -> (PassKind, Duration) {
         let second = wanted.after_failure();
         let waits = [second, second.after_failure()].map(|kind| (kind, self.wait(kind, now)));

@@ -1,5 +1,6 @@
-//! The schedules of one held shard: reads those whose time has come, and submits the jobs of their firings in the step
-//! that moves them on. Each step names the version of the schedule that was read, so that no time fires twice.
+//! The schedules of one held shard: a loop of rounds, see `round`. A round reads the schedules whose time has come. One
+//! atomic step submits the jobs of a schedule's firings and sets its next time. Each step names the version of the
+//! schedule that was read, so that no time fires twice. `quotas` limits the jobs.
 
 mod quotas;
 mod round;
@@ -38,7 +39,7 @@ enum Round {
 }
 
 impl ScheduleRunner<'_> {
-    /// Runs for ever. May be dropped at any time.
+    /// Makes schedules fire each time `due` wakes it, and retries errors. Never returns; may be dropped at any time.
     pub(crate) async fn run(&self) {
         let mut outage = Outage::new();
         loop {

@@ -41,7 +41,7 @@ pub(crate) struct ShardWorker {
 }
 
 impl ShardWorker {
-    /// Runs until another carrier claims the shard. May be dropped at any time.
+    /// Runs passes, the outbox relay and the schedules until another carrier claims the shard. May be dropped at any time.
     pub(crate) async fn run(&self) {
         let (outbox, firings) = (DeadlineSignal::default(), DeadlineSignal::default());
         let relay = OutboxRelay {
@@ -73,7 +73,7 @@ impl ShardWorker {
         info!(shard = self.shard.number(), "shard claimed by another carrier");
     }
 
-    /// Runs one pass after the other until one is fenced.
+    /// Runs passes until one is fenced. Sets `outbox` and `firings` to when the next notice and schedule are due.
     async fn run_passes(&self, outbox: &DeadlineSignal, firings: &DeadlineSignal) {
         let mut backoff = PassBackoff::new([(); 3].map(|()| random::generator()));
         // The first passes find everything that happened before.
@@ -133,7 +133,7 @@ impl ShardWorker {
         }
     }
 
-    /// The kind of the next pass. What is old by a wrong clock is not removed.
+    /// Returns `kind`, but `Promote` instead of `Evict` unless the store's time is sure: a wrong one removes too early.
     async fn possible(&self, kind: PassKind) -> PassKind {
         let is_wrong = kind == PassKind::Evict && !self.store.is_time_sure(self.shard).await.unwrap_or(false);
         if is_wrong { PassKind::Promote } else { kind }
@@ -152,8 +152,9 @@ impl ShardWorker {
         }
     }
 
-    /// Settles the pull jobs of expired leases as failed. If that is not possible, a later recover
-    /// returns them again.
+    /// Logs the attempts of expired pull leases and settles the jobs as failed. Returns `recovered.pass`, due again at
+    /// once if there were such jobs. Settles nothing before the policies are known, or if the store fails; then a
+    /// later recover returns the same leases.
     async fn settle_expired(&self, recovered: Recovered) -> Result<Pass, StoreError> {
         let Recovered { pass, expired } = recovered;
         if expired.is_empty() {

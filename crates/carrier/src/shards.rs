@@ -1,5 +1,5 @@
-//! The shards that this carrier holds. Every carrier sends heartbeats and gets the list of live
-//! carriers, from which each computes its own share of the shards.
+//! The shards that this carrier holds, each with a worker. Every carrier sends heartbeats and gets the list of live
+//! carriers, from which each computes its own share of the shards, claims what it lacks and releases the rest.
 //!
 //! To claim a shard a carrier raises its epoch, which fences the previous holder. So two carriers that
 //! briefly disagree do no harm, and nobody waits for a lock.
@@ -78,7 +78,7 @@ impl Shards {
         }
     }
 
-    /// Holds this carrier's share until the shutdown, then releases all shards.
+    /// Holds this carrier's share until the shutdown, then releases all shards. Fails if a worker panics.
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
         let mut outage = Outage::new();
         while !self.context.shutdown.is_stopping() {
@@ -108,7 +108,8 @@ impl Shards {
         Ok(())
     }
 
-    /// Sends a heartbeat, then claims and releases shards according to the live carriers.
+    /// Sends a heartbeat, then releases and claims shards according to the live carriers, and sets the metric and the
+    /// readiness of the shards. Fails if the heartbeat or a claim fails; shards claimed before stay held.
     async fn heartbeat(&mut self) -> Result<LiveCarriers, StoreError> {
         let live = self.store.heartbeat(&self.name, self.lock_ttl).await?;
         live.next_bulk.iter().for_each(|after| self.signals.bulks.set(Instant::now() + *after));
@@ -156,8 +157,7 @@ impl Shards {
         Ok(())
     }
 
-    /// Stops the workers of shards and releases the shards, all at the same time. If that fails, the
-    /// next claim fences this carrier anyway.
+    /// Stops the shards' workers, then releases the shards, all at once. Ignores errors: the next claim fences anyway.
     ///
     /// A pass that was sent before its worker stopped may still run. That does no harm: it runs
     /// under the epoch of this carrier, as if it had run a moment earlier.
@@ -176,7 +176,8 @@ impl Shards {
         crash_point!("carrier.after_release");
     }
 
-    /// Waits until the next heartbeat, or for a reason to send it earlier.
+    /// Waits for the given time, but ends earlier if the list of carriers changes, the shutdown begins or a worker
+    /// ends. Removes that worker; fails if it panicked.
     async fn wait(&mut self, wait: Duration) -> anyhow::Result<()> {
         let shutdown = self.context.shutdown.clone();
         tokio::select! {
@@ -204,14 +205,13 @@ impl Shards {
         }
     }
 
-    /// Passes the shards that are held on to the gauges.
+    /// Sends the shards that are held to the gauges.
     fn announce(&self) {
         let held = self.held.iter().map(|(shard, (epoch, _))| (*shard, epoch.clone()));
         self.announced.send_replace(held.collect());
     }
 
-    /// Releases all shards, then leaves the list of live carriers: two rounds of calls within the grace
-    /// period.
+    /// Releases all shards, then leaves the list of carriers. Gives up after two call timeouts or the grace period.
     async fn leave(&mut self) {
         let within = (2 * self.call_timeout).min(self.context.shutdown.grace());
         let leave = async {
@@ -227,7 +227,7 @@ impl Shards {
     }
 }
 
-/// Returns the share of carrier `me`: every carrier sorts the same names and assigns the shards in turn.
+/// Returns the shards of `me`, none if it is not listed: every carrier sorts the names and assigns the shards in turn.
 fn share(carriers: &[String], me: &str, shards: impl Iterator<Item = Shard>) -> Vec<Shard> {
     let mut names: Vec<&str> = carriers.iter().map(String::as_str).collect();
     names.sort_unstable();

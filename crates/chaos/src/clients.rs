@@ -1,5 +1,4 @@
-//! The clients of a run: they submit, cancel, move and reserve jobs until a time, and write what they ask for and are
-//! answered to the history.
+//! The clients of a run: they submit, cancel, move and reserve jobs until the load ends, and record calls and answers.
 
 mod api;
 mod cancel;
@@ -21,13 +20,13 @@ const SUBMITTERS: u64 = 6;
 const CANCELLERS: u64 = 3;
 const CONSUMERS: u64 = 4;
 
-/// The number of the policy that is that of the installation, and of those that jobs bring.
+/// The numbers of retry policies: that of the installation, and those that jobs bring.
 pub(crate) const DEFAULT_POLICY: u32 = 1;
 pub(crate) const SHORT_POLICY: u32 = 2;
 /// The deadline of an attempt, in ms; each job with a URL brings it.
 pub(crate) const TIMEOUT: u32 = 1_000;
 
-/// What the clients share.
+/// The state that all clients share.
 pub(crate) struct Clients {
     pub(crate) api: Api,
     pub(crate) history: History,
@@ -37,7 +36,7 @@ pub(crate) struct Clients {
     known: Mutex<Vec<SubmittedJob>>,
 }
 
-/// A job that was submitted, and is there or may be.
+/// A submitted job that exists or may exist.
 #[derive(Clone, Debug)]
 pub(crate) struct SubmittedJob {
     pub(crate) topic: &'static str,
@@ -57,7 +56,7 @@ impl Clients {
         Arc::new(Self { api, history, receiver, until, rate, known: Mutex::default() })
     }
 
-    /// Starts those that submit, cancel and move, which end by themselves.
+    /// Starts the clients that submit, cancel and move. They end when the load does.
     pub(crate) fn start(self: &Arc<Self>, seed: u64) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         for number in 0..SUBMITTERS {
@@ -69,7 +68,7 @@ impl Clients {
         tasks
     }
 
-    /// Starts those that reserve, which go on until they are dropped.
+    /// Starts the consumers, which go on until the returned set is dropped.
     pub(crate) fn start_consumers(self: &Arc<Self>, seed: u64) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         for number in 0..CONSUMERS {
@@ -82,7 +81,7 @@ impl Clients {
         Instant::now() >= self.until
     }
 
-    /// All jobs that were submitted with an id, or whose id was answered.
+    /// All jobs whose id is known, because the client chose it or the API answered it.
     pub(crate) fn known(&self) -> Vec<SubmittedJob> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -91,7 +90,7 @@ impl Clients {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).push(known);
     }
 
-    /// One of the latest jobs.
+    /// One of the 60 latest known jobs, at random; `None` if there are fewer than the draw needs.
     fn recent(&self, rng: &mut StdRng) -> Option<SubmittedJob> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let back = rng.random_range(0..60_usize);
@@ -99,7 +98,7 @@ impl Clients {
     }
 }
 
-/// A generator of its own for each client.
+/// A random generator for one client: different for each kind and number.
 fn rng(seed: u64, kind: u64, number: u64) -> StdRng {
     StdRng::seed_from_u64(seed ^ (kind << 48 | number << 40))
 }

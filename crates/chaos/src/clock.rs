@@ -1,4 +1,4 @@
-//! Readings of the store's clock, for the history, and times in which Redis did not answer them.
+//! Reads the store's clock for the history, writes late answers of Redis as stalls, and steps the clock of Redis.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +17,16 @@ const MAX_ERROR: u64 = 5_000;
 /// An answer that takes longer is written down as a stall of the store, in µs.
 const LATE: u64 = 100_000;
 
-/// Reads the clock until it is aborted.
+/// Reads the clock four times a second until it is aborted, but never while the clock steps.
 pub(crate) async fn read(installation: Arc<Installation>) {
     loop {
-        // Not beside a step.
+        // The lock keeps the reading away from a step.
         read_once(&installation, &mut *installation.clock_client.lock().await).await;
         sleep(PAUSE).await;
     }
 }
 
-/// Steps the clock of Redis, and reads it right before and after that.
+/// Steps the clock of Redis to `ahead` µs, and reads it right before and after the step.
 pub(crate) async fn step(installation: &Installation, seen: &Seen, ahead: i64) {
     let client = &mut *installation.clock_client.lock().await;
     read_once(installation, client).await;

@@ -1,4 +1,4 @@
-//! The end of a run: waits until nothing is due any more, and writes what the store says of itself.
+//! The end of a run: waits until no job is pending, and writes the jobs, the counts and the check of the store.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::clients::{Api, CallOutcome, SubmittedJob};
 use crate::installation::Installation;
 use crate::redis_client::RedisClient;
 
-/// The longest wait. What is left then violates the bound.
+/// The longest wait for jobs to end. Jobs that are left then violate a bound.
 const DRAIN: Duration = Duration::from_secs(60);
 /// The statistics are up to a second old.
 const STATS_AGE: Duration = Duration::from_millis(1_200);
-/// How often a question is asked, because processes may have just come back.
+/// How often a request is sent, because processes may have just come back.
 const TRIES: usize = 40;
 /// The kinds of findings that are about counts.
 const COUNTS: [&str; 3] = ["ledger", "lane_count", "topic"];
 
-/// Waits until nothing is pending, or for as long as that may take; whether nothing is.
+/// Waits until no job is pending, for up to [`DRAIN`]. Returns whether that came true.
 pub(crate) async fn drain(api: &Api) -> bool {
     let deadline = Instant::now() + DRAIN;
     let mut since = None;
@@ -39,7 +39,7 @@ pub(crate) async fn drain(api: &Api) -> bool {
     false
 }
 
-/// Writes the last lines of the history.
+/// Reads the rest of the logs, and writes the last lines of the history: jobs, counts, check and end.
 pub(crate) async fn dump(installation: &Installation, api: &Api, known: Vec<SubmittedJob>) {
     let history = &installation.history;
     installation.read_logs().await;
@@ -52,7 +52,7 @@ pub(crate) async fn dump(installation: &Installation, api: &Api, known: Vec<Subm
     history.write(&Entry::End(End { t: history.t(), dumped: is_dumped, drained: true }));
 }
 
-/// Writes the jobs that are pending or dead; whether all are.
+/// Writes the jobs that are pending or dead, from an export. Returns whether an export succeeded.
 async fn left(api: &Api, history: &History) -> bool {
     let t = history.t();
     for _ in 0..TRIES {
@@ -69,7 +69,7 @@ async fn left(api: &Api, history: &History) -> bool {
     false
 }
 
-/// Writes a job that is done or cancelled.
+/// Writes the final line of a job if it is done or cancelled.
 async fn ended(api: &Api, history: &History, job: &SubmittedJob) {
     let answer = ask(api, &format!("/v1/jobs/{}", job.name())).await;
     if matches!(state(&answer["state"]), Some(JobState::Done | JobState::Cancelled)) {
@@ -123,7 +123,7 @@ async fn check(installation: &Installation, check: &Value) {
     }));
 }
 
-/// How many keys are not the installation's.
+/// The number of keys without the installation's prefix; 0 if the store is not a single Redis or does not answer.
 async fn foreign_keys(installation: &Installation) -> u64 {
     if installation.redis.is_none() {
         return 0;
@@ -133,7 +133,8 @@ async fn foreign_keys(installation: &Installation) -> u64 {
     keys.iter().filter(|key| !key.starts_with("{ringback") && !key.starts_with("ringback")).count() as u64
 }
 
-/// The answer to a question, which is null if there is none; asked again while the outcome is unknown.
+/// The JSON answer to a `GET`, which is repeated while its outcome is unknown, up to [`TRIES`] times. Null if there is
+/// no success.
 pub(crate) async fn ask(api: &Api, path: &str) -> Value {
     for _ in 0..TRIES {
         let outcome = api.call(Method::GET, path, None).await;

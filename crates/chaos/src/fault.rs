@@ -82,12 +82,11 @@ pub(crate) enum Target {
 }
 
 impl Kind {
-    /// Its name on the command line and in histories.
     pub fn name(self) -> &'static str {
         self.into()
     }
 
-    /// The kinds that a store can have.
+    /// The kinds that are possible on a store.
     pub fn of(store: StoreKind) -> impl Iterator<Item = Self> {
         Self::VARIANTS.iter().copied().filter(move |kind| kind.is_possible(store))
     }
@@ -107,7 +106,7 @@ impl Kind {
         }
     }
 
-    /// Whether it takes accepted jobs away. Such a kind is made only if it is asked for.
+    /// Whether the fault can remove accepted jobs. Such kinds are made only if they are asked for.
     pub const fn is_lossy(self) -> bool {
         matches!(self.target(), Target::Data)
     }
@@ -147,7 +146,7 @@ impl Kind {
         }
     }
 
-    /// In which of the schedules it is: those of processes, and those of everything else.
+    /// The number of the schedule that makes this kind: 0 for faults of processes, 1 for all others.
     pub(crate) const fn schedule(self) -> u64 {
         match self.target() {
             Target::Process(..) => 0,

@@ -27,7 +27,7 @@ use crate::receiver::{Mood, Receiver};
 /// How long after the start the first fault comes.
 const FIRST: Duration = Duration::from_millis(500);
 
-/// What faults are made to.
+/// The targets of the faults of a run.
 pub(crate) struct Faults {
     pub(crate) installation: Arc<Installation>,
     pub(crate) receiver: Arc<Receiver>,
@@ -55,8 +55,8 @@ impl<'a> RunningFault<'a> {
 }
 
 impl Faults {
-    /// Makes faults until the load ends; returns when the last one has ended. Each schedule has kinds of its own, so
-    /// that one thing has one fault at a time.
+    /// Makes faults until the load ends, and returns when the last one has ended. Two schedules run at the same time.
+    /// Their kinds differ, so that a target has only one fault at a time.
     pub(crate) async fn run(self, seed: u64) {
         tokio::join!(self.schedule(0, seed), self.schedule(1, seed));
     }
@@ -68,7 +68,7 @@ impl Faults {
         sleep(FIRST).await;
         while !kinds.is_empty() && Instant::now() < self.until {
             let kind = kinds[rng.random_range(0..kinds.len())];
-            // What a fault draws does not depend on how long it took.
+            // The random choices of a fault do not depend on how long it took.
             let mut own = StdRng::seed_from_u64(rng.random());
             self.make(kind, &mut own).await;
             let pause = Duration::from_millis(rng.random_range(100..1_200));
@@ -96,14 +96,14 @@ impl Faults {
         }
     }
 
-    /// Fills the disk of the embedded store, up to a few pages.
+    /// Fills the embedded store's disk, except 0 to 2 MiB, for some seconds. Does nothing without a disk of its own.
     async fn disk(&self, rng: &mut StdRng) {
         let Some(disk) = &self.installation.disk else { return };
         let begun =
             RunningFault::new(&self.installation.history, Kind::FullDisk.name(), FaultClass::Store, None);
         let (file, left) = (disk.0.join("filler"), rng.random_range(0..3_u64) << 20);
         if let Ok(free) = disk.free() {
-            // What fits is written, so that a failure to write the rest does not matter.
+            // As much as fits is written, so a failure to write the rest does not matter.
             let _ =
                 std::fs::write(&file, vec![1; usize::try_from(free.saturating_sub(left)).expect("it fits")]);
         }
@@ -112,7 +112,7 @@ impl Faults {
         begun.healed();
     }
 
-    /// Steps the clock of Redis, and later back.
+    /// Steps the clock of Redis by up to 8 seconds, and later back. Does nothing if the clock cannot be stepped.
     async fn clock(&self, kind: Kind, rng: &mut StdRng) {
         let Some(seen) = &self.installation.clock else { return };
         let seconds = rng.random_range(1.0..8.0) * if kind == Kind::ClockBack { -1.0 } else { 1.0 };

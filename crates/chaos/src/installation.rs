@@ -11,10 +11,10 @@ use ringback_testkit::{Persistence, Process, ProcessSpec, Proxy, RedisServer, Ro
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep};
 
-use crate::group::Group;
 use crate::logs::LogReader;
 use crate::redis_client::RedisClient;
 use crate::store_kind::StoreKind;
+use crate::store_servers::Group;
 use crate::world::{World, of_process, of_server};
 
 /// The settings of all processes: short times, and the log of transitions.
@@ -38,12 +38,12 @@ const DISK: &str = "size=48m";
 pub(crate) struct Installation {
     pub(crate) history: History,
     pub(crate) members: Vec<Member>,
-    /// The server, for a fault at a time.
+    /// The server; locked during a fault.
     pub(crate) redis: Option<Mutex<RedisServer>>,
     pub(crate) redis_port: u16,
-    /// What Redis sees of the world.
+    /// The clock that Redis sees, if it can be stepped.
     pub(crate) clock: Option<Seen>,
-    /// Who reads the clock; locked while it steps.
+    /// The client that reads the clock; locked during a step.
     pub(crate) clock_client: Mutex<RedisClient>,
     /// The servers of a store that has several.
     pub(crate) group: Option<Mutex<Group>>,
@@ -61,9 +61,9 @@ pub(crate) struct Member {
     /// Where its API listens, if it has one.
     pub(crate) api: Option<String>,
     pub(crate) proxy: Option<Proxy>,
-    /// What it sees of the world.
+    /// The names and the address of the process, if they can be changed.
     pub(crate) seen: Option<Seen>,
-    /// Locked by who does something to it.
+    /// The process itself; locked during a fault.
     pub(crate) running: Mutex<Running>,
 }
 
@@ -126,7 +126,7 @@ impl Installation {
         self.members.iter().filter_map(|member| member.api.clone()).collect()
     }
 
-    /// Holds all processes: while this is kept, no fault is made to one.
+    /// Locks all processes: while the guards are kept, no fault is made to a process.
     pub(crate) async fn hold(&self) -> Vec<MutexGuard<'_, Running>> {
         let mut held = Vec::new();
         for member in &self.members {
@@ -135,7 +135,7 @@ impl Installation {
         held
     }
 
-    /// Writes exits that nobody asked for, and starts those processes again.
+    /// Writes exits of processes that no fault caused, and starts those processes again. Runs until it is aborted.
     pub(crate) async fn watch(self: Arc<Self>) {
         loop {
             sleep(Duration::from_millis(100)).await;
@@ -150,7 +150,7 @@ impl Installation {
         }
     }
 
-    /// Writes what the logs have that was not read yet.
+    /// Writes the lines of logs that were not read yet.
     pub(crate) async fn read_logs(&self) {
         for member in &self.members {
             let running = &mut *member.running.lock().await;
@@ -198,13 +198,13 @@ impl Member {
         Self { role, spec, admin, api, proxy, seen, running: Mutex::new(running) }
     }
 
-    /// Starts a process that has ended, in the same directory.
+    /// Starts a process that has ended again, in the same directory, and writes its start.
     pub(crate) fn restart(&self, running: &mut Running, history: &History) {
         running.process.restart();
         running.begun(self.role, history);
     }
 
-    /// Kills the process and starts another in its place, whose output nobody reads or everybody can.
+    /// Kills the process, reads its log, and starts another one. Unless `is_read`, nobody reads the output of that one.
     pub(crate) fn replace(&self, running: &mut Running, is_read: bool, history: &History) {
         running.kill(history);
         running.log.read(&running.process.log(), history);
@@ -212,7 +212,7 @@ impl Member {
         *running = Running::start(if is_read { spec } else { spec.unread() }, self.role, history);
     }
 
-    /// Waits until it is ready; whether it is.
+    /// Waits until `/readyz` answers 200, for up to `within`. Returns whether it did.
     pub(crate) async fn wait_ready(&self, within: Duration) -> bool {
         let (client, url) = (ringback_testkit::http_client(), format!("http://{}/readyz", self.admin));
         let deadline = Instant::now() + within;
@@ -258,7 +258,7 @@ impl Running {
 pub(crate) struct Disk(pub(crate) PathBuf);
 
 impl Disk {
-    /// `None` where nothing can be mounted.
+    /// Mounts a file system in memory below `data`; `None` if nothing can be mounted.
     fn mount(data: &Path) -> Option<Self> {
         let at = data.join("disk");
         std::fs::create_dir_all(&at).expect("a directory");
@@ -277,7 +277,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily: processes are ended before, but the order of fields is not to be relied on.
+        // A lazy unmount: processes end before, but the order of fields is not to be relied on.
         let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }

@@ -9,15 +9,15 @@ mod clock;
 mod ending;
 mod fault;
 mod faults;
-mod group;
 mod installation;
 mod logs;
 mod options;
+mod planted_secret;
 mod receiver;
 mod redis_client;
 mod run;
-mod secret;
 mod store_kind;
+mod store_servers;
 mod verdict;
 mod watch;
 mod world;
@@ -28,7 +28,7 @@ pub use crate::fault::Kind;
 pub use crate::options::Options;
 pub use crate::store_kind::StoreKind;
 
-/// Makes a run on each store, one after the other, and prints the reports. The status is the worst of all.
+/// Makes a run on each store, one after the other, and prints the reports. Exits with the highest status.
 pub async fn run(options: &Options) -> ExitCode {
     let mut worst = 0;
     for store in &options.stores {

@@ -1,10 +1,10 @@
-//! What the logs of processes say: transitions, and lines of level ERROR.
+//! Copies transitions, epochs, losses of the store, panics and ERROR lines from logs of processes into the history.
 
 use ringback_testkit::history::{Alarm, Entry, History, JobState, LogLevel, LogLine, Transition};
 use ringback_testkit::recorded::write_epoch;
 use serde_json::Value;
 
-use crate::secret;
+use crate::planted_secret;
 
 /// Messages of level ERROR that a fault of these runs explains, and the class of each.
 const KNOWN: [(&str, &str); 5] = [
@@ -14,7 +14,7 @@ const KNOWN: [(&str, &str); 5] = [
     (LOSSES[0], "lost-data"),
     (LOSSES[1], "lost-data"),
 ];
-/// How messages begin that say that the store lost data. The checker wants that it did.
+/// The beginnings of messages about lost data, which the checker compares with the losses.
 const LOSSES: [&str; 2] = ["the store has lost accepted jobs", "the store is not the one that it was"];
 
 /// How far a log has been read, and who wrote it from when.
@@ -25,19 +25,20 @@ pub(crate) struct LogReader {
 }
 
 impl LogReader {
-    /// A process was started that writes it now.
+    /// Sets the process that writes the log from `t` on.
     pub(crate) fn started(&mut self, t: u64, pid: u32) {
         self.starts.push((t, pid));
     }
 
-    /// Writes the lines that are new. `log` is the whole log.
+    /// Writes what is new in `log`, the whole log, and searches it for secrets. An incomplete last line waits for the
+    /// next call.
     pub(crate) fn read(&mut self, log: &str, history: &History) {
         let rest = log.get(self.offset..).unwrap_or_default();
         let complete = rest.rfind('\n').map_or(0, |end| end + 1);
         self.offset += complete;
-        secret::scan(&rest[..complete], history);
+        planted_secret::scan(&rest[..complete], history);
         for text in rest[..complete].lines() {
-            // What a killed process has left of a line is not JSON.
+            // A line that a killed process has left incomplete is not JSON.
             match serde_json::from_str::<Value>(text) {
                 Ok(line) => self.line(text, &line, history),
                 Err(_) if text.contains("panicked at") => {
@@ -56,7 +57,7 @@ impl LogReader {
         if fields["message"] == "job changed" {
             write_transition(fields, t, history).expect("a line of the log of transitions");
         } else if write_epoch(fields, t, self.pid_at(t), history) {
-            // It is written.
+            // The epoch is written.
         } else if line["level"] == "ERROR" {
             if LOSSES.iter().any(|message| fields["message"].as_str().is_some_and(|m| m.starts_with(message)))
             {
@@ -68,7 +69,7 @@ impl LogReader {
         }
     }
 
-    /// Who wrote the log at a time.
+    /// The id of the process that wrote the log at a time; 0 if none has started.
     fn pid_at(&self, t: u64) -> u32 {
         let writer = self.starts.iter().rfind(|(start, _)| *start <= t).or(self.starts.first());
         writer.map_or(0, |(_, pid)| *pid)

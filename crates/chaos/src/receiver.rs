@@ -1,4 +1,4 @@
-//! The receiver of a run: it answers by the path of a job's URL and by its own faults.
+//! The receiver of a run: it answers by the path of a job's URL, and by faults of the receiver as a whole.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use ringback_testkit::history::History;
 use ringback_testkit::{Answer, Sink};
 
-/// What is wrong with a receiver as a whole.
+/// A fault of the whole receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mood {
     Fine,

@@ -1,4 +1,4 @@
-//! What the run itself asks of Redis, not through a proxy. Redis may be away: then there is no answer.
+//! A client of the run itself for Redis, without a proxy. While Redis is away, it returns `None`.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ impl RedisClient {
         Self { port, connection: None }
     }
 
-    /// The time by its clock, in µs since 1970.
+    /// The time by the clock of Redis, in µs since 1970; `None` without an answer.
     pub(crate) async fn time(&mut self) -> Option<u64> {
         let (seconds, micros): (u64, u64) = self.ask(&redis::cmd("TIME")).await?;
         Some(seconds * 1_000_000 + micros)
     }
 
-    /// The answer to a command; `None` if there is none, or an error.
+    /// The answer to a command; `None` without one or for an error, after which the next call connects anew.
     pub(crate) async fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> Option<T> {
         if self.connection.is_none() {
             let config = AsyncConnectionConfig::new()

@@ -21,7 +21,7 @@ use crate::{clock, ending, world};
 /// (1.8 s) and a tick, on a machine that is busy with much else.
 const LIVE: u64 = 15_000_000;
 
-/// Makes a run; the path of its history.
+/// Makes a run on a store: starts it, makes load and faults, drains and dumps. Returns the path of the history.
 pub(crate) async fn make(store: StoreKind, options: &Options) -> PathBuf {
     let directory = options.keep.clone().unwrap_or_else(std::env::temp_dir);
     std::fs::create_dir_all(&directory).expect("the directory of histories can be made");

@@ -1,4 +1,4 @@
-//! On which store a run is made.
+//! The kinds of store that a run can be made on.
 
 /// A kind of store, with the processes that go with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString, strum::VariantArray)]

@@ -14,7 +14,7 @@ use crate::store_kind::StoreKind;
 /// The most lines of a history that are printed.
 const MAX_LINES: usize = 60;
 
-/// Checks the history and prints the report. The exit status of the run.
+/// Checks the history, prints the report and how to repeat the run, keeps or removes the file. Returns the exit status.
 #[expect(clippy::print_stdout, reason = "the report is this program's output")]
 pub(crate) fn judge(store: StoreKind, options: &Options, path: &Path) -> u8 {
     let read = || BufReader::new(File::open(path).expect("the history was written"));
@@ -38,7 +38,7 @@ pub(crate) fn judge(store: StoreKind, options: &Options, path: &Path) -> u8 {
         print_proof(&report, read());
     }
     if report.clean && options.keep.is_none() {
-        // It is in the directory of temporary files.
+        // If this fails, the file stays in the directory of temporary files.
         let _ = std::fs::remove_file(path);
     } else {
         println!("history: {}", path.display());
@@ -53,7 +53,7 @@ pub(crate) fn judge(store: StoreKind, options: &Options, path: &Path) -> u8 {
     u8::from(!report.clean)
 }
 
-/// The arguments that are not the usual ones.
+/// The command-line arguments that repeat the run besides store, seconds and seed.
 fn rest(options: &Options) -> String {
     let kinds: Vec<_> = options.kinds.iter().map(|kind| kind.name()).collect();
     let faults = if kinds.is_empty() { String::new() } else { format!(" --faults={}", kinds.join(",")) };
@@ -61,7 +61,7 @@ fn rest(options: &Options) -> String {
     format!(" --rate={}{faults}{lossy}", options.rate)
 }
 
-/// Prints the lines that violations name.
+/// Prints up to [`MAX_LINES`] lines of the history that prove violations.
 #[expect(clippy::print_stdout, reason = "the report is this program's output")]
 fn print_proof(report: &Report, history: BufReader<File>) {
     let lines: BTreeSet<_> = report.violations.iter().flat_map(|violation| &violation.lines).collect();

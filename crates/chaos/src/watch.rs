@@ -1,11 +1,11 @@
-//! What a run looks at beside what its clients and receivers see: what processes use, the states of jobs, counters, and
-//! whether a secret got out. All of it goes into the history.
+//! What a run observes besides its clients and receivers: resources of processes, states of jobs, counters, stalls of
+//! the machine, and leaked secrets. All of it goes into the history.
 
 mod counters;
+mod job_observers;
 mod samples;
 mod secrets;
 mod stalls;
-mod states;
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use self::stalls::Stalls;
 use crate::clients::{Api, Clients};
 use crate::installation::Installation;
 
-/// What watches a run.
+/// The observers of a run.
 pub(crate) struct Watch {
     installation: Arc<Installation>,
     memory: Memory,
-    /// They look again and again, until this is dropped.
+    /// The tasks of the observers, which run until this is dropped.
     tasks: JoinSet<()>,
     _stalls: Stalls,
 }
 
 impl Watch {
-    /// Plants the secrets, and begins to watch. The load begins afterwards.
+    /// Plants the secrets, writes the first samples, and starts the observers. The load must begin afterwards.
     pub(crate) async fn begin(installation: &Arc<Installation>, clients: &Arc<Clients>) -> Self {
         secrets::plant(&clients.api, &installation.history).await;
         samples::write_limits(&installation.history);
@@ -35,13 +35,13 @@ impl Watch {
         let stalls = Stalls::watch(installation.history.clone());
         let mut tasks = JoinSet::new();
         tasks.spawn(samples::repeat(Arc::clone(installation)));
-        for number in 0..states::OBSERVERS {
-            tasks.spawn(states::observe(Arc::clone(clients), number));
+        for number in 0..job_observers::OBSERVERS {
+            tasks.spawn(job_observers::observe(Arc::clone(clients), number));
         }
         Self { installation: Arc::clone(installation), memory, tasks, _stalls: stalls }
     }
 
-    /// Looks a last time, once nothing is due any more.
+    /// Stops the observers, and writes the last samples, counters and search for secrets. No job may be due any more.
     pub(crate) async fn end(mut self, api: &Api) {
         self.tasks.shutdown().await;
         let installation = &self.installation;

@@ -1,47 +1,47 @@
-//! What the processes of a run see of the world: names of the store and of receivers, and the clock of Redis. Where no C
-//! compiler is, that of the store is an address, and the clock does not step.
+//! What the processes of a run see of the world: host names of the store and of the receiver, and the clock of Redis.
+//! Without a C compiler the store has an address in place of a name, and the clock cannot be stepped.
 
 use std::net::Ipv4Addr;
 
 use ringback_testkit::{LookUp, NameServer, Preload, ProcessSpec, RedisOptions, RedisServer, Seen};
 
-use crate::secret::PASSWORD;
+use crate::planted_secret::PASSWORD;
 
 /// The name of the store, and that of the receiver.
 const STORE: &str = "redis.store.test";
 const RECEIVER: &str = "hooks.receiver.test";
 
-/// What can be changed of the world.
+/// The clocks, names and addresses that a run can change.
 pub(crate) struct World {
-    /// Nothing without a compiler.
+    /// `None` without a C compiler.
     preload: Option<Preload>,
     receivers: NameServer,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
-        // No answer is kept, so that a change is seen at once.
+        // Answers may not be cached, so that a change is seen at once.
         let receivers = NameServer::start(0);
         receivers.knows(RECEIVER, &[Ipv4Addr::LOCALHOST.into()]);
         Self { preload: Preload::compile(), receivers }
     }
 
-    /// Where names of receivers are looked up.
+    /// The address of the name server that knows the receiver.
     pub(crate) fn name_server(&self) -> String {
         self.receivers.address().to_string()
     }
 
-    /// From now on look-ups of receivers come to this.
+    /// Sets how look-ups of the receiver end from now on.
     pub(crate) fn set_receivers(&self, look_up: LookUp) {
         self.receivers.set(RECEIVER, look_up);
     }
 
-    /// For one more program.
+    /// The clock, names and address for one more program; `None` without a C compiler.
     pub(crate) fn seen(&self) -> Option<Seen> {
         self.preload.as_ref().map(Preload::seen)
     }
 
-    /// The options of servers that all programs connect to through proxies.
+    /// The options of servers that all programs connect to through proxies, if there is a C compiler.
     pub(crate) fn servers(&self) -> RedisOptions {
         let options = RedisServer::options();
         match &self.preload {
@@ -57,18 +57,18 @@ impl World {
     }
 }
 
-/// The URL of a receiver, given by its address.
+/// The URL of a receiver with its host name in place of 127.0.0.1.
 pub(crate) fn receiver(address: &str) -> String {
     address.replace("127.0.0.1", RECEIVER)
 }
 
-/// Lets a process see a world.
+/// Adds the environment variables of `seen` to a process; none if it is `None`.
 pub(crate) fn of_process(spec: ProcessSpec, seen: Option<&Seen>) -> ProcessSpec {
     let env = seen.map(Seen::env).unwrap_or_default();
     env.iter().fold(spec, |spec, (name, value)| spec.env(name, value))
 }
 
-/// Lets a server see a world.
+/// Adds the environment variables of `seen` to a server; none if it is `None`.
 pub(crate) fn of_server(options: RedisOptions, seen: Option<&Seen>) -> RedisOptions {
     let env = seen.map(Seen::env).unwrap_or_default();
     env.iter().fold(options, |options, (name, value)| options.env(name, value))

@@ -1,5 +1,5 @@
-//! Who the command line is to a server: the key that it sends with each call, and the tenant that it asks for. The key
-//! is never shown. Over plain http it is sent to this machine alone, unless the user insists.
+//! The headers that identify the command line to a server: the key and the tenant, sent with each call. The key is
+//! never shown. Over plain http it is only sent to this machine, unless the user allows more.
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -23,10 +23,10 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// As the variables say, for calls to a server.
+    /// Reads the key from `RINGBACK_KEY`, for calls to a server about `tenant`.
     ///
     /// # Errors
-    /// A usage error, without the key, when the variables are wrong or the key must not be sent there.
+    /// A usage error, which does not show the key, if a variable is wrong or the key must not be sent to the server.
     pub(crate) fn of_environment(server: &Url, tenant: Option<&str>) -> Result<Self, clap::Error> {
         let variable = |name| std::env::var_os(name).unwrap_or_default().to_string_lossy().into_owned();
         let is_sent_in_clear = match variable(OVER_HTTP).as_str() {
@@ -50,7 +50,7 @@ impl Access {
         Ok(Self { key, tenant: tenant.map(header_value) })
     }
 
-    /// Adds the headers to those of a call. One that is for a tenant already stays so.
+    /// Adds the headers to those of a call. A tenant that the call has already stays.
     pub(crate) fn add_to(&self, headers: &mut HeaderMap) {
         if let Some(key) = &self.key {
             headers.insert(AUTHORIZATION, key.clone());
@@ -65,7 +65,7 @@ pub(crate) const fn tenant_header() -> HeaderName {
     HeaderName::from_static(TENANT_HEADER)
 }
 
-/// The value of that header for a tenant, or for what belongs to none.
+/// The value of the tenant header for a tenant, or for what belongs to none.
 pub(crate) fn tenant_value(tenant: Option<&Tenant>) -> HeaderValue {
     header_value(tenant.map_or(TENANT_HEADER_NONE, Tenant::as_str))
 }
@@ -86,7 +86,7 @@ fn bearer(key: &str) -> Result<HeaderValue, clap::Error> {
     Ok(value)
 }
 
-/// Whether a server is on this machine, whatever a resolver says.
+/// Whether a server is on this machine: a loopback address, or the name `localhost`. No name is resolved.
 fn is_local(server: &Url) -> bool {
     match server.host() {
         Some(url::Host::Ipv4(ip)) => ip.is_loopback(),

@@ -1,5 +1,5 @@
-//! The arguments that several commands share: the server and the format of the output, a job, a topic, and the filters
-//! and the size of lists.
+//! The arguments that several commands share: the server and the format of the output, one or many jobs, a topic, the
+//! filter of dead jobs, and the size of lists. `filter` has the filter of all jobs.
 
 mod filter;
 pub(crate) mod help;
@@ -50,7 +50,7 @@ impl Remote {
         }
     }
 
-    /// What the header says that chooses a tenant.
+    /// The value of the header that chooses a tenant; `None` if none was chosen.
     pub(crate) fn tenant_header(&self) -> Option<&str> {
         match self.tenant.as_ref()? {
             ChosenTenant::Nothing => None,
@@ -147,7 +147,7 @@ pub(crate) enum Jobs {
 }
 
 impl JobsArgs {
-    /// The topics and the ids.
+    /// The jobs that the arguments name; two arguments without a `/` are the topic and the id of one job.
     ///
     /// # Errors
     /// A usage error when none is named, or one of them is not valid.

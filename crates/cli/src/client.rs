@@ -1,5 +1,5 @@
-//! The HTTP client of the command line: no redirects, no proxies, a limit on every wait. A response without a status
-//! of success is an error, which knows whether a retry may help.
+//! The HTTP client of the command line: calls, replies, and errors, which know whether a retry may help. It follows no
+//! redirects and uses no proxies. A response without a status of success is an error.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -57,13 +57,13 @@ impl Call {
         Self::new(method, &[&["v1", "topics", topic], below].concat())
     }
 
-    /// The call for what belongs to a tenant, or to none, whatever tenant the command is for.
+    /// The same call for a tenant, or for what belongs to none, instead of the tenant that was chosen for the command.
     pub(crate) fn for_tenant(mut self, tenant: Option<&Tenant>) -> Self {
         self.headers.insert(tenant_header(), tenant_value(tenant));
         self
     }
 
-    /// The call with a JSON body.
+    /// The same call with a JSON body.
     pub(crate) fn json(mut self, body: &Value) -> Self {
         self.body = Some(("application/json", body.to_string().into()));
         self
@@ -114,7 +114,7 @@ impl ClientError {
         }
     }
 
-    /// The wait that the server asked for.
+    /// How long the server asked to wait before a retry; `None` if it did not.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Problem { retry_after, .. } | Self::NotRingback { retry_after, .. } => *retry_after,
@@ -126,7 +126,8 @@ impl ClientError {
         }
     }
 
-    /// The error of a call that names no job or topic: 404 and 405 mean that the server does not know the route.
+    /// Turns the 404 or 405 of a call that names no job or topic into `Unsupported`: the server does not know the
+    /// route.
     pub(crate) fn for_route(self, what: &'static str) -> Self {
         match self {
             Self::Problem { problem, .. } if matches!(problem.status, 404 | 405) => {
@@ -155,7 +156,7 @@ pub(crate) struct Trust {
 }
 
 impl Trust {
-    /// As the variables say.
+    /// Reads `RINGBACK_SERVER_CA_FILE` and `RINGBACK_CLIENT_CERT`.
     pub(crate) fn of_environment() -> Self {
         let file = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         Self { authorities: file("RINGBACK_SERVER_CA_FILE"), certificate: file("RINGBACK_CLIENT_CERT") }
@@ -174,7 +175,7 @@ impl Client {
     /// A client that has not connected yet.
     ///
     /// # Errors
-    /// When TLS cannot be set up.
+    /// When TLS cannot be set up, or a file of `trust` cannot be read or used.
     pub(crate) fn new(server: Url, trust: Trust, access: Access) -> anyhow::Result<Self> {
         // It fails only when there is a provider already.
         rustls::crypto::ring::default_provider().install_default().ok();
@@ -182,10 +183,10 @@ impl Client {
         Ok(Self { http, server, trust, access })
     }
 
-    /// A client without a limit on the pause before a response.
+    /// The same client without a limit on the pause before or within a response.
     ///
     /// # Errors
-    /// When TLS cannot be set up.
+    /// When TLS cannot be set up, or a file of `trust` cannot be read or used.
     pub(crate) fn without_read_timeout(&self) -> anyhow::Result<Self> {
         let builder = builder(&self.server, &self.trust)?;
         let builder = builder.tcp_keepalive(KEEPALIVE).tcp_keepalive_interval(KEEPALIVE);
@@ -194,7 +195,7 @@ impl Client {
         Ok(Self { http, server: server.clone(), trust: trust.clone(), access: access.clone() })
     }
 
-    /// Makes a call and reads the whole response, which must be a success.
+    /// Makes a call and reads the whole response within a time. Fails unless the status is one of success.
     pub(crate) async fn ask(&self, call: Call, within: Duration) -> Result<Reply, ClientError> {
         let whole = async {
             let response = self.open(call).await?;
@@ -206,7 +207,8 @@ impl Client {
         tokio::time::timeout(within, whole).await.map_err(slow)?
     }
 
-    /// Makes a call and reads the head of the response, which must be a success. The caller reads the body.
+    /// Makes a call and reads the head of the response. The caller reads the body. Fails unless the status is one of
+    /// success.
     pub(crate) async fn open(&self, call: Call) -> Result<Response, ClientError> {
         let url = self.url(&call.path, &call.query);
         let mut headers = call.headers;
@@ -304,7 +306,7 @@ fn with_trust(builder: reqwest::ClientBuilder, trust: &Trust) -> anyhow::Result<
     Ok(builder.identity(identity))
 }
 
-/// Retry-After in seconds (RFC 9110, section 10.2.3); a date would need the server's clock.
+/// Retry-After in seconds (RFC 9110, section 10.2.3). `None` for a date, which would need the server's clock.
 fn retry_after(text: &str) -> Option<Duration> {
     text.trim().parse().ok().map(Duration::from_secs)
 }

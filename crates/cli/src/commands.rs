@@ -1,11 +1,12 @@
-//! The commands of the command line, their help, and the choice among them. Each file has the arguments of its commands
-//! and runs them; values are checked before a request is sent.
+//! The list of all commands with their help, and the dispatch to the file of a command, which has its arguments and
+//! runs it. Values are checked before a request is sent.
 
 mod archive;
 mod attempts;
 mod audit_log;
 mod backup;
 mod bulk;
+mod call_retries;
 mod check;
 mod compact;
 mod consumer;
@@ -15,19 +16,18 @@ mod destinations;
 mod each_job;
 mod export;
 mod forecast;
+mod get_full;
 mod history;
 mod import;
-mod inspect;
 mod job;
 mod job_fields;
 mod key;
 mod list;
-mod outcomes;
 mod pages;
 mod policy;
 mod quota;
 mod restore;
-mod retry;
+mod revive_follow;
 mod schedule;
 mod secret;
 mod session;
@@ -236,7 +236,7 @@ pub fn command() -> clap::Command {
     usage::fixed(Cli::command())
 }
 
-/// Parses the command line, runs the command and returns the exit code.
+/// Parses the command line, runs the command and returns the exit code. Prints errors.
 #[must_use]
 pub fn main() -> ExitCode {
     let mut command = command();
@@ -313,7 +313,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Prints a completion script, made from the definitions that parse the arguments.
+/// Prints the completion script for a shell, made from the definitions that parse the arguments.
 fn completions(remote: &Remote, shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
     let mut out = output(remote);
     let mut script = Vec::new();
@@ -323,12 +323,12 @@ fn completions(remote: &Remote, shell: clap_complete::Shell) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Standard output as the flags ask for it.
+/// Standard output in the format and with the times that the flags choose.
 fn output(remote: &Remote) -> Output {
     Output::new(remote.format(), Times::of_stdout(remote.utc))
 }
 
-/// Runs a command that calls the API.
+/// Runs a command that calls the API, on a runtime with one thread. Output that came before an error is printed too.
 fn online(
     remote: Remote,
     command: impl AsyncFnOnce(&mut Session) -> anyhow::Result<CommandOutcome>,

@@ -1,5 +1,5 @@
-//! The end of a run: the exit code, and the error message on standard error with the wrong fields, the allowed values
-//! and the next step.
+//! How a run of the command line ends: its exit code, and the error message on standard error with the wrong fields,
+//! the allowed values and the next step.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -43,13 +43,14 @@ pub(crate) struct Unfinished {
     pub(crate) next: String,
 }
 
-/// Prints help that was asked for, or an error of the command line.
+/// Prints the help that was requested, with exit code 0, or an error of the command line, with 64.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     flags::print_usage(error);
     if error.exit_code() == 0 { ExitCode::SUCCESS } else { ExitCode::from(USAGE) }
 }
 
-/// Prints an error of a command and returns the exit code. A usage error is printed with the usage of the command.
+/// Prints an error of a command and returns the exit code: 1 if the API has refused, 64 for a usage error, which is
+/// printed with the usage of the command, else 2. A standard output that was closed is no error: 0.
 pub(crate) fn report(error: anyhow::Error, format: Format, command: &mut Command) -> ExitCode {
     if error.is::<OutputClosed>() {
         return ExitCode::SUCCESS;
@@ -72,7 +73,7 @@ fn code(error: &anyhow::Error) -> u8 {
     if error.downcast_ref().is_some_and(is_refused) { REFUSED } else { FAILED }
 }
 
-/// Whether the API refuses this job or topic, so that nothing has failed.
+/// Whether the API has refused a request for its content or the state of its subject, and nothing has failed.
 pub(crate) fn is_refused(error: &ClientError) -> bool {
     matches!(error, ClientError::Problem { problem, .. } if matches!(problem.status, 400 | 404 | 409 | 413 | 422))
 }
@@ -89,7 +90,7 @@ fn message(error: &anyhow::Error, colour: Colour) -> String {
     text
 }
 
-/// The next step after a command stopped that can be run again.
+/// The next step after an `error` has stopped a command that can be run again.
 pub(crate) fn again(error: &anyhow::Error, command: &str, done: &str) -> String {
     match error.downcast_ref() {
         Some(ClientError::Problem { problem, .. }) if matches!(problem.status, 401 | 403) => {
@@ -108,7 +109,7 @@ pub(crate) fn fields(problem: &Problem) -> String {
     text
 }
 
-/// The next step for the user.
+/// The next step for the user; `None` if there is no advice.
 fn next(error: &anyhow::Error) -> Option<String> {
     if let Some(unfinished) = error.downcast_ref::<Unfinished>() {
         return Some(unfinished.next.clone());

@@ -1,5 +1,6 @@
-//! The command line. `up` runs a complete Ringback, `listen` a receiver to try it with; every other command calls the
-//! HTTP API. The commands and their arguments are in `commands`. The binary `ringback` is [`main`].
+//! The command line `ringback`. `up` runs a complete Ringback, `listen` a receiver to try it with; the other commands
+//! are in `commands`, and nearly all call the HTTP API, by `client`. `args` has the arguments that commands share,
+//! `backup_file` the format of backups, `output` prints results, and `failure` errors.
 
 mod access;
 mod args;

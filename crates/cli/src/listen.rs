@@ -1,5 +1,5 @@
-//! `ringback listen` and the receiver of `ringback up --demo`: takes every request, prints it, and answers it as the
-//! flags say. It is for trying out and testing; it stores nothing.
+//! `ringback listen` and the receiver of `ringback up --demo`: accepts every request, prints it, and answers it as the
+//! flags say. It is for trials and tests, and stores nothing.
 
 mod answers;
 mod print;
@@ -93,7 +93,7 @@ fn response_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
     Ok((name, value))
 }
 
-/// Runs until Ctrl-C, SIGTERM, or the end of its terminal.
+/// Runs until Ctrl-C, SIGTERM, the end of its terminal, or until standard output is closed.
 pub(crate) fn main(args: ListenArgs, format: Format, times: Times) -> anyhow::Result<ExitCode> {
     if args.status.len() > MAX_STATUSES {
         return Err(values::wrong(format!("--status takes at most {MAX_STATUSES} statuses")).into());
@@ -125,7 +125,7 @@ async fn run(args: ListenArgs, format: Format, times: Times) -> anyhow::Result<(
     }
 }
 
-/// Receives until it is dropped.
+/// Serves requests until this future is dropped.
 async fn serve(listener: TcpListener, answers: Answers, printer: Printer) {
     let connections = Connections::at_most(MAX_CONNECTIONS);
     let app = receiver(answers, printer, connections.clone());
@@ -144,10 +144,10 @@ pub(crate) struct Demo {
 }
 
 impl Demo {
-    /// Listens on a port of loopback. Without one it takes [`PORT`], or another that is free.
+    /// Listens on a port of 127.0.0.1; without a port on [`PORT`], or another one if that is in use.
     ///
     /// # Errors
-    /// When the port is in use.
+    /// When the port cannot be used.
     pub(crate) async fn start(port: Option<u16>, format: Format, times: Times) -> anyhow::Result<Self> {
         let loopback = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
         let listener = match port {

@@ -1,4 +1,4 @@
-//! `ringback`, the command line: see the library of this package.
+//! The binary `ringback`, the command line. The code is in the library of this package.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! Standard output and standard error. The run ends quietly when the reader goes away. Colours and local times appear
-//! only on a terminal, and colours not with `NO_COLOR`.
+//! Writes to standard output and standard error, with colours and local times only on a terminal, and colours not with
+//! `NO_COLOR`. The run ends quietly when the reader goes away. The files below render what the API answers as text.
 
 mod bulk;
 mod dead;
@@ -41,12 +41,12 @@ pub(crate) enum Colour {
 }
 
 impl Colour {
-    /// The choice for standard output.
+    /// Whether standard output has colours.
     pub(crate) fn of_stdout() -> Self {
         Self::from(AutoStream::choice(&io::stdout()))
     }
 
-    /// The choice for standard error.
+    /// Whether standard error has colours.
     pub(crate) fn of_stderr() -> Self {
         Self::from(AutoStream::choice(&io::stderr()))
     }
@@ -122,7 +122,7 @@ impl Output {
         View::now(self.colour, self.times.clone())
     }
 
-    /// Writes bytes unchanged.
+    /// Writes bytes unchanged. [`OutputClosed`] if nobody reads standard output any more.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         self.out.write_all(bytes).map_err(closed)
     }
@@ -133,7 +133,7 @@ impl Output {
         self.bytes(b"\n")
     }
 
-    /// Prints a line on standard error, after all that was written before: where both are a terminal, it comes below.
+    /// Flushes standard output, and prints a line on standard error: where both are a terminal, it comes below.
     pub(crate) fn note(&mut self, text: &str) -> anyhow::Result<()> {
         self.flush()?;
         note(text);
@@ -153,7 +153,7 @@ fn closed(error: io::Error) -> anyhow::Error {
     anyhow::Error::new(error).context("standard output")
 }
 
-/// Prints a line on standard error. After something on standard output, use [`Output::note`].
+/// Prints a line on standard error, and ignores errors. After something on standard output, use [`Output::note`].
 pub(crate) fn note(text: &str) {
     // There is nowhere to report a failure of this.
     writeln!(io::stderr().lock(), "{text}").ok();

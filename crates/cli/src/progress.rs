@@ -1,4 +1,4 @@
-//! The progress of a long command on standard error: a bar on a terminal, else a plain line every ten seconds.
+//! Shows the progress of a long command on standard error: a bar on a terminal, else a plain line every ten seconds.
 
 use std::cell::Cell;
 use std::io::IsTerminal as _;
@@ -72,7 +72,7 @@ impl Progress {
         }
     }
 
-    /// Prints that the command waits for the server, at most once per interval.
+    /// Prints, at most every ten seconds, that the command retries after an error.
     pub(crate) fn waiting(&self, error: &ClientError, retry_for: Duration) {
         if self.waited.get().is_none_or(|at| at.elapsed() >= LINE_INTERVAL) {
             self.waited.set(Some(Instant::now()));

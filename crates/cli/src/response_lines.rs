@@ -1,4 +1,4 @@
-//! Reads a response of one JSON document per line.
+//! Reads a response of one JSON document per line (NDJSON) as it arrives, for backups and restores.
 
 use bytes::{Bytes, BytesMut};
 use reqwest::Response;
@@ -19,7 +19,7 @@ pub(crate) struct ResponseLines {
 }
 
 impl ResponseLines {
-    /// The lines of a response of which nothing was read.
+    /// The lines of a response whose body was not read yet.
     pub(crate) fn new(response: Response) -> Self {
         Self { response, buffer: BytesMut::new(), searched: 0 }
     }
@@ -27,7 +27,7 @@ impl ResponseLines {
     /// The next line without its line break; `None` after the last.
     ///
     /// # Errors
-    /// When the response ends early, or is not one of lines.
+    /// When the connection breaks, the response ends within a line, or a line is longer than [`MAX_LINE`].
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ClientError> {
         loop {
             if let Some(at) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {

@@ -112,7 +112,8 @@ async fn run(
     tasks.join_all(&context.shutdown).await
 }
 
-/// Warns about ports that other machines can reach without a client certificate, or a key where the API asks for one.
+/// Logs a warning for each of the API and the admin port that other machines can reach without authentication: neither
+/// client certificates nor, for the API, a root key.
 fn warn_beyond_loopback(config: &Config) {
     let ports = [
         ("API", config.api.listen, "submit jobs to any address, read and cancel all"),

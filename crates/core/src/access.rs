@@ -1,5 +1,5 @@
-//! Who may do what: the keys of callers, and the quotas of tenants. A key belongs to a tenant, or to none, and has
-//! scopes. The store has its hash alone.
+//! API keys: their ids, scopes and grants, how a store keeps them, and the header by which a caller names a tenant. A
+//! stored key has only the hash of the secret. `quota` has the quotas of tenants.
 
 mod quota;
 
@@ -61,7 +61,7 @@ impl KeyId {
     /// The form of an id, for error messages.
     pub const ALLOWED: &'static str = "key_ and letters or digits, as the list of keys shows it";
 
-    /// The id with a unique text, of letters and digits.
+    /// The id `key_` and `unique`, which must be of letters and digits. Checks nothing.
     pub fn of(unique: &str) -> Self {
         Self([PREFIX, unique].concat().into())
     }
@@ -87,7 +87,7 @@ impl fmt::Display for KeyId {
     }
 }
 
-/// What a key is limited to. An empty list limits nothing.
+/// The rights and limits of a key. An empty list limits nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
@@ -118,7 +118,6 @@ pub struct AccessKey {
     /// SHA-256 of its random bits.
     pub hash: [u8; 32],
     pub grant: Grant,
-    /// When it was made.
     pub created: Timestamp,
     /// When it was last used, to the hour.
     pub last_used: Option<Timestamp>,

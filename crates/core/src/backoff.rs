@@ -33,7 +33,7 @@ impl Backoff {
         Self { first, longest, step: first, rng }
     }
 
-    /// Returns the wait before the next attempt and doubles the step.
+    /// Returns a random wait between half of the step and the step, then doubles the step, up to the longest wait.
     #[expect(clippy::should_implement_trait, reason = "it never ends, so it is not an iterator")]
     pub fn next(&mut self) -> Duration {
         let step = self.step;

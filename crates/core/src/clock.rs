@@ -1,5 +1,5 @@
-//! Time: a [`Timestamp`] in whole milliseconds, and the [`Clock`] it comes from. The store has its own
-//! clock. This one is for what the store cannot check, such as whether an `at` is too far ahead.
+//! Time: [`Timestamp`] in whole milliseconds, [`Clock`] with the machine's clock and one for tests, durations in whole
+//! milliseconds or microseconds, and the limits of a credible clock. When jobs are due, the store's clock decides.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,17 +13,15 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// A time from milliseconds since the Unix epoch.
     pub const fn from_millis(ms: u64) -> Self {
         Self(ms)
     }
 
-    /// Milliseconds since the Unix epoch.
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
-    /// The time `by` later; a fraction of a millisecond counts as a whole one.
+    /// The time `by` later, at most `u64::MAX` milliseconds; a fraction of a millisecond counts as a whole one.
     #[must_use]
     pub fn plus(self, by: Duration) -> Self {
         Self(self.0.saturating_add(millis_up(by)))
@@ -35,7 +33,7 @@ impl Timestamp {
         Self(self.0.saturating_sub(millis(by)))
     }
 
-    /// How much later than `earlier` this is; zero if it is earlier.
+    /// How long after `earlier` this is; zero if it is before that.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
@@ -49,24 +47,24 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// How far a clock may be from that of the store. One that is further away is wrong, or the store's is: that is said,
-/// and nothing is deleted or refused by it.
+/// How far a process's clock may differ from the store's. Beyond that one of the two is wrong: this is reported, and
+/// nothing is deleted or refused because of the wrong time.
 pub const MAX_DIFFERENCE: Duration = Duration::from_secs(60);
 
-/// A clock that shows an earlier time has lost it: 2020-01-01.
+/// A clock that shows a time before this one, 2020-01-01, has not been set.
 pub const EARLIEST: Timestamp = Timestamp(1_577_836_800_000);
 
-/// A duration in whole microseconds.
+/// A duration in whole microseconds, rounded down, at most `u64::MAX`.
 pub fn micros(d: Duration) -> u64 {
     u64::try_from(d.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A duration in whole milliseconds, rounded down: for one that is over.
+/// A duration in whole milliseconds, rounded down, at most `u64::MAX`.
 pub fn millis(d: Duration) -> u64 {
     u64::try_from(d.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A duration in milliseconds, rounded up so that a wait is never shortened.
+/// A duration in whole milliseconds, rounded up so that a wait is never shortened, at most `u64::MAX`.
 pub fn millis_up(d: Duration) -> u64 {
     u64::try_from(d.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
@@ -106,7 +104,7 @@ impl ManualClock {
         Self(Arc::new(AtomicU64::new(now.0)))
     }
 
-    /// Moves the clock forward.
+    /// Moves the clock forward by `by`, rounded up to a whole millisecond.
     pub fn advance(&self, by: Duration) {
         self.0.fetch_add(millis_up(by), Ordering::SeqCst);
     }

@@ -1,12 +1,11 @@
-//! URLs of stores and databases: how they are shown without secrets, and which characters of a login have to be
-//! percent-encoded. Shows only what is known to be harmless; what it cannot read it hides whole. Knows nothing of what a
-//! URL leads to.
+//! URLs of stores and databases: shows them without secrets, alone or within a message, and checks that their logins
+//! are percent-encoded. Each part that is not known to be harmless is hidden. `postgres` reads the options of
+//! PostgreSQL URLs. Nothing here connects.
 
 mod postgres;
 
 pub use self::postgres::{PostgresUrl, RootCertificates, SslMode};
 
-/// Replaces a secret.
 pub const HIDDEN: &str = "***";
 
 /// Options of URLs whose values are shown, unless they have unusual characters.
@@ -31,8 +30,9 @@ const HARMLESS: &[&str] = &[
 ];
 const SECRET: &[&str] = &["options", "password", "sentinel_login", "sslpassword"];
 
-/// A URL without its secrets: passwords, users without a password, values of options that are not known to be harmless,
-/// fragments. A text that is not a URL is hidden whole, unless it names a file.
+/// Returns a URL with `***` in place of its password, a user without a password, option values not known to be
+/// harmless, and the fragment. Unusual users and paths are hidden too, and all behind the scheme if the hosts cannot be
+/// read. Of texts without `://`, only `embedded:path` and `sqlite:path` are shown.
 pub fn shown(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://").filter(|(scheme, _)| is_scheme(scheme)) else {
         return shown_file(text);
@@ -55,7 +55,8 @@ pub fn shown(text: &str) -> String {
     format!("{scheme}://{login}{hosts}{path}{query}{fragment}")
 }
 
-/// A message that may quote a URL, or a part of one, without its passwords and the values of its options.
+/// Returns a message that may quote a URL without the password, a user that has none, and option values that may be
+/// secret. The login is taken to reach from the first `://` to the last `@` of the message.
 pub fn shown_in_text(text: &str) -> String {
     let hidden = text.split_once("://").and_then(|(scheme, rest)| {
         let (login, host) = rest.rsplit_once('@')?;
@@ -78,10 +79,11 @@ pub fn shown_in_text(text: &str) -> String {
     words.collect()
 }
 
-/// Checks that user and password of a URL have no character that would end them, or begin a percent-encoded one.
+/// Checks that the user and the password of a URL contain no character that must be percent-encoded: one that would end
+/// them, or a `%` without two hexadecimal digits. A text without `://` passes.
 ///
 /// # Errors
-/// Which characters these are, and what to write in their place. The message has nothing else of the URL.
+/// Lists these characters and what to write in their place. The message contains nothing else of the URL.
 pub fn check_login(url: &str) -> Result<(), String> {
     let Some((scheme, rest)) = url.split_once("://") else { return Ok(()) };
     let Parts { authority, tail } = Parts::of(rest);
@@ -118,7 +120,6 @@ pub fn check_login(url: &str) -> Result<(), String> {
     ))
 }
 
-/// Authority, and what is behind it.
 struct Parts<'a> {
     authority: &'a str,
     tail: &'a str,
@@ -131,8 +132,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Whether a `/`, `?` or `#` ends the authority within the login, so that its `@` is behind it. An `@` in the value of
-/// an option is none of a login.
+/// Whether an unencoded `/`, `?` or `#` in the login ends the authority too early, so that the `@` of the login is in
+/// `tail`. An `@` in the value of a known option does not count, if the authority has valid hosts.
 fn is_login_cut(authority: &str, tail: &str) -> bool {
     let Some(last) = tail.rfind('@') else { return false };
     let before = &tail[..last];
@@ -144,7 +145,7 @@ fn is_login_cut(authority: &str, tail: &str) -> bool {
     !(in_option && hosts.split(',').all(is_host))
 }
 
-/// Adds the characters of a login that have to be percent-encoded and are not.
+/// Adds to `found` the characters of a login that must be percent-encoded and are not.
 fn add_unencoded(login: &str, found: &mut Vec<char>) {
     for (at, c) in login.char_indices() {
         let is_encoded = || {
@@ -157,7 +158,7 @@ fn add_unencoded(login: &str, found: &mut Vec<char>) {
     }
 }
 
-/// Options of a URL without the values that may be secrets.
+/// The options of a URL, joined by `&`, with `***` in place of values that may be secret and of names that may be.
 fn shown_options(query: &str) -> String {
     let shown = |option: &str| match option.split_once('=') {
         Some((name, value)) if HARMLESS.contains(&name) && is_plain(value) => option.to_owned(),
@@ -167,7 +168,7 @@ fn shown_options(query: &str) -> String {
     query.split('&').map(shown).collect::<Vec<_>>().join("&")
 }
 
-/// A text without `://`: the files of stores and databases are shown.
+/// Returns a text without `://`: a file (`embedded:path`, `sqlite:path` without `?` and `@`) as it is, others as `***`.
 fn shown_file(text: &str) -> String {
     match text.split_once(':') {
         None if text.is_empty() => String::new(),
@@ -180,7 +181,7 @@ fn if_plain(text: &str) -> &str {
     if is_plain(text) { text } else { HIDDEN }
 }
 
-/// Whether a text has only characters of names, paths and lists.
+/// Whether a text has only ASCII letters, digits and the characters `._~/%:,+-`.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._~/%:,+-".contains(&b))
 }
@@ -193,12 +194,12 @@ fn is_option(name: &str) -> bool {
     HARMLESS.contains(&name) || SECRET.contains(&name)
 }
 
-/// Whether a text is the name of an option, known or misspelt, and not a part of a secret.
+/// Whether a text can be the name of an option, known or misspelt: at most 32 lower-case letters and `_`.
 fn is_option_name(name: &str) -> bool {
     is_option(name) || (name.len() <= 32 && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
 }
 
-/// Whether a text is a host with or without a port. The host may be missing.
+/// Whether a text is a host name or address with or without a port. The host may be empty.
 fn is_host(text: &str) -> bool {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, Some(port)),

@@ -1,5 +1,5 @@
-//! Credentials: what proves to receivers who calls. A credential has a name, policies of topics refer to it, and
-//! callbacks to the origins that it names carry it. Its secrets are kept sealed; whoever calls opens them.
+//! Credentials by which callbacks authenticate to receivers: their names and stored form. Policies refer to one by its
+//! name, and callbacks to its origins carry it. Its secrets, in `contents`, are stored sealed, and are not opened here.
 
 mod contents;
 
@@ -57,12 +57,12 @@ pub struct CredentialKey {
     pub name: CredentialName,
 }
 
-/// What is before the name of a tenant, and after it. No name of a credential has them.
+/// What is before the name of a tenant, and after it. No name of a credential has these characters.
 const TENANT: char = '~';
 const NAME: char = '/';
 
 impl fmt::Display for CredentialKey {
-    /// The text under which stores keep it.
+    /// The text under which stores keep the credential: `~tenant/name`, or the name alone if there is no tenant.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.tenant {
             Some(tenant) => write!(f, "{TENANT}{tenant}{NAME}{}", self.name),
@@ -95,23 +95,22 @@ pub struct Credential {
     pub kinds: Vec<Kind>,
     /// Its [`Contents`], sealed for [`Credential::sealed_name`].
     pub sealed: Box<str>,
-    /// When it was put.
     pub created: Timestamp,
 }
 
 impl Credential {
-    /// The name that contents are sealed for, so that they are of use under this name and for these origins alone.
+    /// The name that the contents are sealed for, so that they can be opened only under this key and for these origins.
     pub fn sealed_name(key: &CredentialKey, to: &[String]) -> String {
         format!("credential {key} {}", to.join(" "))
     }
 
-    /// Whether callbacks to this origin carry it.
+    /// Whether callbacks to this origin carry the credential.
     pub fn is_for(&self, origin: &str) -> bool {
         self.to.iter().any(|one| one == origin)
     }
 }
 
-/// Something that a credential has.
+/// What a credential can contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[derive(strum::Display, strum::EnumString, strum::VariantArray)]
 #[strum(serialize_all = "lowercase")]

@@ -1,5 +1,5 @@
-//! Destinations: hosts, or single ports of them, that callbacks go to, and the names under which stores keep their
-//! pauses.
+//! Destinations that callbacks go to (hosts, or single ports of them), origins of callback URLs, and pauses of
+//! destinations with the names under which stores keep them.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ impl Destination {
     /// Parses a host, or a host and a port, by the rules of the URL standard.
     ///
     /// # Errors
-    /// Why it is none.
+    /// What is wrong: the host, its length over 253 bytes, or the port, which must be 1 to 65535.
     pub fn parse(text: &str) -> Result<Self, Refused> {
         let no = |detail| Err(Refused { detail, allowed: Self::ALLOWED });
         let is_number = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
@@ -63,12 +63,12 @@ impl Destination {
         self.port
     }
 
-    /// Whether all callbacks to another destination go there.
+    /// Whether this destination includes all of `other`: it has the same host, and all ports or the same one.
     pub fn covers(&self, other: &Self) -> bool {
         self.host == other.host && (self.port.is_none() || self.port == other.port)
     }
 
-    /// Whether callbacks to an origin go there.
+    /// Whether callbacks to an origin go to this destination.
     pub fn has(&self, origin: &Origin) -> bool {
         self.host == origin.host && self.port.is_none_or(|port| port == origin.port)
     }
@@ -92,7 +92,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Reads scheme and authority of a parsed URL; `None` for the empty origin of pull jobs.
+    /// Reads scheme, host and port (else the scheme's) of a parsed URL; `None` for the empty origin of pull jobs.
     pub fn parse(text: &str) -> Option<Self> {
         let (scheme, authority) = text.split_once("://")?;
         let with_port = authority.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
@@ -102,7 +102,7 @@ impl Origin {
     }
 }
 
-/// A paused destination: callbacks of a scope's jobs that go there are not made.
+/// A pause of a destination: for the jobs of one tenant, of no tenant, or for all jobs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DestinationPause {
     pub destination: Destination,
@@ -120,7 +120,8 @@ impl DestinationPause {
         Self { destination, of }
     }
 
-    /// The names of all pauses that hold a lane, if they are there; `None` for a pull lane.
+    /// The names of the four pauses that would hold a lane: of its host and of its host and port, each for all jobs and
+    /// for the jobs of the lane's tenant. `None` for a pull lane.
     pub fn names_of(lane: Lane<'_>) -> Option<[String; 4]> {
         let Origin { host, port, .. } = Origin::parse(lane.origin)?;
         let (with_port, tenant) = (format!("{host}:{port}"), lane.tenant());
@@ -137,8 +138,8 @@ impl DestinationPause {
         Some(Self { destination: Destination::parse(destination).ok()?, of })
     }
 
-    /// The name under which stores keep it: the destination, with `~tenant/` or `~/` before it if it is not for all
-    /// jobs.
+    /// The name under which stores keep the pause: the destination, for the jobs of one tenant with `~tenant/` before
+    /// it, for jobs without a tenant with `~/`.
     pub fn name(&self) -> String {
         match &self.of {
             Some(of) => format!("{of}/{}", self.destination),
@@ -146,22 +147,22 @@ impl DestinationPause {
         }
     }
 
-    /// Whether it is for the jobs of exactly this scope.
+    /// Whether the pause is for the jobs of exactly this scope.
     pub fn is_of(&self, scope: &TenantScope) -> bool {
         *self == Self::new(scope, self.destination.clone())
     }
 
-    /// Whether it is for the jobs of all.
+    /// Whether the pause is for all jobs.
     pub const fn is_of_all(&self) -> bool {
         self.of.is_none()
     }
 
-    /// The tenant whose jobs it is for; `None` if it is for all jobs, or for those without a tenant.
+    /// The tenant whose jobs the pause is for; `None` if that is all jobs, or those without a tenant.
     pub fn tenant(&self) -> Option<&str> {
         self.of.as_ref()?.strip_prefix(Tenant::MARK).filter(|tenant| !tenant.is_empty())
     }
 
-    /// What the names of its tenant's pauses begin with.
+    /// The prefix of the names of all pauses of this pause's tenant; `None` if it is not for the jobs of one tenant.
     pub fn tenant_prefix(&self) -> Option<String> {
         self.tenant().map(|tenant| format!("{}{tenant}/", Tenant::MARK))
     }

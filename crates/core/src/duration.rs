@@ -1,4 +1,4 @@
-//! Durations as people write them: "1h 30m", "250ms".
+//! Durations as people write them, such as "1h 30m" and "250ms": parser, printer and limits.
 
 use std::time::Duration;
 
@@ -27,8 +27,8 @@ pub enum DurationError {
     Unreadable,
 }
 
-/// Parses a friendly duration. A day has 24 hours, a week 7 days. Months and years have no fixed length and
-/// are refused, as are negative durations and bare numbers.
+/// Parses a friendly duration. A day has 24 hours, a week 7 days. Months and years have no fixed length and are
+/// refused, as are negative durations, bare numbers and texts over [`MAX_DURATION`].
 ///
 /// # Errors
 /// What is wrong; [`ALLOWED_DURATION`] says what is allowed.
@@ -45,7 +45,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     Duration::try_from(signed.map_err(|_| DurationError::Unreadable)?).map_err(|_| DurationError::Negative)
 }
 
-/// The text with a fraction of its last unit, if that is days or weeks, in nanoseconds: `1.5d` is `1d 43200000000000ns`.
+/// Writes a fraction of days or weeks at the end of a text in nanoseconds: `1.5d` becomes `1d 43200000000000ns`. `None`
+/// if the text has no such fraction of 1 to 9 digits.
 fn with_whole_days(text: &str) -> Option<String> {
     const DAY: u64 = 86_400_000_000_000;
     let (text, ago) = text.trim_ascii_end().strip_suffix("ago").map_or((text, ""), |text| (text, " ago"));
@@ -65,7 +66,7 @@ fn with_whole_days(text: &str) -> Option<String> {
     Some(format!("{whole}{unit} {nanos}ns{ago}"))
 }
 
-/// Writes a duration as [`parse_duration`] reads it, to the nanosecond: `1h 30m`.
+/// Writes a duration to the nanosecond, as [`parse_duration`] reads it: `1h 30m`, or `0s` for zero.
 pub fn format_duration(duration: Duration) -> String {
     const UNITS: [(&str, u128); 7] = [
         ("d", 86_400_000_000_000),

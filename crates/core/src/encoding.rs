@@ -1,5 +1,5 @@
-//! The encoding of what people write for Ringback, which is UTF-8: requests, imports and files. A byte order mark at the
-//! start is ignored, as RFC 8259, section 8.1 allows; other encodings have a name in the message.
+//! The encoding of requests, imports and files, which is UTF-8: removes a byte order mark at the start, as RFC 8259,
+//! section 8.1 allows, refuses UTF-16 and UTF-32 by name, and makes a byte order mark visible in messages.
 
 /// The byte order mark in UTF-8, which some editors write at the start of a file.
 pub const BYTE_ORDER_MARK: &[u8] = MARK.as_bytes();
@@ -13,7 +13,7 @@ pub struct OtherEncoding(&'static str);
 /// The text without a byte order mark at its start.
 ///
 /// # Errors
-/// If its first bytes are those of UTF-16 or UTF-32: a mark of these, or a zero byte, which no JSON or TOML has.
+/// If the text begins with a byte order mark of UTF-16 or UTF-32, or has a zero byte in its first two bytes.
 pub fn without_mark(text: &[u8]) -> Result<&[u8], OtherEncoding> {
     match text {
         [0xff, 0xfe, 0, 0, ..] | [0, 0, 0xfe, 0xff, ..] | [0, 0, 0, _, ..] | [_, 0, 0, 0, ..] => {
@@ -24,7 +24,8 @@ pub fn without_mark(text: &[u8]) -> Result<&[u8], OtherEncoding> {
     }
 }
 
-/// Why a text is not JSON, in words for a caller. A byte order mark cannot be seen, so the message names it.
+/// The parser's message why a text is not JSON, in which a byte order mark at the error is named, and `ident` is
+/// replaced by what it means: `true`, `false` or `null`.
 #[must_use]
 pub fn json_error(text: &str, error: &serde_json::Error) -> String {
     let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default().as_bytes();
@@ -37,7 +38,7 @@ pub fn json_error(text: &str, error: &serde_json::Error) -> String {
     error.to_string().replace("expected ident", "expected true, false or null (a string needs quotes)")
 }
 
-/// A message in which a byte order mark can be seen.
+/// A message with `\ufeff` in place of each byte order mark, and an explanation at its end; unchanged if it has none.
 #[must_use]
 pub fn visible(message: String) -> String {
     if !message.contains(MARK) {

@@ -17,7 +17,7 @@ macro_rules! crash_point {
     };
 }
 
-/// A crash point before or after a call of the store, by the name of the call: whether the connection is cut there.
+/// A crash point before or after a call of the store: whether to cut the connection. `false` without debug assertions.
 #[macro_export]
 macro_rules! is_cut {
     ($call:expr, $side:literal) => {{
@@ -35,7 +35,7 @@ mod enabled {
 
     static HOOK: OnceLock<Hook> = OnceLock::new();
 
-    /// What is done when a point is reached, by its name.
+    /// The function that is called with the name of a point when the process reaches it.
     pub type Hook = Box<dyn Fn(&str) -> Reached + Send + Sync>;
 
     /// How the process goes on after a point.
@@ -47,7 +47,7 @@ mod enabled {
         IsCut,
     }
 
-    /// Sets what is done at crash points. Once, at the start of a process.
+    /// Sets the hook for the crash points. Only the first call in a process has an effect.
     pub fn install(hook: Hook) {
         // A second call would come from a second process in this one, which has the same environment.
         let _ = HOOK.set(hook);
@@ -57,7 +57,7 @@ mod enabled {
         HOOK.get().map_or(Reached::GoesOn, |hook| hook(name))
     }
 
-    /// Reaches a point at a call of the store. Returns whether the connection is cut there.
+    /// Calls the hook with `store.{call}.{side}`. Whether the connection is to be cut there; `false` without a hook.
     pub fn reach_store(call: &'static str, side: &'static str) -> bool {
         HOOK.get().is_some_and(|hook| hook(&format!("store.{call}.{side}")) == Reached::IsCut)
     }

@@ -11,7 +11,7 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
-/// Reads `N` bytes. Digits in upper case are refused.
+/// Reads exactly `N` bytes. `None` if the text has another length, or a character other than `0-9` and `a-f`.
 pub fn read<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digit = |b: u8| char::from(b).to_digit(16).filter(|_| !b.is_ascii_uppercase());
     let mut bytes = [0; N];

@@ -1,5 +1,5 @@
-//! A job: as it is submitted ([`NewJob`]) and as the store knows it later ([`Job`]). Its values are
-//! newtypes whose constructors parse, so that every job is valid.
+//! A job: as submitted ([`NewJob`]), imported ([`ImportJob`]) and read from a store ([`Job`]), with the limits and
+//! defaults of its values. The modules below have the types of single values, whose constructors parse.
 
 mod callback;
 mod expires;
@@ -7,9 +7,9 @@ mod host;
 mod if_exists;
 mod key;
 mod method;
-mod secret;
+mod secret_headers;
 mod tags;
-mod text;
+mod trace_and_hash_text;
 
 use std::time::Duration;
 
@@ -24,9 +24,9 @@ pub use host::without_root;
 pub use if_exists::IfExists;
 pub use key::{JobId, JobKey, Locator, NameError, Tenant, TenantScope, Topic};
 pub use method::CallbackMethod;
-pub use secret::{MASK, is_masked, is_secret};
+pub use secret_headers::{MASK, is_masked, is_secret};
 pub use tags::{MAX_TAG, MAX_TAGS, Tags};
-pub use text::TextError;
+pub use trace_and_hash_text::TextError;
 
 use crate::clock::Timestamp;
 use crate::outcome::LastAttempt;
@@ -152,8 +152,8 @@ pub struct NewJob {
     pub limits: Option<TenantLimits>,
 }
 
-/// How many topics and lanes with jobs a tenant may have in a shard. It is never more than half of what the others
-/// leave.
+/// How many topics and lanes with jobs a tenant may have in a shard. Stores allow a tenant at most half of what the
+/// others leave, even if this limit is higher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TenantLimits {
     /// Topics that have jobs or are paused.
@@ -161,7 +161,7 @@ pub struct TenantLimits {
     pub lanes: u32,
 }
 
-/// As much as all tenants together.
+/// No limit of the tenant's own.
 impl Default for TenantLimits {
     fn default() -> Self {
         Self { topics: u32::MAX, lanes: u32::MAX }

@@ -1,5 +1,5 @@
-//! Lanes: the queues inside a shard. Push jobs have one lane per topic and origin, pull jobs one per
-//! topic. A lane has a name, for people and fair scheduling; the store on Redis also gives it a short id.
+//! Lanes, the queues inside a shard: one per topic and origin for push jobs, one per topic for pull jobs. A lane has a
+//! name, and in Redis a short id. Also what a lease keeps of its job and batch, so that a settle in Redis reads less.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -43,7 +43,7 @@ impl<'a> Lane<'a> {
         [self.topic, " ", self.origin].concat()
     }
 
-    /// The name under which limits of groups know its tenant: `~tenant`, or [`NO_TENANT`]. No origin has such a name.
+    /// The name of the lane's tenant in the limits of groups: `~tenant`, or [`NO_TENANT`]. No origin has such a name.
     pub fn tenant(self) -> &'a str {
         match self.topic.split_once('/') {
             Some((tenant, _)) if tenant.starts_with(Tenant::MARK) => tenant,
@@ -51,7 +51,7 @@ impl<'a> Lane<'a> {
         }
     }
 
-    /// Whether its jobs are pull jobs.
+    /// Whether the jobs of the lane are pull jobs.
     pub const fn is_pull(self) -> bool {
         self.origin.is_empty()
     }
@@ -62,8 +62,8 @@ impl<'a> Lane<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LaneId(pub [u8; 8]);
 
-/// The parts of a job's record that a lease keeps, so that a settle on Redis does not read the record
-/// again. The embedded store leaves it empty.
+/// The parts of a job's record that a lease keeps, so that a settle on Redis does not read the record again. Empty in
+/// leases of the embedded store.
 #[derive(Clone, Debug, Default)]
 pub struct SettleHint {
     /// The job's lane.

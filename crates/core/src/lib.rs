@@ -11,8 +11,8 @@
 //!                      └────────────── retry ───────────────────────────┘ └─▶ cancelled ◀┘ cancel
 //! ```
 //!
-//! Modules in reading order: [`job`], [`state`], [`outcome`], [`retry`], [`topic_policy`], [`schedule`], [`lane`],
-//! [`destination`], [`store_types`] (arguments and results of the store's transitions).
+//! The main modules, in reading order: [`job`], [`state`], [`outcome`], [`retry`], [`topic_policy`], [`schedule`],
+//! [`lane`], [`destination`], [`store_types`] (arguments and results of the store's transitions).
 
 pub mod access;
 pub mod backoff;
@@ -22,12 +22,12 @@ pub mod credential;
 pub mod destination;
 pub mod duration;
 pub mod encoding;
+pub mod enum_names;
 pub mod fault;
 pub mod hex;
 pub mod job;
 pub mod lane;
 pub mod limits;
-pub mod names;
 pub mod outcome;
 pub mod retry;
 pub mod schedule;

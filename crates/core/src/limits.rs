@@ -1,6 +1,6 @@
-//! Limits that more than one part of the system must agree on: the size of a batch, the length of a
-//! lease, and how much of a reason or an error is kept. A limit of a single type is defined beside that
-//! type.
+//! Limits that several parts of the system must agree on: sizes of batches, lengths of leases and locks, lost leases,
+//! counts of imported jobs, and lengths of reasons, errors and idempotency keys, with functions that apply them. A
+//! limit of a single type is defined beside that type.
 
 use std::time::Duration;
 
@@ -33,17 +33,17 @@ pub const MAX_IMPORTED_COUNT: u32 = u32::MAX / 2;
 /// The longest idempotency key, in characters.
 pub const MAX_IDEMPOTENCY_KEY: usize = 255;
 
-/// Whether a text can be an idempotency key: visible ASCII characters.
+/// Whether a text can be an idempotency key: 1 to 255 visible ASCII characters.
 pub fn is_idempotency_key(text: &str) -> bool {
     (1..=MAX_IDEMPOTENCY_KEY).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// The first stretch of the lease of a push job that has this timeout, without the margin.
+/// The first lease of a push job, without the margin: its timeout or the default one, up to [`MAX_LEASE_STRETCH`].
 pub fn lease_stretch(timeout: Option<Duration>) -> Duration {
     timeout.unwrap_or(DEFAULT_TIMEOUT).min(MAX_LEASE_STRETCH)
 }
 
-/// The start of a name that a caller has sent, for an error that repeats it.
+/// The first 64 bytes or less of a name that a caller has sent, for an error that repeats it.
 pub fn name_start(name: &str) -> String {
     truncated(name, 64).to_owned()
 }

@@ -1,5 +1,5 @@
-//! The outcome of one delivery, with which its lease is settled: by a notifier, or by a consumer with the
-//! receipt of a pull job.
+//! The outcome of one attempt, with which a notifier, or a consumer by its receipt, settles the lease. Also the reasons
+//! of dead jobs, and what is kept of the last failed attempt.
 
 use std::time::Duration;
 
@@ -26,7 +26,8 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The outcome of a job that expires: what would be due again later buries it.
+    /// Makes a retry or a release that would be due when the job has expired, or later, a bury with
+    /// [`Reason::Expired`]. Other outcomes stay. `last` gives the attempt for a release that becomes a bury.
     #[must_use]
     pub fn in_time(
         self,
@@ -75,7 +76,6 @@ pub struct LastAttempt {
     /// The class of the error, such as `timeout`, if there was no response; or the text that a consumer gave. At
     /// most [`MAX_ERROR`](crate::limits::MAX_ERROR) bytes are kept.
     pub error: Option<String>,
-    /// How long it took.
     pub duration: Duration,
 }
 

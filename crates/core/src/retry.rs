@@ -1,5 +1,5 @@
-//! Retry policies: when a failed job is retried. A pure function of the policy, the number of failures,
-//! the receiver's Retry-After, and a random number.
+//! Retry policies: when a failed job is retried. A pure function of the policy, the number of failures, the receiver's
+//! Retry-After, and a random number. `installation` has the default and the limits of an installation.
 
 mod installation;
 
@@ -55,7 +55,6 @@ pub enum PolicyError {
     /// A tier is too short or too long.
     #[error("a delay of {0:?}; allowed are 10 ms to 30 days")]
     Tier(Duration),
-    /// The jitter is not between 0 and 1.
     #[error("a jitter of {0}; allowed are 0 to 1")]
     Jitter(String),
     /// A tier cannot be read.
@@ -64,10 +63,10 @@ pub enum PolicyError {
 }
 
 impl RetryPolicy {
-    /// A policy of 1 to [`MAX_TIERS`] delays.
+    /// A policy of 1 to [`MAX_TIERS`] delays from [`MIN_TIER`] to [`MAX_TIER`], with a jitter from 0 to 1.
     ///
     /// # Errors
-    /// Too many delays, or a delay or a jitter outside its limits.
+    /// No delays, too many, or a delay or a jitter outside its limits.
     pub fn new(delays: Vec<Duration>, max: Max, jitter: f32) -> Result<Self, PolicyError> {
         if delays.is_empty() || delays.len() > MAX_TIERS {
             return Err(PolicyError::Count(delays.len()));
@@ -81,12 +80,12 @@ impl RetryPolicy {
         Ok(Self { delays, max, jitter })
     }
 
-    /// No retries: the job is dead after its first failure.
+    /// The policy without retries: the job is dead after its first failure.
     pub fn none() -> Self {
         Self { delays: Vec::new(), max: Max::Failures(1), jitter: 0.0 }
     }
 
-    /// A named policy: `default`, `standard-webhooks` or `none`.
+    /// A named policy: `default`, `standard-webhooks` or `none`; `None` for another name.
     pub fn preset(name: &str) -> Option<Self> {
         match name {
             "default" => DEFAULT_TIERS.parse().ok(),
@@ -96,7 +95,8 @@ impl RetryPolicy {
         }
     }
 
-    /// Delays that grow: `count` of them, each `factor` times as long as the one before, and none longer than `max`.
+    /// Delays that grow: `count` of them, the first is `base`, each is `factor` times as long as the one before, none
+    /// is longer than `max`. The job is dead after one more failure than there are delays. The jitter is the default.
     ///
     /// # Errors
     /// As [`RetryPolicy::new`].
@@ -111,10 +111,10 @@ impl RetryPolicy {
         Self::new(delays.collect(), Max::Tiers, DEFAULT_JITTER)
     }
 
-    /// This policy with another maximum and jitter.
+    /// This policy with another maximum and jitter. A policy without delays stays as it is.
     ///
     /// # Errors
-    /// As [`RetryPolicy::new`].
+    /// If the jitter is not from 0 to 1.
     pub fn with(self, max: Max, jitter: f32) -> Result<Self, PolicyError> {
         if self.delays.is_empty() { Ok(self) } else { Self::new(self.delays, max, jitter) }
     }
@@ -163,7 +163,7 @@ impl RetryPolicy {
 impl FromStr for RetryPolicy {
     type Err = PolicyError;
 
-    /// Parses tiers separated by spaces or commas, such as `15s 3m 10m`.
+    /// Parses tiers separated by spaces or commas, such as `15s 3m 10m`, with [`Max::Tiers`] and [`DEFAULT_JITTER`].
     fn from_str(text: &str) -> Result<Self, PolicyError> {
         let parts = text.split([' ', ',']).filter(|p| !p.is_empty());
         let delays = parts.map(|tier| {

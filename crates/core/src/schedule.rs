@@ -1,5 +1,6 @@
-//! Schedules: jobs that recur, by a cron expression or every so often. At each of its times a schedule fires: a
-//! job is submitted, whose id is that of the schedule with the time.
+//! Schedules: jobs that recur, by a cron expression or after a period. Has the rule of a schedule, its times, the job
+//! that it submits when it fires (with the id `schedule~time`), and its progress. `change` replaces and pauses
+//! schedules, `plan` decides what fires, `cron` reads expressions.
 
 mod change;
 mod cron;
@@ -53,7 +54,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// Whether it means the same times as another.
+    /// Whether both rules have the same times, however they are written. `false` for a cron expression and a period.
     fn means(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Cron(one), Self::Cron(other)) => one.means(other),
@@ -68,7 +69,7 @@ impl Rule {
         }
     }
 
-    /// The first time after this one; `None` if there is none.
+    /// The first time of the rule after this one; `None` if there is none.
     fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Cron(cron) => cron.next_after(time),
@@ -114,7 +115,7 @@ pub enum Overlap {
     Skip,
 }
 
-/// What a schedule submits.
+/// The job that a schedule submits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduledJob {
     pub topic: Topic,
@@ -126,10 +127,9 @@ pub struct ScheduledJob {
     pub to_url_of_topic: bool,
 }
 
-/// A schedule as it was put.
+/// A schedule as a request has put it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// When it fires.
     pub rule: Rule,
     pub job: ScheduledJob,
     /// What becomes of missed firings.
@@ -147,21 +147,21 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The first time after this one at which it fires; `None` if there is none.
+    /// The first time after this one at which the schedule fires, within `from` and `until`; `None` if there is none.
     pub fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
         let before_from = self.from.map(|from| Timestamp::from_millis(from.as_millis().saturating_sub(1)));
         let next = self.rule.next_after(before_from.map_or(time, |from| from.max(time)))?;
         self.until.is_none_or(|until| next <= until).then_some(next)
     }
 
-    /// The next times after this one, at most `count`.
+    /// The next times after this one at which the schedule fires, at most `count`.
     pub fn upcoming(&self, time: Timestamp, count: usize) -> Vec<Timestamp> {
         let first = self.next_after(time);
         std::iter::successors(first, |time| self.next_after(*time)).take(count).collect()
     }
 
-    /// How often it fires at or after `from` and before `end`. Periods are divided; the times of a cron expression are
-    /// counted, no more than `most` of them.
+    /// How often the schedule fires at or after `from` and before `end`. With a period this is computed; the times of a
+    /// cron expression are counted one by one, up to `most`.
     pub fn count_between(&self, from: Timestamp, end: Timestamp, most: u64) -> u64 {
         let from = self.from.map_or(from, |first| first.max(from)).as_millis();
         let last = self.until.map_or(end, |until| end.min(until.plus(Duration::from_millis(1)))).as_millis();
@@ -182,12 +182,12 @@ impl Schedule {
         }
     }
 
-    /// Whether it fires at the same times as another, which may be written otherwise. Of some that do it is not known.
+    /// Whether both schedules fire at the same times, however they are written. `false` also where this cannot be told.
     pub fn has_times_of(&self, other: &Self) -> bool {
         self.rule.means(&other.rule) && (self.from, self.until) == (other.from, other.until)
     }
 
-    /// The job of a firing. `policy` is that of the topic.
+    /// The job of a firing, due at `time` plus a part of the jitter. `policy` is the topic's, `limits` the tenant's.
     pub fn firing(
         &self,
         id: &ScheduleId,
@@ -216,12 +216,12 @@ impl Schedule {
         NewJob { key, due, delivery, content, if_exists: IfExists::Refuse, limits }
     }
 
-    /// The job of a firing that somebody has asked for, which is due at once.
+    /// The job of a firing that somebody has requested, due at once.
     pub fn run(&self, id: JobId, policy: Option<&Policy>, limits: Option<TenantLimits>) -> NewJob {
         self.job(id, Due::In(Duration::ZERO), policy, limits)
     }
 
-    /// When the job of a firing is due.
+    /// When the job of a firing is due: at `time` plus a part of the jitter that follows from the job's id.
     fn due(&self, id: &JobId, time: Timestamp) -> Timestamp {
         let jitter = millis(self.jitter);
         if jitter == 0 {
@@ -239,7 +239,7 @@ pub struct Firing {
     pub id: JobId,
 }
 
-/// How far a schedule has come.
+/// The progress of a schedule: its next time, its last firing, and counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// When it was first put.
@@ -257,11 +257,10 @@ pub struct Progress {
     pub overlapped: u64,
 }
 
-/// A schedule and how far it has come.
+/// A schedule and its progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleState {
     pub schedule: Schedule,
-    /// How far it has come.
     pub progress: Progress,
 }
 

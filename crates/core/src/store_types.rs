@@ -1,9 +1,8 @@
-//! What the store promises: the arguments and results of every transition of a job's life, the same for
-//! all backends. Plain values without I/O. `ringback_store::Store` has the calls that take and
-//! return them, and the backend crates implement these calls.
+//! What the store promises: the arguments and results of every transition of a job's life, the same for all backends,
+//! and the packed forms that backends share. Plain values without I/O. `ringback_store::Store` has the calls that take
+//! and return these values, and the backend crates implement the calls.
 
 mod archive;
-mod arrive;
 pub mod attempt_log;
 mod attempts;
 mod audit_log;
@@ -35,13 +34,13 @@ mod reserve;
 mod schedules;
 mod shard;
 mod stats;
+mod submit_results;
 mod topics;
 pub mod transition_log;
 mod wake;
 
 pub use self::{
     archive::*,
-    arrive::*,
     attempts::*,
     audit_log::*,
     bulk::*,
@@ -71,6 +70,7 @@ pub use self::{
     schedules::*,
     shard::*,
     stats::*,
+    submit_results::*,
     topics::*,
     transition_log::{LoggedTransition, TransitionName},
     wake::*,

@@ -1,4 +1,5 @@
-//! The policy of a topic: defaults for its jobs, which attempts are logged, and the secrets that sign its callbacks.
+//! The policy of a topic: defaults for its jobs, the headers, credential and secrets of its callbacks, which attempts
+//! are logged, which ended jobs are archived, and whether metrics show it. Also the limits of policies.
 
 mod secret;
 
@@ -10,8 +11,8 @@ use std::time::Duration;
 pub use self::secret::{SecretId, StoredSecret};
 use crate::clock::Timestamp;
 use crate::credential::{CredentialKey, CredentialName};
+use crate::enum_names::must_be;
 use crate::job::{Callback, Headers, Topic};
-use crate::names::must_be;
 use crate::retry::RetryPolicy;
 use crate::store_types::{EndedState, EndedStates};
 
@@ -74,19 +75,19 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The policy as JSON, each field as it was written, the secrets sealed.
+    /// The policy as JSON, each field as it was written, the secrets sealed; `{}` for an empty policy.
     pub fn written(&self) -> &str {
         if self.written.is_empty() { "{}" } else { &self.written }
     }
 
-    /// The name that its secret header values are sealed for, so that they are of use for this topic and the origins in
-    /// `headers_to` alone.
+    /// The name that the secret header values are sealed for, so that they can be opened only for this topic and the
+    /// origins in `headers_to`.
     pub fn sealed_name(&self, topic: &Topic) -> String {
         let origins = self.headers_to.as_ref().map_or_else(|| "*".to_owned(), |origins| origins.join(" "));
         format!("policy-headers {} {origins}", topic.as_str())
     }
 
-    /// The headers that a callback to this origin gets.
+    /// The headers that a callback to this origin gets; none if `headers_to` does not have the origin.
     pub fn headers_for(&self, origin: &str) -> &[(String, String)] {
         if self.sends_headers_to(origin) { self.headers.entries() } else { &[] }
     }
@@ -96,7 +97,7 @@ impl Policy {
         Some(CredentialKey { tenant: topic.tenant(), name })
     }
 
-    /// The secrets that sign callbacks which are sent now.
+    /// The secrets that sign callbacks which are sent at `now`.
     pub fn signing_secrets(&self, now: Timestamp) -> impl Iterator<Item = &StoredSecret> {
         self.secrets.iter().filter(move |secret| secret.signs_at(now))
     }
@@ -150,16 +151,15 @@ impl fmt::Debug for Policy {
     }
 }
 
-/// Which ended jobs of a topic go to the archive, if there is one. `None` is what the archive does for all topics.
+/// Which ended jobs of a topic go to the archive, if there is one. `None` leaves the choice to the archive's settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ArchivePolicy {
-    /// Their states.
     pub states: Option<EndedStates>,
     pub bodies: Option<bool>,
 }
 
 impl ArchivePolicy {
-    /// Whether an ended job goes to the archive. `states` are kept of topics that do not say.
+    /// Whether an ended job of this kind goes to the archive. `states` apply if the policy names none.
     pub fn wants(&self, kind: EndedState, states: EndedStates) -> bool {
         self.states.unwrap_or(states).has(kind)
     }
@@ -192,7 +192,7 @@ impl Logging {
         !matches!(self, Self::Off)
     }
 
-    /// Whether a success is logged, by the number of its attempt.
+    /// Whether the success of an attempt with this number is logged.
     pub const fn notes_success(self, attempt: u32) -> bool {
         match self {
             Self::Failed => attempt > 1,

@@ -1,5 +1,5 @@
-//! Times as people write them: by RFC 3339, with annotations by RFC 9557, or as the local time of a time
-//! zone. The zones are those of the database that is part of the binary; the system's is never read.
+//! Times as people write them: by RFC 3339, with annotations by RFC 9557, or as the local time of a time zone. Parses
+//! them and resolves them to points in time. The zones are in `zone`.
 
 mod zone;
 
@@ -55,7 +55,7 @@ pub enum TimeError {
 }
 
 impl TimeError {
-    /// What is allowed instead in a field that must be a point in time by itself.
+    /// What an error message says is allowed, for a field that must be a point in time by itself.
     pub fn allowed(&self) -> &'static str {
         match self {
             Self::TooLong | Self::Unreadable | Self::OutOfRange => ALLOWED_TIME,
@@ -90,7 +90,7 @@ impl WrittenTime {
     /// Reads a time. A second 60 is read as 59.
     ///
     /// # Errors
-    /// The text is not a time, or what follows it are not annotations.
+    /// The text is too long or not a time, or what follows the time are not annotations. A zone may still be unknown.
     pub fn parse(text: &str) -> Result<Self, TimeError> {
         if text.len() > MAX_TIME {
             return Err(TimeError::TooLong);
@@ -124,12 +124,12 @@ impl WrittenTime {
         self.zone.is_none() && matches!(self.offset, WrittenOffset::No)
     }
 
-    /// The point in time, in milliseconds rounded up; in `zone` if that is given. Where clocks are set
-    /// forward, a local time that they skip counts as later by the length of the gap. Where they are set
-    /// back, a local time that occurs twice is the earlier one (both as in RFC 5545, section 3.3.5).
+    /// The point in time, in milliseconds rounded up, at least 1970. A local time is read in the zone of its
+    /// annotation, else in `zone`: one that clocks skip counts as later by the length of the gap, one that occurs twice
+    /// is the earlier one (both as in RFC 5545, section 3.3.5).
     ///
     /// # Errors
-    /// The zone is not known, or the offset, the annotation and `zone` do not agree.
+    /// There is no zone for a local time or no such zone, offset, annotation and `zone` differ, or it is out of range.
     pub fn resolve(&self, zone: Option<&Zone>) -> Result<Timestamp, TimeError> {
         let own = self.zone.clone().transpose()?;
         if let (Some(own), Some(given)) = (&own, zone)
@@ -163,14 +163,14 @@ impl WrittenTime {
     }
 }
 
-/// Whether an offset can be written like this. Offsets of earlier times have seconds, which RFC 3339 cannot
-/// write: they are rounded to minutes.
+/// Whether an offset can be written like this. Offsets of earlier times have seconds; RFC 3339 cannot write these, so
+/// such an offset can also be written rounded to minutes.
 fn is_written_as(actual: Offset, written: Offset) -> bool {
     let rounded = |offset: Offset| offset.round(jiff::Unit::Minute).ok();
     actual == written || rounded(actual) == Some(written)
 }
 
-/// An offset as RFC 3339 writes it, with the seconds that it cannot write.
+/// An offset as RFC 3339 writes it, followed by its seconds if it has any.
 fn shown(offset: Offset) -> String {
     let (seconds, sign) = (offset.seconds().unsigned_abs(), if offset.is_negative() { '-' } else { '+' });
     let minutes = format!("{sign}{:02}:{:02}", seconds / 3600, seconds / 60 % 60);
@@ -180,7 +180,7 @@ fn shown(offset: Offset) -> String {
 /// Parses a time that is a point in time by itself, in milliseconds rounded up.
 ///
 /// # Errors
-/// What is wrong; [`TimeError::allowed`] says what is allowed.
+/// What is wrong, also a local time without an offset; [`TimeError::allowed`] says what is allowed.
 pub fn parse_time(text: &str) -> Result<Timestamp, TimeError> {
     WrittenTime::parse(text)?.resolve(None)
 }

@@ -1,8 +1,8 @@
-//! Host and port of a URL.
+//! Host and port of the URL of a callback, read from its origin.
 
 use std::net::IpAddr;
 
-/// Where the URL of a callback leads.
+/// The host and the port that a callback URL leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Destination<'a> {
     pub(crate) host: Host<'a>,
@@ -16,8 +16,8 @@ pub(crate) enum Host<'a> {
 }
 
 impl<'a> Destination<'a> {
-    /// Takes scheme and authority of a URL in the form of the WHATWG parser, which writes every IPv4 address with four
-    /// decimal numbers. `None` if it has another form.
+    /// Reads scheme and authority of a URL in the form of the WHATWG parser, which writes every IPv4 address with four
+    /// decimal numbers. Without a port it is that of the scheme. `None` for another form or scheme.
     pub(crate) fn of_origin(origin: &'a str) -> Option<Self> {
         let (scheme, authority) = origin.split_once("://")?;
         let usual = match scheme {

@@ -1,4 +1,4 @@
-//! Why a callback may not go somewhere.
+//! [`Forbidden`]: why a callback may not go somewhere, and what is allowed instead.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -29,7 +29,7 @@ pub enum Forbidden {
 }
 
 impl Forbidden {
-    /// What is allowed, and which setting allows more.
+    /// What an error message says is allowed, and which setting allows more.
     #[must_use]
     pub fn allowed(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! `Guard`: judges the destination of a callback.
+//! `Guard`: judges the destination of a callback by the rules for ports, names and addresses and by its own lists.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -28,7 +28,7 @@ impl Guard {
         Self { allow: networks.to_vec(), hosts: vec![Pattern::All], ports: Ports::all(), ..Self::default() }
     }
 
-    /// Allows one destination more, whatever the settings are.
+    /// Allows one more address with its port, whatever the settings are. Replaces the one of an earlier call.
     pub const fn exempt(&mut self, destination: SocketAddr) {
         self.exempt = Some(destination);
     }
@@ -55,8 +55,8 @@ impl Guard {
         }
     }
 
-    /// Judges all addresses of a host. One that is forbidden makes a name so: whoever answers for the name chooses
-    /// which of them is used.
+    /// Judges all addresses of a host; `port` only decides which one is exempt. One forbidden address forbids the name,
+    /// because whoever answers for the name chooses which address is used.
     ///
     /// # Errors
     /// Why callbacks may not go to one of them.

@@ -1,4 +1,4 @@
-//! Names that callbacks may go to.
+//! Which names callbacks may go to: those of the public DNS, and those that match a pattern.
 
 /// Names that are not names of the public DNS, with all below them: RFC 6761, RFC 6762, RFC 7686, RFC 8375, and
 /// `internal`, which is reserved for private use.
@@ -38,7 +38,7 @@ impl Pattern {
     }
 }
 
-/// Whether callbacks may go to a name, if its addresses are allowed.
+/// Whether callbacks may go to a name, if its addresses are allowed: it is of the public DNS or matches a pattern.
 pub(crate) fn is_allowed(name: &str, patterns: &[Pattern]) -> bool {
     let name = plain(name);
     let is_special =

@@ -1,4 +1,4 @@
-//! Ports that callbacks may go to.
+//! Which ports callbacks may go to: the usual ones, or those of a list.
 
 use std::ops::RangeInclusive;
 

@@ -50,7 +50,7 @@ pub fn parse(mut get: impl FnMut(&'static str) -> String) -> Result<Guard, Vec<(
     if mistakes.is_empty() { Ok(guard) } else { Err(mistakes) }
 }
 
-/// A value. If it is wrong, adds the mistake and returns any value.
+/// The value of a setting. If it is wrong, adds the mistake and returns the default of the type.
 fn read<T: Default>(
     (name, text): &(&'static str, String),
     mistakes: &mut Vec<(&'static str, String)>,

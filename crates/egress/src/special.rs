@@ -1,4 +1,4 @@
-//! Addresses that are not public, and IPv4 addresses inside IPv6 ones.
+//! The registry of addresses that are not public, and the IPv4 addresses inside IPv6 ones.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -75,7 +75,7 @@ const NAMED_V6: [Network; 9] = [
     v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, "multicast (RFC 4291)"),
 ];
 
-/// What an address is for, if it is not public.
+/// What an address is for; `None` if it is public.
 pub(crate) fn purpose(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => purpose_v4(address),

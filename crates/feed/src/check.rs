@@ -1,4 +1,5 @@
-//! `ringback-feed check`: runs the queries of each feed, and shows ten jobs without submitting them.
+//! `ringback-feed check`: runs the queries of each feed, and prints ten jobs of each with what is wrong, without
+//! submitting them.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,10 +26,11 @@ const NONE: &str = "  none";
 /// How long the store is waited for.
 const STORE: Duration = Duration::from_secs(5);
 
-/// Checks all feeds. The status is 1 if a query or a row is wrong.
+/// Checks all feeds and prints the results. The status is 1 if a query or a row is wrong, or a database cannot be read.
+/// A store that does not answer within 5 s is only noted.
 ///
 /// # Errors
-/// If the store or a file of authorities cannot be used.
+/// If the settings of the store cannot be used.
 #[expect(clippy::print_stdout, reason = "it is the output of the command")]
 pub(crate) async fn run(config: Config) -> anyhow::Result<ExitCode> {
     let store = Store::open(config.store.clone())?;
@@ -63,7 +65,7 @@ pub(crate) async fn run(config: Config) -> anyhow::Result<ExitCode> {
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What is found of a feed.
+/// The findings of a feed.
 struct Report {
     lines: Vec<String>,
     is_right: bool,

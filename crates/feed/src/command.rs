@@ -1,5 +1,5 @@
-//! The command line: `ringback-feed FILE`, `ringback-feed check FILE` and `ringback-feed seek FILE FEED TIME`, each
-//! with flags.
+//! The command line of the feed process: chooses among `ringback-feed FILE`, `ringback-feed check FILE` and
+//! `ringback-feed seek FILE FEED TIME`, each with flags.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -7,15 +7,15 @@ use std::process::ExitCode;
 use ringback_service::Service;
 
 use crate::config::Config;
-use crate::{check, run, seek};
+use crate::{check, run, seek_command};
 
 const USAGE: &str = "ringback-feed FILE [OPTIONS]\n       \
     ringback-feed check FILE [OPTIONS]            Run the queries, and show ten jobs of each feed without submitting them\n       \
     ringback-feed seek FILE FEED TIME [OPTIONS]   Set from which due time a feed is read next";
-/// The flag that the file is given by.
+/// The flag by which the file is passed on.
 const FILE: &str = "--feeds";
 
-/// What is to be done.
+/// The command that was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Verb {
     Run,
@@ -39,12 +39,12 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Run => service.main_with(args, run),
         Verb::Check => service.once(args, check::run),
         Verb::Seek(feed, time) => {
-            service.once(args, |config| async move { seek::run(config, &feed, &time).await })
+            service.once(args, |config| async move { seek_command::run(config, &feed, &time).await })
         }
     }
 }
 
-/// Takes the verb and its words out of the arguments, and makes a flag of the file.
+/// Splits arguments into the verb with its words, and the program's name with all flags; the file becomes a flag.
 fn split(args: Vec<OsString>) -> (Verb, Vec<OsString>) {
     let mut args = args.into_iter();
     let mut flags: Vec<_> = args.next().into_iter().collect();

@@ -1,4 +1,4 @@
-//! The settings of a feed process, and the file with the feeds.
+//! The settings of a feed process and the types of feeds. `file` reads the file with the feeds.
 
 mod file;
 
@@ -57,7 +57,7 @@ pub struct Config {
     pub guard: Guard,
     /// The file with the certificate authorities of PostgreSQL; those of the system without one (`CA_FILE`).
     pub authorities: Option<PathBuf>,
-    /// How long a feed stays with a process that does not renew its lease (`LOCK_TTL`, 15s).
+    /// How long a feed stays with a process that does not renew its lease (`FEED_LOCK_TTL`, 15s).
     pub(crate) lease: Duration,
     pub(crate) feeds: Vec<Feed>,
 }
@@ -68,7 +68,7 @@ pub(crate) struct Feed {
     pub(crate) topic: Topic,
     pub(crate) tenant: Option<Tenant>,
     pub(crate) changed: Changed,
-    /// How often the database is asked.
+    /// How often rows are read.
     pub(crate) every: Duration,
     pub(crate) rows: Rows,
 }
@@ -181,7 +181,8 @@ impl Config {
 }
 
 impl Feed {
-    /// Why jobs of this feed could be delivered again, if tombstones are kept for so long.
+    /// Why jobs of this feed could be delivered twice if tombstones are kept for `keep_done`; `None` if that is long
+    /// enough, or for an outbox.
     pub(crate) fn is_forgotten_early(&self, keep_done: Duration) -> Option<String> {
         let Rows::Window(Window { ahead, .. }) = &self.rows else { return None };
         let needed = *ahead + READ_BACK + self.every + AWAY;

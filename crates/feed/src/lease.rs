@@ -10,16 +10,17 @@ use ringback_core::store_types::{
 use ringback_store::Store;
 use tokio::time::{Instant, sleep};
 
-/// In how many parts of its time a lease is renewed once.
+/// How often a lease is renewed within its time.
 const RENEWALS: u32 = 4;
-/// How soon that is tried again.
+/// How soon a failed renewal is tried again.
 const RETRY: Duration = Duration::from_millis(100);
-/// The part of its time before the end of a lease in which no call is begun. A call takes at most as long.
+/// The part of its time, here a third, before the end of a lease in which no call is begun. A call takes at most as
+/// long.
 const MARGIN: u32 = 3;
-/// How long at most until a process looks again at a feed of another one.
+/// How long at most until a process tries again to take a feed of another one.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// The lease of a feed, or the wish for it.
+/// The lease of a feed, which this process has or tries to take.
 pub(crate) struct Lease {
     store: Store,
     name: FeedName,
@@ -43,10 +44,11 @@ impl Lease {
         Self { store, name, worker, lasts, until: Mutex::new(Instant::now()) }
     }
 
-    /// Takes the feed if nobody has it. Else returns for how long to wait.
+    /// Takes the feed if no other process has it, and returns it. Otherwise returns how long to wait before the next
+    /// try.
     ///
     /// # Errors
-    /// The store failed.
+    /// If the store fails.
     pub(crate) async fn take(&self) -> Result<Result<StoredFeed, Duration>, StoreError> {
         Ok(match self.hold(self.lasts, None).await? {
             FeedLease::Held(feed) => Ok(feed),
@@ -68,7 +70,8 @@ impl Lease {
         }
     }
 
-    /// Keeps the lease. Returns when it is lost.
+    /// Renews the lease in time, and returns when it is lost: another process has it, or it could not be renewed until
+    /// a third of its time was left.
     pub(crate) async fn keep(&self) {
         let (renew, margin) = (self.lasts / RENEWALS, self.lasts / MARGIN);
         let mut wait = renew;
@@ -85,15 +88,16 @@ impl Lease {
         }
     }
 
-    /// Gives the feed back, so that another process takes it soon. If that fails the lease runs out.
+    /// Ends the lease, so that another process can take the feed at once. If the store fails, the lease runs out.
     pub(crate) async fn give_back(&self) {
         drop(self.hold(Duration::ZERO, None).await);
     }
 
-    /// After the lease was lost: what this process has submitted last may have come after what the next one did.
+    /// Tells the store, after the lease was lost, that the last submits of this process may have undone some of the
+    /// next process.
     ///
     /// # Errors
-    /// The store failed.
+    /// If the store fails.
     pub(crate) async fn disturb(&self) -> Result<(), StoreError> {
         self.store.disturb_feed(&self.name).await
     }

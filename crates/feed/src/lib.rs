@@ -1,10 +1,10 @@
-//! The feed: work that lies in a business database becomes jobs by itself. Any number of feed processes share the feeds
-//! of a file by leases in the store.
+//! The feed process: turns rows of a business database into jobs. Any number of feed processes share the feeds of a
+//! file by leases in the store.
 //!
-//! `config` reads the file, `command` the command line. `run` holds the lease of a feed and works on it: `pass` reads
-//! the rows that are due soon, again and again, and `outbox` takes rows out of a table as they come. `source` is the
-//! database, `row` makes a submit of a row, and `load` has it admitted and stored, as the API does. `seen` remembers
-//! what is known to be in the store. `check` shows what would be loaded.
+//! `config` reads the file, `command` the command line. `run` holds the `lease` of a feed and works on it: `pass` reads
+//! the rows that are due soon, again and again, and `outbox` takes rows out of a table as they come. `source` reads the
+//! database by a `query`, `row` makes a submit of a row, and `load` has it admitted and stored, as the API does. `seen`
+//! remembers which rows are in the store. `check` shows what would be loaded, and `seek` sets where a feed goes on.
 
 mod check;
 pub mod command;
@@ -17,7 +17,7 @@ mod pass;
 mod query;
 mod row;
 mod run;
-mod seek;
+mod seek_command;
 mod seen;
 mod source;
 mod trouble;

@@ -1,5 +1,5 @@
-//! `Loader`: has submits admitted as the API does, by the limits, the guard and the quota of the tenant, and stores the
-//! jobs.
+//! `Loader`: submits rows as jobs, after admission by the limits, the guard and the quota of the tenant as in the API;
+//! and cancels the jobs of rows that went.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,7 +31,7 @@ pub(crate) struct Loader<'a> {
     pub(crate) is_calling: &'a AtomicBool,
 }
 
-/// What has become of a row.
+/// The result of submitting a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SubmittedRow {
     /// It is a job now.
@@ -72,7 +72,7 @@ impl From<QuotaError> for LoadError {
     }
 }
 
-/// What has become of some rows.
+/// The results of submitting some rows.
 #[derive(Debug)]
 pub(crate) struct Loading {
     /// The results, in the order of the rows; `None` for those that could not be loaded.
@@ -84,7 +84,8 @@ pub(crate) struct Loading {
 type Numbered = (usize, NewJob);
 
 impl Loader<'_> {
-    /// Loads rows. Of those beyond the quota of the tenant none is tried.
+    /// Loads rows. Those beyond the quota of the tenant are not tried, and none is while the policies have not been
+    /// read.
     pub(crate) async fn load(&self, rows: &[&Candidate]) -> Loading {
         let (mut results, mut jobs) = (vec![None; rows.len()], Vec::with_capacity(rows.len()));
         for (number, row) in rows.iter().enumerate() {
@@ -103,10 +104,10 @@ impl Loader<'_> {
         Loading { results, error }
     }
 
-    /// Parses a row as the API parses a submit.
+    /// Parses a row as the API parses a submit. With [`Changed::Replace`], the job may replace another with its id.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The problem of the row; a 503 until the policies have been read.
     pub(crate) fn parse(&self, row: &Candidate) -> Result<NewJob, Problem> {
         let mut job = self.admission.parse_job(&row.json, None, &mut None, &self.caller)?;
         if self.changed == Changed::Replace {
@@ -152,7 +153,7 @@ impl Loader<'_> {
         error.map_or(Ok(()), Err)
     }
 
-    /// Submits the jobs of a shard, until the store fails.
+    /// Submits the jobs of a shard, until the store fails. Returns the results up to then, and the error.
     async fn submit_to(
         &self,
         shard: Shard,
@@ -172,7 +173,7 @@ impl Loader<'_> {
         (loaded, None)
     }
 
-    /// Cancels the jobs of rows that went. Returns how many jobs that has changed.
+    /// Cancels the jobs of rows that went. Returns how many were cancelled, or will be unless their delivery succeeds.
     ///
     /// # Errors
     /// If the store fails. Cancelling again does no harm.
@@ -206,7 +207,7 @@ impl From<SubmitResult> for SubmittedRow {
     }
 }
 
-/// Splits the jobs of a shard into calls that the store takes.
+/// Splits the jobs of a shard, in order, into calls within the limits of the store on jobs and bytes.
 fn calls(jobs: Vec<Numbered>) -> Vec<Vec<Numbered>> {
     let (mut calls, mut bytes) = (Vec::<Vec<Numbered>>::new(), 0);
     for job in jobs {

@@ -1,4 +1,4 @@
-//! The metrics of a feed process.
+//! The metrics of a feed process: results of rows, failures, durations of passes, lag, and remembered rows.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -75,7 +75,7 @@ impl Metrics {
         Self { instruments: Instruments::create(meter), states }
     }
 
-    /// Shows the counters of a feed, which are 0.
+    /// Makes the counters of a feed visible with 0.
     pub(crate) fn begin(&self, feed: &FeedName) {
         self.instruments.failures.add(0, &[of(feed)]);
         for &result in RowResult::VARIANTS {
@@ -89,27 +89,27 @@ impl Metrics {
         }
     }
 
-    /// Counts a pass that could not be completed.
+    /// Counts a pass or a batch that could not be completed.
     pub(crate) fn failed(&self, feed: &FeedName) {
         self.instruments.failures.add(1, &[of(feed)]);
     }
 
-    /// Notes how long a pass took.
+    /// Records how long a complete pass took.
     pub(crate) fn passed(&self, feed: &FeedName, seconds: f64) {
         self.instruments.pass.record(seconds, &[of(feed)]);
     }
 
-    /// Notes when the last complete pass over a feed of this process began, and how many rows are remembered.
+    /// Records when the last complete pass over a feed of this process began, and how many rows are remembered.
     pub(crate) fn complete(&self, feed: &FeedName, since: Timestamp, remembered: usize) {
         self.set(feed, State { complete: Some(since), remembered });
     }
 
-    /// Notes that nothing waits in the outbox of a feed of this process.
+    /// Records that nothing waits in the outbox of a feed of this process.
     pub(crate) fn caught_up(&self, feed: &FeedName) {
         self.set(feed, State { complete: None, remembered: 0 });
     }
 
-    /// Notes that rows may wait in an outbox, unless they have done so before.
+    /// Records that rows may wait in an outbox since `now`, unless that is recorded with an earlier time.
     pub(crate) fn falls_behind(&self, feed: &FeedName, now: Timestamp) {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         let state = states.entry(feed.to_string()).or_insert(State { complete: None, remembered: 0 });
@@ -121,7 +121,7 @@ impl Metrics {
         states.insert(feed.to_string(), state);
     }
 
-    /// Notes that another process may have a feed.
+    /// Removes the lag and the remembered rows of a feed, because another process may have it.
     pub(crate) fn lost(&self, feed: &FeedName) {
         self.states.lock().unwrap_or_else(PoisonError::into_inner).remove(feed.as_str());
     }

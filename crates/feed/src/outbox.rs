@@ -23,20 +23,20 @@ use crate::source::{Page, Postgres, SourceError, Value, query, wait};
 
 /// Why a row whose id is taken stays.
 const TAKEN: &str = "another job has this id, with other content, and keeps it";
-/// The longest reason that is noted in a row, in bytes.
+/// The longest reason that is written into a row, in bytes.
 const MAX_REASON: usize = 500;
 /// How many rows are loaded in one transaction at most.
 const BATCH: i64 = 500;
-/// The pause before rows that have to wait are looked at again.
+/// The pause before rows that have to wait are tried again.
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl Outbox {
-    /// The condition of rows that wait.
+    /// The SQL condition of rows that wait.
     const fn waits(&self) -> &'static str {
         if self.marks { "error is null and loaded_at is null" } else { "error is null" }
     }
 
-    /// The rows that wait behind a place, and locks them.
+    /// The statement that reads and locks the rows that wait behind a place. Rows that others have locked are skipped.
     fn select(&self) -> String {
         let (table, waits) = (&self.table, self.waits());
         format!(
@@ -44,7 +44,7 @@ impl Outbox {
         )
     }
 
-    /// What becomes of the rows that were loaded.
+    /// The statement that deletes or marks the rows that were loaded.
     fn finish(&self) -> String {
         let table = &self.table;
         if self.marks {
@@ -54,20 +54,21 @@ impl Outbox {
         }
     }
 
-    /// Asks for the notifications of inserts.
+    /// The statement that subscribes to the notifications of inserts.
     fn listen(&self) -> String {
         format!("listen {}", self.channel)
     }
 
-    /// Notes in a row why it is not a job.
+    /// The statement that writes into a row why it is not a job.
     fn note(&self) -> String {
         format!("update {} set error = $2 where seq = $1", self.table)
     }
 
-    /// The first rows that wait, which stay. Tries all that a feed asks of the database.
+    /// Reads the first rows that wait, and changes nothing. Also tries all other statements of a feed and rolls them
+    /// back.
     ///
     /// # Errors
-    /// If the database cannot be reached, or refuses any of it.
+    /// If the database cannot be reached, or refuses one of the statements.
     pub(crate) async fn first(&self, database: &mut Postgres, rows: i64) -> Result<Page, SourceError> {
         let connection = database.connect().await?;
         wait(connection.client.batch_execute(&self.listen())).await?;
@@ -90,10 +91,10 @@ pub(crate) struct OutboxFeed<'a> {
     pub(crate) metrics: &'a Metrics,
 }
 
-/// A look at all rows that wait.
+/// One scan over all rows that wait.
 #[derive(Default)]
 struct Scan {
-    /// The last row that was looked at.
+    /// The last row that was read.
     after: Option<i64>,
     /// Why some rows have to wait.
     why: Option<String>,
@@ -108,7 +109,7 @@ impl Scan {
     }
 }
 
-/// How far an outbox is.
+/// How far the loading of an outbox has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// Rows may wait.
@@ -120,7 +121,8 @@ pub(crate) enum Progress {
 }
 
 impl OutboxFeed<'_> {
-    /// Loads what waits in the table, and then what comes, and says how far it is. Returns when something fails.
+    /// Loads the rows that wait in the table, and then those that come, and reports its progress. Returns the first
+    /// error.
     pub(crate) async fn run(&self, database: &mut Postgres, mut progress: impl FnMut(Progress)) -> PassError {
         let connection = match database.connect().await {
             Ok(connection) => connection,
@@ -157,7 +159,8 @@ impl OutboxFeed<'_> {
         }
     }
 
-    /// Loads the next rows, as many as one transaction takes. Returns whether there may be more.
+    /// Loads up to 500 of the next rows in one transaction. Returns whether there may be more; false also if the quota
+    /// is used up. If the store fails, rows that were loaded before are committed.
     async fn batch(&self, connection: &mut Connection, scan: &mut Scan) -> Result<bool, PassError> {
         let mut txn = wait(connection.client.transaction()).await?;
         let after = scan.after.unwrap_or(i64::MIN);
@@ -228,7 +231,8 @@ impl OutboxFeed<'_> {
         self.metrics.rows(&self.feed.name, RowResult::Postponed, 1);
     }
 
-    /// Deletes or marks the rows that were loaded, and notes in the others why they are not jobs.
+    /// Deletes or marks the rows `done`, and writes into the rows `bad` why they are not jobs, which it also logs and
+    /// counts. If a row does not accept its reason, that is only logged.
     async fn finish(
         &self,
         txn: &mut Transaction<'_>,
@@ -257,7 +261,7 @@ impl OutboxFeed<'_> {
     }
 }
 
-/// A reason as a column takes it.
+/// A reason without control characters, cut to [`MAX_REASON`].
 fn storable(why: &str) -> String {
     truncated(&why.replace(char::is_control, " "), MAX_REASON).to_owned()
 }

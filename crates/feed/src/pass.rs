@@ -1,5 +1,5 @@
-//! A pass over the rows of a query: reads those that are due soon, page by page, loads what is new or changed, cancels
-//! what went, and then moves the position of the feed.
+//! A pass over the rows of a query: reads those that are due soon, page by page, loads new and changed ones, cancels
+//! the jobs of those that went, and then moves the position of the feed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub(crate) enum PassError {
     TooLate { from: Timestamp, known: String, missing: String },
 }
 
-/// What a pass needs.
+/// A pass: its feed, and what it works with.
 pub(crate) struct Pass<'a> {
     pub(crate) feed: &'a Feed,
     pub(crate) window: &'a Window,
@@ -71,7 +71,7 @@ pub(crate) struct Waiting {
     due: Timestamp,
 }
 
-/// What a pass has done.
+/// The result of a complete pass.
 pub(crate) struct Passed {
     pub(crate) stored: StoredFeed,
     /// From when on rows may not be loaded.
@@ -80,7 +80,8 @@ pub(crate) struct Passed {
 }
 
 impl Pass<'_> {
-    /// Makes a pass. `stored` is the feed as this process knows it.
+    /// Makes a pass, and moves the position of the feed to its beginning, or further back for rows that have to wait.
+    /// `stored` is the feed as this process knows it.
     ///
     /// # Errors
     /// If the pass is not complete. Then the position stays.
@@ -101,8 +102,8 @@ impl Pass<'_> {
         Ok(Passed { stored, since, waiting: self.waiting })
     }
 
-    /// From which due time rows are read, unless jobs that have ended since may be forgotten, here and in the store.
-    /// Where an operator has set that, it is as it was decided.
+    /// The due time from which rows are read. [`PassError::TooLate`] if jobs that have ended since then may be
+    /// forgotten, by this process and by the store, unless an operator has set the position.
     fn from(&self, position: Option<FeedPosition>, now: Timestamp) -> Result<Timestamp, PassError> {
         let from = first_due(position, now);
         // A job may have ended as soon as it was loaded, which is the window before it was due.
@@ -135,7 +136,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Loads the rows that are not known, and waits for a while until the quota takes them.
+    /// Loads the rows that are not known in the store, and waits until [`Self::quota_deadline`] if the quota is used
+    /// up. Rows that it still does not allow then are left to a later pass.
     async fn load(&mut self, rows: Vec<Candidate>) -> Result<(), PassError> {
         let (seen, mut unchanged) = (&mut self.seen.loaded, 0);
         let hashed = rows.into_iter().map(|row| (id_hash(&row.id), content_hash(&row.json), row));
@@ -187,7 +189,7 @@ impl Pass<'_> {
         self.seen.gone.forget(id);
     }
 
-    /// Notes a row that a later pass has to load.
+    /// Counts a row as postponed, and records that a later pass has to load it.
     fn wait_for(&mut self, row: &Candidate, why: &str) {
         self.metrics.rows(&self.feed.name, RowResult::Postponed, 1);
         let due = row.due.unwrap_or_else(|| self.clock.now());
@@ -234,7 +236,8 @@ impl Pass<'_> {
     }
 }
 
-/// The due time from which the rows of a feed with a position are read.
+/// The due time from which rows are read: the one that an operator has set, else 15 min before the position, or before
+/// now without a position.
 pub(crate) fn first_due(position: Option<FeedPosition>, now: Timestamp) -> Timestamp {
     let back = |at: Timestamp| at.minus(READ_BACK);
     match position {
@@ -244,7 +247,8 @@ pub(crate) fn first_due(position: Option<FeedPosition>, now: Timestamp) -> Times
     }
 }
 
-/// From when on changes are read: also where an operator has set the due time, since the last complete pass.
+/// The time from which changes are read: 15 min before the last complete pass, or before now without one, also where an
+/// operator has set the due time.
 pub(crate) fn first_change(position: Option<FeedPosition>, now: Timestamp) -> Timestamp {
     let passed = position.map(|position| position.passed.unwrap_or(position.at));
     first_due(passed.map(|at| FeedPosition { at, passed: None }), now)
@@ -261,7 +265,7 @@ impl<'a> Pages<'a> {
         Self { query, ask: PageRequest { from, to, after: None, limit: FIRST_PAGE } }
     }
 
-    /// Reads the next page; `None` after the last.
+    /// Reads the next page; `None` after the last. Fails if the source does, or the query ignores `:limit`.
     pub(crate) async fn next(&mut self, source: &mut Source) -> Result<Option<Page>, PassError> {
         let page = source.page(self.query, &self.ask).await?;
         if page.rows.len() > self.ask.limit {
@@ -274,7 +278,8 @@ impl<'a> Pages<'a> {
         Ok(Some(page).filter(|page| !page.rows.is_empty()))
     }
 
-    /// Goes behind a page, whose rows say how many the next one may have.
+    /// Moves behind a page, and sets the limit of the next one by the size of its rows. Fails if the query ignores
+    /// `:after`, or its ids are missing or do not ascend.
     pub(crate) fn turn(&mut self, columns: &Columns, page: &Page) -> Result<(), PassError> {
         let Some(last) = page.rows.last() else { return Ok(()) };
         let last = columns.id(last);

@@ -1,5 +1,5 @@
-//! `Query`: a SELECT of the user's own with the parameters `:from`, `:to`, `:after` and `:limit`. `tokens` knows where
-//! SQL has a name behind a colon; all else is passed on as it is.
+//! `Query`: a SELECT of the user's own with the parameters `:from`, `:to`, `:after` and `:limit`. Finds and checks the
+//! parameters, by `tokens`; all other text is passed on unchanged.
 
 mod tokens;
 
@@ -37,10 +37,10 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Reads a query, which must have the `required` parameters.
+    /// Finds the parameters of a query, which must have the `required` ones.
     ///
     /// # Errors
-    /// Which parameter is missing or unknown.
+    /// A text that names the parameters that are missing, or the first unknown one.
     pub(crate) fn parse(dialect: Dialect, text: &str, required: &[Parameter]) -> Result<Self, String> {
         let (mut sql, mut parameters) = (String::with_capacity(text.len()), Vec::new());
         for token in tokens(dialect, text) {

@@ -1,4 +1,5 @@
-//! Makes a submit of a row: JSON, as a caller of the API would send it.
+//! Turns a row of a database into the JSON of a submit, as a caller of the API would send it: checks the columns of a
+//! page, and converts the values of a row. Also the hashes by which rows are remembered.
 
 #[cfg(test)]
 mod tests;
@@ -20,14 +21,14 @@ use crate::source::{Page, Value};
 const JSON_COLUMNS: [&str; 4] = ["headers", "context", "tags", "retry"];
 /// The columns that are fields of a submit by the same name.
 const PLAIN_COLUMNS: [&str; 7] = ["url", "method", "timeout", "ttr", "expires", "on_dead", "on_done"];
-/// The columns of an outbox that say what has become of a row. `seq` orders them.
+/// The columns of an outbox that are not fields of a job. `seq` orders the rows.
 pub(crate) const OUTBOX_COLUMNS: [&str; 4] = ["seq", "error", "loaded_at", "created_at"];
 /// The largest row, in bytes. No job is nearly as large.
 const MAX_ROW: usize = 4 * 1024 * 1024;
 
 const NOT_UTF8: &str = "is not UTF-8";
 
-/// What a column is of a job.
+/// Which part of a job a column has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Id,
@@ -64,26 +65,26 @@ pub(crate) struct BadRow {
 }
 
 impl Columns {
-    /// Reads the names of the columns of jobs. Due times may be absent where jobs are due at once.
+    /// Checks the names of the columns of a page of jobs: `id` and `due_at` are required.
     ///
     /// # Errors
-    /// Which one is missing, unknown or there twice.
+    /// A text that names the column that is missing, unknown or there twice.
     pub(crate) fn of_jobs(page: &Page) -> Result<Self, String> {
         Self::of(page, &["id", "due_at"], &[])
     }
 
-    /// Reads the names of the columns of an outbox.
+    /// Checks the names of the columns of an outbox: `id`, `seq` and `error` are required.
     ///
     /// # Errors
-    /// Which one is missing or unknown.
+    /// A text that names the column that is missing, unknown or there twice.
     pub(crate) fn of_outbox(page: &Page) -> Result<Self, String> {
         Self::of(page, &["id", "seq", "error"], &OUTBOX_COLUMNS)
     }
 
-    /// Reads the names of the columns of rows that went: of the id alone.
+    /// Checks the names of the columns of rows that went: `id` must be the only one.
     ///
     /// # Errors
-    /// The column is missing, or there are others.
+    /// A text that says so, with the columns that there are.
     pub(crate) fn of_ids(page: &Page) -> Result<Self, String> {
         match page.columns.as_slice() {
             [name] if name == "id" => Ok(Self { all: vec![Column::Id], id: 0 }),
@@ -127,7 +128,7 @@ impl Columns {
     /// The id of a row as text.
     ///
     /// # Errors
-    /// If it has none.
+    /// If it is neither a text nor an integer, or is not UTF-8, or cannot be read.
     pub(crate) fn id_text(&self, row: &[Value]) -> Result<String, BadRow> {
         match self.id(row) {
             Value::Text(id) => Ok(id.clone()),
@@ -149,10 +150,10 @@ impl Columns {
         }
     }
 
-    /// Makes a submit of a row.
+    /// Turns a row into a submit. Columns that are null are left out.
     ///
     /// # Errors
-    /// Which value no job can have.
+    /// If the row is larger than [`MAX_ROW`], or a value has a type or form that its field cannot have.
     pub(crate) fn candidate(&self, topic: &Topic, row: &[Value]) -> Result<Candidate, BadRow> {
         let id = self.id_text(row)?;
         let size: usize = row.iter().map(Value::size).sum();
@@ -223,7 +224,8 @@ impl Submit {
     }
 }
 
-/// A due time: a timestamp, a text, or the seconds since 1970.
+/// Converts a due time: a timestamp, a text by RFC 3339 or without a zone in UTC, or the seconds since 1970. Fails for
+/// any other value.
 fn due_at(value: &Value) -> Result<Timestamp, String> {
     const ALLOWED: &str = "it must be a timestamp, a text by RFC 3339 or such as 2026-11-20 10:30:00 in UTC, or the seconds since 1970";
     match value {
@@ -248,7 +250,8 @@ fn due_at(value: &Value) -> Result<Timestamp, String> {
     }
 }
 
-/// A body: JSON and bytes go as they are, and so does a text, which is JSON if it is an object or an array.
+/// Adds the body of a job: JSON, a text or bytes, unchanged; fails for any other value. A text without a content type
+/// that is an object or an array counts as JSON. The default types are `text/plain` and `application/octet-stream`.
 fn body(submit: &mut Submit, value: &Value, content_type: Option<&Value>) -> Result<(), String> {
     let content_type = match content_type {
         None | Some(Value::Null) => None,
@@ -281,7 +284,8 @@ fn is_object_or_array(text: &str) -> bool {
     text.starts_with(['{', '[']) && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
-/// A value that is JSON, or a text with JSON.
+/// Converts a value that is JSON, a text with JSON, or a list of texts, whose nulls are left out, to JSON text. Fails
+/// for any other value.
 fn json(name: &str, value: &Value) -> Result<String, String> {
     match value {
         Value::Json(json) => Ok(json.clone()),
@@ -298,7 +302,7 @@ fn json(name: &str, value: &Value) -> Result<String, String> {
     }
 }
 
-/// A value that is a text, a number or a time.
+/// Converts a value that is a text, a finite number, a boolean or a time, to JSON text. Fails for any other value.
 fn plain(name: &str, value: &Value) -> Result<String, String> {
     let json = match value {
         Value::Text(text) => Json::from(text.as_str()),
@@ -330,7 +334,7 @@ pub(crate) fn content_hash(json: &[u8]) -> u64 {
     u64::from_be_bytes(std::array::from_fn(|n| hash[n]))
 }
 
-/// The submit as a person reads it, with header values left out and the body as it is written.
+/// A submit for people: its fields as they are written, sorted by name, with the values of headers masked.
 pub(crate) fn shown(json: &[u8]) -> String {
     let fields: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(json).unwrap_or_default();
     let fields = fields.iter().map(|(name, raw)| {

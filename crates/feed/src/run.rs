@@ -1,4 +1,6 @@
-//! Runs the feeds of a file: each waits for its lease, works while it has it, and gives it back at the shutdown.
+//! Runs the feeds of a file, each as a task: waits for the lease of the feed, loads its rows while it has the lease,
+//! and gives it back at the shutdown. Reports readiness, and starts anew after a lost lease or a loss of jobs in the
+//! store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -30,9 +32,9 @@ use crate::trouble::Trouble;
 const POLICIES: &str = "feed's policies";
 /// The pause after an error of the database, unless the feed reads it more often.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
-/// After so long without an answer of its database a feed is not ready. The answer is waited for on.
+/// After so long without an answer of its database a feed is not ready. It goes on waiting for the answer.
 const SILENT: Duration = Duration::from_secs(5);
-/// How often that is looked at.
+/// How often that is checked.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a process that has feeds waits before it takes another one, so that processes that have fewer come first.
 const SHARE: Duration = Duration::from_millis(50);
@@ -41,7 +43,7 @@ const MAX_SHARE: Duration = Duration::from_millis(200);
 /// Runs the feeds until the shutdown.
 ///
 /// # Errors
-/// When the store cannot be used, or a task failed.
+/// When the store or a file of certificate authorities cannot be used, or a task fails.
 pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     let store = Store::open(config.store.clone())?;
     let (clock, of) = (store.clock(Arc::clone(&context.clock)), store.clone());
@@ -164,8 +166,8 @@ impl FeedTask {
         }
     }
 
-    /// Says, for ever, when the database does not answer. The end of the pass or the error that follows says what is
-    /// then.
+    /// Logs and reports when the database does not answer for 5 s. Never returns. The end of the pass, or its error,
+    /// reports the next state.
     async fn watch(&self, asked: &Asked) {
         let mut is_silent = false;
         loop {
@@ -183,7 +185,7 @@ impl FeedTask {
         }
     }
 
-    /// Waits until this process has the feed.
+    /// Waits until this process has the lease of the feed. A process that has feeds already waits up to 200 ms longer.
     async fn take(&self, lease: &Lease) -> StoredFeed {
         let Shared { taking, held, .. } = &*self.shared;
         let (mut outage, mut is_others) = (Outage::new(), false);
@@ -213,7 +215,8 @@ impl FeedTask {
         }
     }
 
-    /// Works on the feed for ever, unless it is another process's.
+    /// Loads the rows of the feed, with errors and retries. Returns only if a pass finds that another process has the
+    /// feed.
     async fn work(&self, lease: &Lease, work: &mut Work, stored: StoredFeed) {
         let Shared { store, admission, metrics, .. } = &*self.shared;
         let caller = Principal::of_tenant(self.feed.tenant.clone());
@@ -324,8 +327,8 @@ impl FeedTask {
         self.report(true, "this process loads it");
     }
 
-    /// Looks whether another process forgets jobs so early that rows would be loaded twice. `is_known` is what the last
-    /// look has shown.
+    /// Checks whether another process forgets jobs so early that rows would be loaded twice, and if so logs that and
+    /// reports the feed as not ready. `is_known` is whether the last check found that; it is updated.
     fn look_at_others(&self, is_known: &mut bool) {
         let shortest = self.shared.store.shortest_keep_done();
         let Some(why) = self.feed.is_forgotten_early(shortest) else {
@@ -342,7 +345,7 @@ impl FeedTask {
         self.report(false, &why);
     }
 
-    /// Some rows wait, and all others are loaded.
+    /// Reports that some rows wait, while all others are loaded.
     fn waits(&self, why: &str, trouble: &mut Trouble) {
         if trouble.begins_to_wait() {
             warn!(feed = %self.feed.name, why, "rows of the feed wait");
@@ -369,7 +372,8 @@ impl FeedTask {
     }
 }
 
-/// After a lost lease: waits until the last call has ended, and says that it may have been too late.
+/// Waits, after the lease was lost, until the last call must have ended, and tells the store that this call may have
+/// been too late, again and again until the store answers.
 async fn note_disturbance(lease: &Lease, call_timeout: Duration) {
     let mut outage = Outage::new();
     sleep(call_timeout).await;

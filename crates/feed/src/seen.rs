@@ -21,7 +21,7 @@ pub(crate) struct SeenRows {
 }
 
 impl SeenRows {
-    /// Forgets what no row of the pass that ends was like.
+    /// Ends a complete pass: forgets rows that the pass has not met.
     pub(crate) fn end_pass(&mut self) {
         [&mut self.loaded, &mut self.refused, &mut self.gone].into_iter().for_each(Memory::end_pass);
         self.is_complete = true;
@@ -48,14 +48,14 @@ struct Entry {
 }
 
 impl Memory {
-    /// Whether a row is known with this content.
+    /// Whether a row is known with this content. If so, marks it as met by this pass.
     pub(crate) fn knows(&mut self, id: u128, content: u64) -> bool {
         let pass = self.pass;
         let known = self.rows.get_mut(&id).filter(|entry| entry.content == content);
         known.map(|entry| entry.pass = pass).is_some()
     }
 
-    /// Remembers a row.
+    /// Remembers the content of a row, unless [`MAX_ROWS`] others are remembered.
     pub(crate) fn note(&mut self, id: u128, content: u64) {
         if self.rows.len() < MAX_ROWS || self.rows.contains_key(&id) {
             self.rows.insert(id, Entry { content, pass: self.pass });

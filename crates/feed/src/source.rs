@@ -1,6 +1,7 @@
-//! The database that a feed reads: PostgreSQL or SQLite. Pages of rows, with values of a few types.
+//! `Source`: the database that a feed reads, PostgreSQL or SQLite. Also the types that both return: pages of rows, with
+//! values of a few types.
 
-mod asked;
+mod answer_watch;
 mod postgres;
 mod postgres_values;
 mod sqlite;
@@ -9,7 +10,7 @@ use std::path::Path;
 
 use ringback_core::clock::Timestamp;
 
-pub(crate) use self::asked::Asked;
+pub(crate) use self::answer_watch::Asked;
 pub(crate) use self::postgres::{Postgres, query, wait};
 use self::sqlite::Sqlite;
 use crate::config::SourceUrl;
@@ -63,7 +64,7 @@ pub(crate) struct Page {
     pub(crate) rows: Vec<Vec<Value>>,
 }
 
-/// Which rows are asked for.
+/// The arguments of a query for a page.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PageRequest {
     pub(crate) from: Timestamp,
@@ -73,12 +74,12 @@ pub(crate) struct PageRequest {
     pub(crate) limit: usize,
 }
 
-/// Why the database has no rows for a feed. It is asked again.
+/// Why the database could not be read. It is read again later.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct SourceError(pub(crate) String);
 
-/// A database, connected when it is first asked and again after an error.
+/// A database, connected when it is first read and again after an error.
 pub(crate) enum Source {
     Postgres(Box<Postgres>),
     Sqlite(Sqlite),

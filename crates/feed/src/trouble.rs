@@ -1,4 +1,5 @@
-//! `Trouble`: which errors of a feed are logged: the first one, and each of another kind, until the feed goes on.
+//! `Trouble`: decides which errors of a feed are logged: the first one, and each that is of another kind than the one
+//! before, until the feed goes on. Also has the pauses between tries.
 
 use std::mem::{Discriminant, discriminant};
 
@@ -6,7 +7,7 @@ use ringback_service::outage::Outage;
 
 use crate::pass::PassError;
 
-/// What keeps a feed from being loaded, as far as it was logged.
+/// The trouble of a feed since it was last loaded.
 #[derive(Default)]
 pub(crate) struct Trouble {
     pub(crate) outage: Outage,
@@ -14,13 +15,13 @@ pub(crate) struct Trouble {
 }
 
 impl Trouble {
-    /// Notes an error. Returns whether it is to be logged: the first one, and each of another kind.
+    /// Records an error. Returns whether to log it: it is the first one, or of another kind than the last.
     pub(crate) fn is_new(&mut self, error: &PassError) -> bool {
         let (begins, kind) = (self.outage.begins(), discriminant(error));
         self.kind.replace(kind) != Some(kind) || begins
     }
 
-    /// Notes that rows wait. Returns whether that is to be logged.
+    /// Records that rows wait. Returns whether to log that: the trouble begins with it.
     pub(crate) fn begins_to_wait(&mut self) -> bool {
         self.kind = None;
         self.outage.begins()

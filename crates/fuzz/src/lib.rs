@@ -1,5 +1,5 @@
-//! Random input for the tests of parsers: bytes that are mutations of samples, or nothing like them. The crate that
-//! owns a parser has the test; this one chooses the input, and shows the seed of one that fails.
+//! Random input for fuzz tests of parsers: random bytes, and mutations of samples. The crate that owns a parser has
+//! the test; this crate makes the input, and prints the input and seed that fail.
 //!
 //! `RINGBACK_TEST_FUZZ_SECONDS` is how long each test runs. `RINGBACK_TEST_FUZZ_SEED` is the seed of the first input.
 
@@ -18,10 +18,11 @@ const LONGEST: usize = 300;
 /// The most mutations of a sample.
 const MUTATIONS: u32 = 6;
 
-/// Calls `check` with one input after the other, until the time is over. The samples are the first ones.
+/// Calls `check` with each sample, then for `RINGBACK_TEST_FUZZ_SECONDS` (default [`SECONDS`]) with random inputs, whose
+/// first seed is `RINGBACK_TEST_FUZZ_SEED`, else differs from run to run.
 ///
 /// # Panics
-/// If `check` does, or is slow. Before that, the input and the seed that gives it first are printed.
+/// If `check` panics or takes 5 seconds or more. The input and its seed are printed first.
 pub fn run<S: AsRef<[u8]>>(samples: &[S], mut check: impl FnMut(&[u8])) {
     let samples: Vec<&[u8]> = samples.iter().map(AsRef::as_ref).collect();
     let first = variable("RINGBACK_TEST_FUZZ_SEED").unwrap_or_else(fresh_seed);
@@ -35,7 +36,7 @@ pub fn run<S: AsRef<[u8]>>(samples: &[S], mut check: impl FnMut(&[u8])) {
     show(&format!("{} inputs, seeds {first} to {seed}", seed.wrapping_sub(first)));
 }
 
-/// Like [`run`], with texts. Bytes that are not UTF-8 become replacement characters.
+/// Does the same as [`run`] with texts. Bytes that are not UTF-8 become replacement characters.
 pub fn run_texts(samples: &[&str], mut check: impl FnMut(&str)) {
     run(samples, |bytes| check(&String::from_utf8_lossy(bytes)));
 }
@@ -52,7 +53,7 @@ fn checked(input: &[u8], seed: u64, check: &mut impl FnMut(&[u8])) {
     }
 }
 
-/// A mutation of a sample; one in eight is like none.
+/// A sample with one to six mutations. One input in eight, or every input without samples, is random bytes.
 fn input(samples: &[&[u8]], rng: &mut StdRng) -> Vec<u8> {
     if samples.is_empty() || rng.random_range(0..8) == 0 {
         let mut bytes = vec![0; rng.random_range(0..LONGEST)];

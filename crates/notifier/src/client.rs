@@ -1,6 +1,6 @@
-//! The HTTP client: no redirects, proxies, retries, decompression or cookies. It reads the head and at
-//! most 64 KiB of the body of a response, and compares the body with the one that the topic expects. In
-//! simulations a [`Receiver`] in this process answers instead of a server.
+//! The HTTP client that sends callbacks: no redirects, proxies, retries, decompression or cookies. It reads the head
+//! and at most 64 KiB of the body of a response, and compares the body with the one that the topic expects.
+//! `http_client` sends requests to servers; in simulations a [`Receiver`] in this process answers instead.
 
 mod causes;
 mod connection;
@@ -10,7 +10,7 @@ mod error;
 mod gate;
 mod head_end;
 mod http_client;
-mod lent;
+mod lent_connection;
 mod metered;
 mod pools;
 mod race;
@@ -65,7 +65,7 @@ pub(crate) struct PostRequest {
     pub(crate) body: Bytes,
     /// Whose connections it uses.
     pub(crate) tenant: Option<Tenant>,
-    /// What they use for TLS.
+    /// The client certificate and authorities that its connections use for TLS.
     pub(crate) identity: Option<Arc<Identity>>,
     pub(crate) wanted: ConnectionChoice,
 }
@@ -82,13 +82,14 @@ pub(crate) struct PostResponse {
 }
 
 impl PostResponse {
-    /// Returns the error, as in the API and the log, of a success with another body than expected.
+    /// The error, as in the API and the log, of a success with another body than expected; `None` for other responses.
     pub(crate) fn error(&self) -> Option<&'static str> {
         (self.status.is_success() && !self.is_expected).then_some("unexpected body")
     }
 }
 
-/// Creates the HTTP client. It keeps at most `idle` idle connections per host.
+/// Creates the HTTP client. It keeps at most `idle` idle connections per origin. Fails if the file of certificate
+/// authorities cannot be used, or names cannot be looked up.
 pub(crate) fn build(
     outgoing: Outgoing,
     idle: usize,
@@ -101,7 +102,7 @@ pub(crate) fn build(
 
 impl Client {
     /// Sends a request and reads the response. The caller sets the time limit. `is_logged` decides by the status
-    /// whether the start of the body is kept.
+    /// whether the start of the body is kept; it is also kept if the body is not the expected one.
     pub(crate) async fn post(
         &self,
         post: PostRequest,

@@ -1,4 +1,4 @@
-//! The configuration of a notifier.
+//! The configuration of a notifier: its settings, their limits, and how they are parsed.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use ringback_core::store_types::Options;
 use ringback_egress::Guard;
 use ringback_secrets::{MasterKeys, SigningSecret, WebhookHeaders};
 use ringback_service::settings::check_drain;
-use ringback_service::{Lookup, Setting, files};
+use ringback_service::{Lookup, Setting, open_files};
 use ringback_store::settings;
 
 /// The longest timeout of a store call. It is also at most half of the lease margin, so that a lease
@@ -113,12 +113,12 @@ impl Config {
         let call_timeout = MAX_CALL_TIMEOUT.min(lease_margin / 2);
         check_drain(lookup, call_timeout, "LEASE_MARGIN", "releasing jobs");
         let concurrency = lookup.number_in("CONCURRENCY", 1..=65_536);
-        if let Err(max) = files::fits(concurrency as u64, files::hard_limit()) {
+        if let Err(max) = open_files::fits(concurrency as u64, open_files::hard_limit()) {
             lookup.reject(
                 "CONCURRENCY",
                 format!(
                     "exceeds the limit of open files, of which {} stay reserved: set at most {max}, or raise the hard limit (ulimit -Hn)",
-                    files::RESERVE
+                    open_files::RESERVE
                 ),
             );
         }

@@ -1,5 +1,5 @@
-//! The credentials that callbacks carry to the receivers that they name. Each is opened once, and again when it has
-//! changed. A callback whose credential cannot be opened is not sent: its receiver would refuse it.
+//! `Credentials`: finds and opens the credential that a callback carries to its receiver. Each is opened once, and
+//! again when it has changed. A callback whose credential cannot be opened is not sent: its receiver would refuse it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -38,7 +38,7 @@ pub(crate) struct Carried {
     pub(crate) identity: Option<Arc<Identity>>,
 }
 
-/// What TLS connections use instead of the usual. Those of different identities are apart.
+/// A client certificate, authorities, or both for TLS connections. Each identity has connections of its own.
 pub(crate) struct Identity {
     /// No other identity of this process has it.
     pub(crate) number: u64,
@@ -52,11 +52,11 @@ impl Credentials {
         Self { keys, config, opened: Mutex::default(), next: AtomicU64::new(0) }
     }
 
-    /// What the callback of a job carries under the policy of its topic; `None` if that has no credential for its
-    /// origin.
+    /// What the callback of a job carries by the policy of its topic; `None` if the policy names no credential, or the
+    /// credential is not for the job's origin.
     ///
     /// # Errors
-    /// If there is no such credential, or it cannot be opened.
+    /// If there is no such credential, or it cannot be opened, which is logged.
     pub(crate) fn carried(&self, lease: &Lease, policy: &Policy) -> Result<Option<Arc<Carried>>, CannotOpen> {
         let topic = &lease.key.topic;
         let Some(key) = policy.credential_of(topic) else { return Ok(None) };

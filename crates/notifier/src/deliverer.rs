@@ -1,5 +1,5 @@
-//! Delivers one job: sends the callback, bounded by timeout, lease and shutdown, renews the lease during
-//! long callbacks, and turns the response into an outcome.
+//! `Deliverer`: makes one attempt: sends the callback, bounded by timeout, lease and shutdown, renews the lease during
+//! long callbacks, turns the response into an outcome, and logs, counts and reports the attempt.
 
 mod attempted;
 mod repeats;
@@ -137,7 +137,8 @@ impl Deliverer {
         .await
     }
 
-    /// Calls the receiver, and once more at once where it has not processed the call: that is the same attempt.
+    /// Calls the receiver, and repeats the call within the same attempt, until its timeout, if the receiver has not
+    /// processed it, by [`Repeats`]. Sends nothing if the job has expired or cannot be signed.
     async fn call(
         &self,
         lease: &mut Lease,
@@ -175,7 +176,8 @@ impl Deliverer {
         }
     }
 
-    /// Ends an attempt at its deadline, or earlier if its lease is lost.
+    /// Waits until an attempt must end: at its deadline with a timeout, or when its lease is lost. Renews the lease if
+    /// the timeout is longer than the lease allows for.
     async fn expire(&self, lease: &mut Lease, Limit { timeout, deadline }: Limit) -> Ending {
         // The store granted the lease by the timeout of the job. It does not know that of the topic.
         if timeout <= lease_stretch(lease.delivery.timeout) {
@@ -192,7 +194,8 @@ impl Deliverer {
         }
     }
 
-    /// Renews the lease each time half of it is over. Returns when it is lost.
+    /// Renews the lease each time half of it is over. Returns when the lease is lost: it has expired, or the store says
+    /// that it is stale.
     async fn keep_lease(&self, lease: &mut Lease) {
         let by = MAX_LEASE_STRETCH + self.margin;
         loop {
@@ -208,7 +211,7 @@ impl Deliverer {
         }
     }
 
-    /// Returns during a shutdown, early enough before the end of the grace period for one store call.
+    /// Waits for the shutdown, and then until only the time of one store call is left of its grace period.
     async fn cut_off(&self) {
         self.shutdown.stopping().await;
         let grace = self.shutdown.grace();
@@ -219,7 +222,8 @@ impl Deliverer {
         }
     }
 
-    /// Drops the answer if the store is nearly full: what is kept for a notice takes about as much room as its job then.
+    /// Drops the answer from what a notice will report if the store is nearly full. Keeps it if the store does not say
+    /// so in time.
     async fn cut_to_room(&self, success: Success) -> Success {
         match timeout(self.store.log_attempts_timeout(), self.store.shortage()).await {
             Ok(Some(_)) => Success { answer: Bytes::new(), ..success },
@@ -227,7 +231,8 @@ impl Deliverer {
         }
     }
 
-    /// Returns the outcome to settle; `None` if the lease was lost.
+    /// The outcome to settle, by the response, the policy of the topic as it is now, and the time at which the job
+    /// expires; `None` if the lease was lost.
     fn outcome(&self, lease: &Lease, attempted: &Attempted, rng: &mut StdRng) -> Option<Outcome> {
         let answer = match &attempted.ending {
             Ending::Answered(answer) => answer,
@@ -262,7 +267,8 @@ impl Deliverer {
         Some(outcome.in_time(lease.expires(), now, last))
     }
 
-    /// Counts and logs an attempt.
+    /// Counts and logs an attempt, records its result for its destination, and logs when that begins, goes on or stops
+    /// failing.
     fn report(&self, lease: &Lease, attempted: &Attempted, outcome: Option<&Outcome>) {
         let result = match outcome {
             Some(Outcome::Complete) => AttemptResult::Complete,
@@ -310,7 +316,8 @@ impl Deliverer {
         }
     }
 
-    /// Records what an attempt says of its destination. An answer of 410 says that the job is over.
+    /// Records a success or a failure of the destination, for the log and for the store. An answer of 410, an attempt
+    /// that was released, expired or lost its lease says nothing about it. Returns what to log; `None` for nothing.
     fn destination(&self, lease: &Lease, attempted: &Attempted, result: AttemptResult) -> Option<Report> {
         if matches!(attempted.ending, Ending::Expired) {
             return None;

@@ -1,5 +1,5 @@
-//! What attempts say of their destinations: the failures and the last success of each, reported to the store every five
-//! seconds.
+//! `DestinationReports`: collects the failures and the last success of each destination, by tenant, and reports them to
+//! the store every five seconds. `failing` does the same for the log.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,7 +43,7 @@ impl DestinationReports {
         self.destinations().change(topic, origin, |report| report.success = report.success.max(Some(at)));
     }
 
-    /// Makes the reports until shutdown. What the store does not take is in the next one.
+    /// Makes the reports until the shutdown, and a last one then. What the store does not accept is in the next report.
     pub(crate) async fn run(self: Arc<Self>, store: Store, call_timeout: Duration, shutdown: Shutdown) {
         while !shutdown.is_stopping() {
             tokio::select! {
@@ -90,7 +90,7 @@ impl Destinations {
         self.add(report);
     }
 
-    /// Adds a destination that is not there, if there is room.
+    /// Adds the report of a destination that has none; drops it if there are [`MAX`].
     fn add(&mut self, report: DestinationReport) {
         if self.count < MAX {
             self.count += 1;
@@ -104,7 +104,7 @@ impl Destinations {
         std::mem::take(&mut self.by_origin).into_values().flatten().map(|(_, report)| report).collect()
     }
 
-    /// Puts reports back that the store did not take. Others may have been made since.
+    /// Puts back reports that the store did not accept, and merges them with those made since.
     fn put_back(&mut self, reports: Vec<DestinationReport>) {
         for mut report in reports {
             let known = self.by_origin.get_mut(&report.origin);

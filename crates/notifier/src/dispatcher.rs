@@ -1,4 +1,4 @@
-//! The main loop of the notifier: takes a permit, reserves jobs, delivers each in a task of its own, and
+//! The main loop of the notifier: takes permits, reserves jobs, delivers each in a task of its own, and
 //! settles the outcomes.
 //!
 //! A job is reserved only if it can start at once, so no leased job waits in memory. One task owns all
@@ -24,10 +24,10 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
-use crate::ask_again::AskAgain;
 use crate::deliverer::{Delivered, Deliverer};
 use crate::lanes::{FullLanes, Lanes, Refill, ReserveLimits, lane_of};
 use crate::metrics::Metrics;
+use crate::repeated_reserves::AskAgain;
 use crate::resource_backoff::{ResourceBackoff, Shortage};
 use crate::settle_queue::SettleQueue;
 use crate::shard_signals::{Cause, ShardSignals};
@@ -67,7 +67,7 @@ pub(crate) struct Dispatcher {
     /// Shards that were marked while their reserve was in flight.
     marked_meanwhile: BTreeMap<Shard, Cause>,
     full: FullLanes,
-    /// Shards in which other lanes may lie behind those that were looked at.
+    /// Shards in which other lanes may lie behind those that the last reserve has seen.
     ask_again: AskAgain,
     /// Deliveries in flight, with their lanes.
     deliveries: JoinSet<(String, Delivered)>,
@@ -122,7 +122,7 @@ impl Dispatcher {
         }
     }
 
-    /// Runs until the shutdown, then finishes the deliveries in flight.
+    /// Runs until the shutdown, then finishes the deliveries in flight. Fails if a delivery or a store call panics.
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
         let (shutdown, deliverer) = (self.shutdown.clone(), Arc::clone(&self.deliverer));
         tokio::select! {
@@ -139,7 +139,8 @@ impl Dispatcher {
         self.finish().await
     }
 
-    /// Delivers the jobs of reserves in flight, too, and settles everything.
+    /// Finishes the deliveries in flight, and those of reserves in flight, and settles their outcomes, until the grace
+    /// period ends; store calls have [`LAST_CALLS`] more. Then counts and logs the jobs that are not settled.
     async fn finish(mut self) -> anyhow::Result<()> {
         let shutdown = self.shutdown.clone();
         let mut expired = pin!(shutdown.expired());
@@ -200,8 +201,8 @@ impl Dispatcher {
         }
     }
 
-    /// Returns the shard to settle next, and when, unless its batch shares the call of a reserve
-    /// before.
+    /// Returns the shard to settle next, and when; `None` if no outcome waits. A batch waits a little longer if it can
+    /// share the call of an expected reserve.
     fn next_settle(&self) -> Option<(Shard, Instant)> {
         let may_wait = !self.shutdown.is_stopping() && self.lanes.is_plenty();
         let is_expected = |shard| self.reserving.contains(&shard) || self.full.is_in(shard);
@@ -219,13 +220,14 @@ impl Dispatcher {
         if self.last_reserve.elapsed() < REFILL_PAUSE { Refill::Batch } else { Refill::Any }
     }
 
-    /// Returns when a full lane with few free slots justifies a reserve.
+    /// Returns when a full lane with few free slots justifies a reserve; `None` if there is none.
     fn refill_at(&self) -> Option<Instant> {
         let waits = self.full.is_any(|lane| self.lanes.is_open(lane, Refill::Any));
         waits.then(|| self.last_reserve + REFILL_PAUSE)
     }
 
-    /// Returns the next marked shard that has no reserve in flight.
+    /// Takes the mark of the next marked shard that has no reserve in flight; `None` if there is none. Others are
+    /// marked again when their reserve is answered.
     fn next_shard(&mut self) -> Option<(Shard, Cause)> {
         loop {
             let (shard, cause) = self.signals.take()?;
@@ -245,7 +247,8 @@ impl Dispatcher {
         ReserveCall { cause, limits, caller, sequence, bits: self.rng.random(), margin }
     }
 
-    /// Waits until there is something to do, and processes everything that has finished.
+    /// Waits until there is something to do, processes all store calls and deliveries that have ended, and marks shards
+    /// to reserve from. Fails if one of them panicked.
     async fn wait(&mut self) -> anyhow::Result<()> {
         let held_back = self.held_back_until();
         let shutdown = self.shutdown.clone();
@@ -275,7 +278,8 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Marks a shard of each full lane, origin or tenant that is open again, and those to ask again now.
+    /// Refills the failure budgets, sets the batch size of settles, and marks one shard of each full lane, origin or
+    /// tenant that is open again, and the shards whose reserve is to be repeated now.
     fn mark_open_lanes(&mut self) {
         let (refill, now) = (self.refill(), Instant::now());
         self.lanes.reopen(now);
@@ -286,7 +290,8 @@ impl Dispatcher {
         }
     }
 
-    /// Handles the end of a delivery. Its lane is free although the outcome is not settled yet.
+    /// Handles the end of a delivery: frees its slot in the lane, and queues its outcome. Its permit stays in use until
+    /// the outcome is settled.
     fn delivered(&mut self, delivered: Result<(String, Delivered), JoinError>) -> anyhow::Result<()> {
         let (lane, Delivered { settlement, has_failed, is_out_of_resources }) =
             delivered.context("a delivery panicked")?;
@@ -303,7 +308,8 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Handles the end of a store call.
+    /// Handles the end of a store call: records settled outcomes, starts the deliveries of reserved jobs, and plans
+    /// retries after a failure.
     fn replied(&mut self, reply: Result<StoreReply, JoinError>) -> anyhow::Result<()> {
         let StoreReply { shard, reserve, batch, result } = reply.context("a store call panicked")?;
         if let Some((_, limits)) = &reserve {

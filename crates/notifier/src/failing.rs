@@ -1,5 +1,5 @@
-//! Destinations that fail: when each begins to, how often it has since, and when it ends. So that a log says what
-//! matters to people, and not each attempt. Pure.
+//! `FailingDestinations`: decides when the log says that a destination begins to fail, goes on failing, or has
+//! recovered, instead of logging each attempt. Pure.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use ringback_core::clock::Timestamp;
 use ringback_core::store_types::{FAILING_IDLE, FAILING_QUIET, Failures};
 
-/// How many failing destinations are known. Whoever has many names cannot push out others that fail.
+/// How many failing destinations are known. Others that begin to fail do not replace them.
 const MAX: usize = 1_024;
 /// How often a destination that goes on failing is reported.
 const REPORT_EVERY: Duration = Duration::from_secs(60);
 
-/// What is worth a line in the log.
+/// What to log about a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     /// The first failure.
@@ -43,12 +43,12 @@ impl Failing {
 pub(crate) struct FailingDestinations {
     /// How each fails, and when that was reported.
     failing: HashMap<String, (Failures, Timestamp)>,
-    /// Set when all places were found to be taken: no place is looked for before.
+    /// Set when all places were taken: no place is searched for before this time.
     full_until: Option<Timestamp>,
 }
 
 impl FailingDestinations {
-    /// Records a failed attempt.
+    /// Records a failed attempt. Returns what to log: the first failure, and then at most a line a minute.
     pub(crate) fn failed(&mut self, origin: &str, failure: Failures) -> Option<Report> {
         let now = failure.last_at();
         if let Some((known, reported)) = self.failing.get_mut(origin)
@@ -68,7 +68,7 @@ impl FailingDestinations {
         Some(Report::Begins)
     }
 
-    /// Records a success.
+    /// Records a success. Returns what to log: the end of the failures, if the last one was long enough ago.
     pub(crate) fn succeeded(&mut self, origin: &str, at: Timestamp) -> Option<Report> {
         let (failures, _) = self.failing.get_mut(origin)?;
         failures.succeeded(Some(at));
@@ -78,7 +78,8 @@ impl FailingDestinations {
         self.failing.remove(origin).map(|(failures, _)| Report::Ends(Failing::new(&failures, at)))
     }
 
-    /// Whether one more can be known.
+    /// Whether there is a place for one more destination. If all are taken, first removes those that have not failed
+    /// for [`FAILING_IDLE`], at most once in [`FAILING_QUIET`].
     fn has_place(&mut self, now: Timestamp) -> bool {
         if self.failing.len() < MAX {
             return true;
@@ -98,7 +99,7 @@ mod tests {
 
     const BEGAN: Timestamp = Timestamp::from_millis(1_000_000);
 
-    /// So many seconds after the beginning.
+    /// So many seconds after [`BEGAN`].
     fn at(seconds: u64) -> Timestamp {
         BEGAN.plus(Duration::from_secs(seconds))
     }

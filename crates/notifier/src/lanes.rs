@@ -1,6 +1,6 @@
-//! Which callbacks may start: how many of each lane, to each origin and of each tenant are in flight here, and how many
-//! more may be. A lane is a topic together with an origin, the unit of fairness. Origins and tenants are groups of
-//! lanes with places of their own: one receiver that hangs leaves room for the others whoever calls it, and one tenant
+//! `Lanes`: decides how many callbacks may start in each lane, to each origin and of each tenant, by how many are in
+//! flight here. A lane is a topic together with an origin, the unit of fairness. Origins and tenants are groups of
+//! lanes with limits of their own: one receiver that hangs leaves room for the others whoever calls it, and one tenant
 //! leaves room for the others wherever its jobs go. Pure.
 
 mod failure_budgets;
@@ -24,7 +24,7 @@ use crate::slow_calls::SlowCalls;
 const MAX_RESERVE: usize = 128;
 /// The most jobs of one call while there are several tenants: the calls of others wait for it.
 const MAX_SHARED: usize = 16;
-/// How often is looked at what failures leave to each tenant.
+/// How often the failure budgets are refilled.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 /// A reserve asks for one of this many parts of the free permits, so that several shards can be asked
 /// at the same time.
@@ -74,7 +74,7 @@ pub(crate) struct ReserveLimits {
     pub(crate) per_tenant: usize,
     /// Origins and tenants with a lower limit; 0 leaves their lanes out. Jobs without a tenant have a limit only here.
     pub(crate) groups: Vec<(String, usize)>,
-    /// What is asked for of tenants whose callbacks count when they begin.
+    /// How many jobs the reserve may get of each tenant whose callbacks count when they begin.
     pub(crate) counted: Vec<(String, usize)>,
 }
 
@@ -97,11 +97,11 @@ pub(crate) struct Lanes {
     has_tenants: bool,
     /// Origins whose receivers have too many slow calls: no job of them is reserved.
     crowded: BTreeSet<String>,
-    /// What failures leave to each tenant.
+    /// How many callbacks of each tenant may still fail.
     failures: FailureBudgets,
     /// Whether several tenants have callbacks.
     has_several: bool,
-    /// When that was last found out: the time by which callbacks begin.
+    /// When that was last checked: the time at which callbacks begin, for the budgets.
     looked: Instant,
 }
 
@@ -158,21 +158,20 @@ impl Lanes {
         usable(free, (free + in_flight) / 2, refill)
     }
 
-    /// How many callbacks of an origin or a tenant may start, by a refill.
+    /// Returns the free slots of an origin or a tenant if they justify a reserve, else 0.
     fn usable_group_slots(&self, groups: &InFlight, in_flight: usize, refill: Refill) -> usize {
         let free = self.group_slots(groups, in_flight);
         usable(free, ((free + in_flight) / 2).min(MIN_RESERVE), refill)
     }
 
-    /// Returns how many jobs a reserve asks for of one of these origins or tenants that has nothing in flight. What is
-    /// asked for counts for each until the answer comes. Where many share the jobs, less leaves room for the next
-    /// reserve.
+    /// Returns how many jobs a reserve may get of one of these origins or tenants that has nothing in flight. The
+    /// number counts as used for each of them until the answer comes, so it is smaller where there are many.
     fn part_of_group(&self, groups: &InFlight) -> usize {
         let free = self.group_slots(groups, 0);
         part(if groups.len() < FEW_GROUPS { free } else { free.div_ceil(2) })
     }
 
-    /// Returns the limit of each of these origins or tenants, and those whose limit is lower.
+    /// Returns the common limit of these origins or tenants, and those whose limit is lower.
     fn group_limits(&self, groups: &InFlight, limit: usize, refill: Refill) -> (usize, Vec<(String, usize)>) {
         let slots = |in_flight| {
             (self.usable_group_slots(groups, in_flight, refill), self.group_slots(groups, in_flight))
@@ -180,17 +179,18 @@ impl Lanes {
         groups.lower_limits(limit, MAX_NAMED_GROUPS, slots)
     }
 
-    /// Records that there are tenants, although none may have a callback in flight.
+    /// Records that there are tenants, even if none has a callback in flight.
     pub(crate) fn expect_tenants(&mut self) {
         self.has_tenants = true;
     }
 
-    /// Asks which origins lead to receivers that have too many slow calls.
+    /// Tells `slow` how many permits are free, and records which origins lead to receivers with too many slow calls.
     pub(crate) fn look_at(&mut self, slow: &SlowCalls) {
         self.crowded = slow.crowded(self.free(), self.origins.len() <= 1, Instant::now());
     }
 
-    /// Opens the lanes and tenants that failures have closed for long enough.
+    /// Refills the failure budgets, which opens lanes and tenants, and checks whether several tenants are active. Does
+    /// nothing within a millisecond of the last time.
     pub(crate) fn reopen(&mut self, now: Instant) {
         if now < self.looked + LOOK_EVERY {
             return;
@@ -200,24 +200,26 @@ impl Lanes {
         self.has_several = self.has_tenants && self.failures.has_several(now);
     }
 
-    /// Returns the most jobs of one call.
+    /// Returns the most jobs of one store call, which is smaller while several tenants are active.
     pub(crate) fn max_batch(&self) -> usize {
         if self.has_several { MAX_SHARED } else { MAX_BATCH }
     }
 
-    /// Records the end of a callback of the lane, and whether it has failed; `None` if that is not known.
+    /// Charges the end of a callback of the lane to the failure budget of its tenant, if there are tenants.
+    /// `has_failed` is `None` if that is not known.
     pub(crate) fn ended(&mut self, lane: &str, has_failed: Option<bool>, now: Instant) {
         if self.has_tenants {
             self.failures.ended(groups_of(lane).1, lane, has_failed, now);
         }
     }
 
-    /// Returns when a lane or a tenant opens that failures have closed.
+    /// Returns when the next lane or tenant that failures have closed opens; `None` if none is closed.
     pub(crate) fn opens(&self) -> Option<Instant> {
         self.failures.opens()
     }
 
-    /// Takes permits for the next reserve and returns its limits; `None` if no permit is free.
+    /// Takes permits for the next reserve and returns its limits; `None` if no permit is free, or no lane, origin or
+    /// tenant could get one.
     pub(crate) fn request(&mut self, refill: Refill) -> Option<ReserveLimits> {
         let per_lane = part(self.lane_slots(0));
         let (per_origin, per_tenant) = (self.part_of_group(&self.origins), self.part_of_group(&self.tenants));
@@ -273,7 +275,7 @@ impl Lanes {
         self.free() >= self.concurrency / PLENTY
     }
 
-    /// Returns the permits of a reserve that has been answered.
+    /// Frees the permits that a reserve has taken, once it is answered.
     pub(crate) fn answered(&mut self, limits: &ReserveLimits) {
         self.failures.answered(&limits.counted);
         self.requested = self.requested.saturating_sub(limits.limit);
@@ -334,7 +336,7 @@ impl Lanes {
     }
 }
 
-/// Lowers the limits of some names to these. Names that are not there have the limit `other`.
+/// Lowers `limits` by those of `lower` that are below `other`, the limit of names that are not in `limits`.
 fn lower<'a>(
     limits: &mut Vec<(String, usize)>,
     lower: impl Iterator<Item = (&'a String, usize)>,
@@ -360,7 +362,7 @@ fn part(left: usize) -> usize {
     left.div_ceil(PARTS).max(MIN_RESERVE).min(left)
 }
 
-/// Returns the origin and the tenant of a lane.
+/// Returns the origin and the tenant of a lane; an empty origin and [`NO_TENANT`] if the name is no lane.
 fn groups_of(lane: &str) -> (&str, &str) {
     Lane::parse(lane).map_or(("", NO_TENANT), |lane| (lane.origin, lane.tenant()))
 }

@@ -1,16 +1,15 @@
-//! The notifier, which delivers: it reserves ready jobs, POSTs each to its callback URL, and settles the outcome. Any
-//! number of notifiers share the work; none of them knows a due time. Notices of ended jobs are jobs like others, which
-//! the carrier submits.
+//! The notifier, which delivers: it reserves ready jobs, sends each to its callback URL, and settles the outcome. Any
+//! number of notifiers share the work. Due times are the carrier's work, and notices of ended jobs are jobs like
+//! others, which the carrier submits.
 //!
 //! In the order of a job: `shard_signals` (which shards to reserve from) and `wake_backoff` (how long to wait after a
 //! wake-up), `dispatcher` (the main loop), `lanes` (limits of lanes, origins and tenants), `tenants` (whether there are
 //! any), `ask_again` (when to look behind full lanes), `store_call` (one reserve and settle of a batch), `deliverer`
-//! (one attempt), `request` (its headers), `signer` (its signature), `client` (the HTTP client), `response_class` (the
-//! meaning of a response), `failing` (which destinations fail, for the log), `destination_reports` (the same for the
-//! store), `slow_calls` (which receivers hang), `resource_backoff` (when this machine is out of resources),
-//! `settle_queue` (outcomes on their way to the store).
+//! (one attempt), `request` (its headers), `signer` and `credentials` (its proof), `client` (the HTTP client),
+//! `response_class` (the meaning of a response), `failing` (which destinations fail, for the log),
+//! `destination_reports` (the same for the store), `slow_calls` (which receivers hang), `resource_backoff` (when this
+//! machine is out of resources), `settle_queue` (outcomes on their way to the store).
 
-mod ask_again;
 mod client;
 mod config;
 mod credentials;
@@ -20,6 +19,7 @@ mod dispatcher;
 mod failing;
 mod lanes;
 mod metrics;
+mod repeated_reserves;
 mod request;
 mod resource_backoff;
 mod response_class;
@@ -58,7 +58,7 @@ const POLICIES: &str = "notifier's policies";
 /// Runs a notifier until the shutdown.
 ///
 /// # Errors
-/// When the store cannot be used, the HTTP client cannot be created, or a task failed.
+/// When the store cannot be used, the HTTP client cannot be created, or a task fails.
 pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     let store = Store::open(config.store.clone())?;
     let (clock, of) = (store.clock(Arc::clone(&context.clock)), store.clone());
@@ -71,7 +71,7 @@ pub async fn run(config: Config, context: Context) -> anyhow::Result<()> {
     dependency.run(tasks, context).await
 }
 
-/// Starts the tasks of a notifier. The caller watches the store.
+/// Starts the tasks of a notifier. The caller checks whether the store answers.
 ///
 /// # Errors
 /// When the HTTP client cannot be created.

@@ -1,4 +1,4 @@
-//! The metrics of a notifier.
+//! The metrics of a notifier: attempts, lateness, jobs in flight, and reserves and settles.
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter};

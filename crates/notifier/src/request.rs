@@ -1,4 +1,5 @@
-//! Builds the request of an attempt: its headers, `webhook-id`, signature and trace id.
+//! Builds the HTTP request of an attempt: method, URL, body and all headers, with `webhook-id`, signature, credential
+//! and trace.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,10 +15,11 @@ use crate::client::{ConnectionChoice, PostRequest};
 use crate::credentials::Credentials;
 use crate::signer::{CannotOpen, Signer};
 
-/// Builds the request for a lease under the policy of its topic. `now` is the time of the store.
+/// Builds the request for a lease under the policy of its topic. `now` is the time of the store. Headers of the job
+/// replace those of the policy, and those replace the defaults; nothing replaces the webhook headers.
 ///
 /// # Errors
-/// If its secrets or its credential cannot be opened.
+/// If secrets, secret headers or the credential cannot be opened.
 pub(crate) fn build(
     lease: &Lease,
     policy: Option<Arc<Policy>>,
@@ -92,7 +94,7 @@ fn insert_named(headers: &mut HeaderMap, name: &str, value: &str) {
     }
 }
 
-/// Headers of accepted jobs are valid, so none is dropped here.
+/// Inserts a header, unless its value is not valid. Headers of accepted jobs are valid.
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);

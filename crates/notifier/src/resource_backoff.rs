@@ -1,4 +1,4 @@
-//! Backoff while this machine is out of file descriptors or memory. Pure.
+//! `ResourceBackoff`: pauses reserves while this machine is out of file descriptors or memory. Pure.
 //!
 //! Jobs reserved meanwhile could only be released again, so they are left to other notifiers.
 
@@ -35,8 +35,8 @@ impl ResourceBackoff {
         Self { backoff: Backoff::between(FIRST, LONGEST, rng), last: None }
     }
 
-    /// Records an attempt that failed because resources ran out. Several of them during a pause do not
-    /// extend it.
+    /// Records an attempt that failed because resources ran out, and begins a pause. During a pause it does
+    /// nothing. Returns whether the shortage is a new one.
     pub(crate) fn record(&mut self, now: Instant) -> Shortage {
         let shortage = match &self.last {
             Some(pause) if now < pause.until => return Shortage::Continues,
@@ -52,7 +52,7 @@ impl ResourceBackoff {
         shortage
     }
 
-    /// Returns until when no job is to be reserved.
+    /// Returns the end of the last pause, which may be over; `None` if there was none. No job is reserved before.
     pub(crate) fn until(&self) -> Option<Instant> {
         self.last.as_ref().map(|pause| pause.until)
     }

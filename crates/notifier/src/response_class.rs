@@ -1,4 +1,4 @@
-//! The meaning of a response under the callback contract: complete, failed, bury or release. Pure.
+//! Classifies the response or error of an attempt: complete, failed, bury or release. Also reads `Retry-After`. Pure.
 
 use std::time::{Duration, SystemTime};
 
@@ -31,7 +31,8 @@ pub(crate) enum ResponseClass {
     Release(Duration),
 }
 
-/// Interprets a response. `now` is needed for a `Retry-After` that names a date.
+/// Classifies a response or an error. `bury_on` has the statuses after which a job is not retried, beside 410. `now` is
+/// needed for a `Retry-After` that names a date.
 pub(crate) fn classify(
     answer: &Result<PostResponse, PostError>,
     bury_on: &[u16],
@@ -50,8 +51,8 @@ pub(crate) fn classify(
     }
 }
 
-/// Reads `Retry-After`: seconds or a date (RFC 9110, section 10.2.3), the longest if there are several. Anything else is
-/// ignored. A date is meant by the receiver's clock, which its `Date` says.
+/// The wait that `Retry-After` asks for: seconds or a date (RFC 9110, section 10.2.3), the longest if there are
+/// several. A date is relative to the `Date` of the response, else to `now`. `None` if there is no valid value.
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let now = || {
         let date = headers.get(DATE).and_then(|date| date_of(date.to_str().ok()?));
@@ -65,7 +66,8 @@ fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     values.flat_map(|value| split(value).filter_map(wait).max()).max()
 }
 
-/// The values in one, if headers were joined (RFC 9110, section 5.3). A date has a comma of its own.
+/// Splits a header that was joined of several values (RFC 9110, section 5.3). The comma within a date does not
+/// separate.
 fn split(value: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(value);
     std::iter::from_fn(move || {
@@ -85,8 +87,8 @@ fn split(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whole seconds, or a fraction more, as some servers send. However many there are: they are more than a retry waits
-/// for.
+/// Parses seconds, with a fraction, as some servers send it, rounded up. A number that is too large is the largest one.
+/// `None` if the text is not a number.
 fn seconds(text: &str) -> Option<Duration> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let are_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,5 +1,5 @@
-//! The queue of outcomes that wait to be settled, per shard: when a batch may go, and which batch has to
-//! be retried. Makes no calls itself.
+//! `SettleQueue`: the outcomes that wait to be settled, per shard; decides when a batch is sent, retries batches that
+//! failed, and gives up late ones. `dispatcher` makes the calls.
 //!
 //! A settle is retried until the lease expires, and for a success some time longer. A job whose lease
 //! has expired is recovered by a carrier.
@@ -87,8 +87,9 @@ impl SettleQueue {
         self.shards.values().all(|queue| queue.waiting.is_empty() && !has_failed_batch(queue))
     }
 
-    /// Returns the shard whose batch may go first, and when: at once if no settle is in flight, else
-    /// after [`TURN`], or after [`RESERVE_WAIT`] if a reserve of the shard is expected.
+    /// Returns the shard whose batch may go first, and when: a failed one at its retry; another after [`RESERVE_WAIT`]
+    /// if a reserve of the shard is expected, else at once if no settle is in flight, or after [`TURN`]. `None` if no
+    /// outcome waits in a shard without a settle.
     pub(crate) fn next(&self, is_reserve_expected: impl Fn(Shard) -> bool) -> Option<(Shard, Instant)> {
         let turn = if self.in_flight.is_empty() { Duration::ZERO } else { TURN };
         let idle = self.shards.iter().filter(|(shard, _)| !self.in_flight.contains(shard));
@@ -103,7 +104,8 @@ impl SettleQueue {
         times.min_by_key(|(_, at)| *at)
     }
 
-    /// Takes the batch that can share a call with a reserve of the shard.
+    /// Takes the batch that can share a call with a reserve of the shard; `None` if none waits, or a settle of the
+    /// shard is in flight or has failed.
     pub(crate) fn take_with_reserve(&mut self, shard: Shard) -> Option<SettleBatch> {
         let queue = self.shards.get_mut(&shard)?;
         if self.in_flight.contains(&shard) || queue.retry.is_some() || queue.waiting.is_empty() {
@@ -112,8 +114,8 @@ impl SettleQueue {
         self.take(shard)
     }
 
-    /// Takes the next batch of the shard. The next [`SettleQueue::succeeded`] or
-    /// [`SettleQueue::failed`] of the shard refers to it.
+    /// Takes the next batch of the shard: one that has failed, else the outcomes that wait, up to the limit. The next
+    /// [`SettleQueue::succeeded`] or [`SettleQueue::failed`] of the shard must report how it ended.
     pub(crate) fn take(&mut self, shard: Shard) -> Option<SettleBatch> {
         let queue = self.shards.get_mut(&shard)?;
         let batch = match &mut queue.retry {
@@ -158,8 +160,8 @@ impl SettleQueue {
         }
     }
 
-    /// Schedules the retry of a settle that failed. Returns how many of its outcomes are given up
-    /// because a retry could no longer record them.
+    /// Schedules the retry of a settle that failed. Returns how many of its outcomes are given up, which is counted
+    /// and logged, because a retry could no longer record them.
     pub(crate) fn failed(
         &mut self,
         shard: Shard,
@@ -188,8 +190,7 @@ impl SettleQueue {
         expired.len()
     }
 
-    /// Gives up at the end of the grace period. `jobs` counts all that are not settled, waiting or in
-    /// flight.
+    /// Gives up at the end of the grace period: counts and logs the `jobs` that are not settled, waiting or in flight.
     pub(crate) fn close(self, jobs: usize) {
         if jobs > 0 {
             self.metrics.unsettled.add(jobs as u64, &[]);
@@ -248,7 +249,7 @@ mod tests {
         parse_job(json.as_bytes(), defaults).unwrap()
     }
 
-    /// Settlements of two shards, `count` of each.
+    /// `count` settlements of jobs of each of two shards.
     async fn settlements(count: usize) -> [Vec<Settlement>; 2] {
         let options = Options { shards: 2, ..settings::defaults(Duration::from_secs(10)) };
         let store = Store::in_memory(&Memory::new(SystemClock), options);

@@ -1,5 +1,5 @@
-//! The shards that are worth a reserve. A shard is marked by a wake-up, by a reserve that left jobs
-//! behind, and at an interval, in case a wake-up was lost.
+//! `ShardSignals`: marks the shards that are worth a reserve: by a wake-up, by a reserve that left jobs
+//! behind, and every 5 s, in case a wake-up was lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -85,8 +85,8 @@ impl ShardSignals {
         self.signals.iter().any(|signal| set(&signal.woken) || set(&signal.local))
     }
 
-    /// Removes the mark of the next marked shard. Call it before the reserve, so that a mark set
-    /// meanwhile is not lost.
+    /// Removes and returns the mark of the next marked shard, in turn; `None` if none is marked. Call it before
+    /// the reserve, so that a mark set meanwhile is not lost.
     pub(crate) fn take(&self) -> Option<(Shard, Cause)> {
         let n = self.signals.len();
         (0..n).find_map(|_| {
@@ -95,13 +95,13 @@ impl ShardSignals {
         })
     }
 
-    /// Waits for a mark. One set since the last wait counts.
+    /// Waits until a shard is marked. Returns at once if one was marked since the last wait.
     pub(crate) async fn marked(&self) {
         self.marked.notified().await;
     }
 
-    /// Records the result of a reserve. Empty ones after a wake-up mean that other notifiers are
-    /// faster.
+    /// Records whether a reserve has found jobs. Empty ones after a wake-up are counted, since they mean that
+    /// other notifiers are faster.
     pub(crate) fn record(&self, shard: Shard, cause: Cause, found: &Reserved) {
         let Some(signal) = self.of(shard) else { return };
         if !found.leases.is_empty() {

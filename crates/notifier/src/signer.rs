@@ -1,5 +1,5 @@
-//! Signs callbacks with the secrets of their topic and of the installation, and opens the secret headers of policies. A
-//! callback whose secrets cannot be opened is not sent: its receiver could not tell it from a forged one.
+//! `Signer`: signs callbacks with the secrets of their topic and of the installation, and opens the secret headers of
+//! policies. A callback whose secrets cannot be opened is not sent: its receiver could not tell it from a forged one.
 
 use std::borrow::Cow;
 
@@ -39,10 +39,12 @@ impl Signer {
         Self { keys, config, installation: secrets, names: headers, id, timestamp, signature }
     }
 
-    /// The value of the signature header of a callback; `None` if nothing signs it. `policy` is that of the job's topic.
+    /// The value of the signature header of a callback; `None` if there is no secret. `policy` is that of the job's
+    /// topic. A notice is signed with the secrets of the topic that it is about. A topic of a tenant has only its own
+    /// secrets.
     ///
     /// # Errors
-    /// If a secret cannot be opened.
+    /// If a secret cannot be opened, or the policy cannot be read, which is logged.
     pub(crate) fn sign(
         &self,
         lease: &Lease,
@@ -52,7 +54,7 @@ impl Signer {
     ) -> Result<Option<HeaderValue>, CannotOpen> {
         let topic = &lease.key.topic;
         if is_notice_topic(topic) {
-            // A notice is signed as the callbacks of the job are that died.
+            // A notice is signed as the callbacks of the job that has ended.
             let topic = topic_of_notice(topic, &lease.delivery.body.bytes).unwrap_or_else(|| topic.clone());
             let policy = self.config.get(&topic).ok().flatten();
             return self.sign_as(&topic, policy.as_deref(), lease, id, now);
@@ -98,10 +100,10 @@ impl Signer {
         })
     }
 
-    /// The headers that a policy adds to a callback to this origin.
+    /// The headers that a policy adds to a callback to this origin, with secret values in the clear.
     ///
     /// # Errors
-    /// If its secret values cannot be opened.
+    /// If the secret values cannot be opened, which is logged.
     pub(crate) fn headers<'a>(
         &self,
         topic: &Topic,
@@ -126,8 +128,8 @@ impl Signer {
         }
     }
 
-    /// Whether a header of a job has a name that is ours. Those with the default prefix are refused when a job is
-    /// submitted; others are left out here.
+    /// Whether this is the name of a webhook header, which a job or a policy must not replace. The API refuses those
+    /// with the default prefix.
     pub(crate) fn owns(&self, name: &str) -> bool {
         self.names.contains(name)
     }

@@ -1,6 +1,6 @@
-//! Calls that wait for long, by the address that they are connected to. Many names can lead to one address, so a
-//! receiver that hangs is known by it: while such calls hold too many of the places, the address is suspected, and has
-//! few places. Origins that answer there are not held up.
+//! `SlowCalls`: counts callbacks that wait for more than a second, by the address of the receiver, since many names can
+//! lead to one address. While such calls use too many places, the address is suspected and gets few of them. Origins
+//! that answer there are not limited.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::pending;
@@ -12,11 +12,11 @@ use tokio::time::{Instant, sleep_until};
 
 /// A call counts once it has waited for so long: for a connection, for the head of the response, or for its body.
 pub(crate) const SLOW: Duration = Duration::from_secs(1);
-/// Calls to one address are few up to this fraction of all places.
+/// A suspected address gets at most this fraction of all places.
 const FEW: usize = 8;
 /// The most origins that are remembered of an address.
 const MAX_ORIGINS: usize = 1_024;
-/// How long an address is suspected after its last call, and how many are at most.
+/// How long an address is suspected after its last call, and how many addresses are suspected at most.
 const SUSPECTED: Duration = Duration::from_secs(30);
 const MAX_SUSPECTS: usize = 1_024;
 
@@ -34,7 +34,7 @@ struct State {
 
 #[derive(Default)]
 struct Address {
-    /// Slow ones; since it is suspected, also those of origins that have not answered since, from their beginning.
+    /// The slow calls; at a suspected address also the calls of origins that have not answered, from their beginning.
     calls: usize,
     origins: BTreeMap<String, Origin>,
     /// When it was last found to have too many slow calls, or its last call ended.
@@ -56,8 +56,8 @@ impl State {
         (self.concurrency / FEW).max(1)
     }
 
-    /// Whether the slow calls to an address hold too many places: more than half of what is free beside them, or seven
-    /// eighths while there is no other origin. Of one that is suspected, more than a few.
+    /// Whether the slow calls to an address use too many places: at least half of those that other calls leave, or
+    /// seven eighths while there is no other origin; at a suspected address, an eighth of all places.
     fn is_crowded(&self, address: &Address) -> bool {
         let left = self.free + address.calls;
         let fair = if self.is_alone { left - left / 8 } else { left / 2 };
@@ -72,8 +72,8 @@ impl SlowCalls {
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// Says how many places are free, and whether all callbacks in flight are to one origin. Returns the origins whose
-    /// jobs would only hang at addresses that have too many slow calls.
+    /// Records how many places are free, and whether all callbacks in flight are to one origin. Suspects addresses with
+    /// too many slow calls, and returns the origins that hang there, whose jobs should not be reserved.
     pub(crate) fn crowded(&self, free: usize, is_alone: bool, now: Instant) -> BTreeSet<String> {
         let mut state = self.state();
         (state.free, state.is_alone) = (free, is_alone);
@@ -103,8 +103,8 @@ impl SlowCalls {
         origins
     }
 
-    /// Whether an origin may connect to this address. At one that has too many slow calls, an origin may that was
-    /// answered there, and each other one may try a single call, as long as these are few.
+    /// Whether an origin may connect to this address. If the address has too many slow calls, only an origin whose last
+    /// call there was answered may; any other one may try a single call, as long as there are few calls.
     pub(crate) fn may_connect(&self, address: SocketAddr, origin: &str) -> bool {
         let state = self.state();
         let Some(known) = state.addresses.get(&key(address)).filter(|known| state.is_crowded(known)) else {
@@ -117,7 +117,8 @@ impl SlowCalls {
         }
     }
 
-    /// An origin may connect to none of its addresses, of which this is one.
+    /// Records that an origin was refused a connection, because all of its addresses, of which this is one, are
+    /// crowded.
     pub(crate) fn refused(&self, address: SocketAddr, origin: &str) {
         if let Some(known) = self.state().addresses.get_mut(&key(address))
             && (known.origins.len() < MAX_ORIGINS || known.origins.contains_key(origin))
@@ -126,7 +127,8 @@ impl SlowCalls {
         }
     }
 
-    /// A call to an address begins.
+    /// Begins a call to an address. It counts once it is slow; at a suspected address at once, unless the origin
+    /// answers there.
     pub(crate) fn watch(&self, address: SocketAddr, origin: &str) -> Watch {
         let counts_at_once = |one: &Address| {
             one.suspected.is_some() && !one.origins.get(origin).is_some_and(|origin| origin.answers)
@@ -149,7 +151,7 @@ impl SlowCalls {
         SlowCall { calls: self.clone(), address, origin: origin.to_owned(), is_served: false }
     }
 
-    /// A call was answered. The address is suspected no more once few calls hang there.
+    /// Records that a call was answered. Ends the suspicion of the address if few calls hang there.
     fn answered(&self, address: SocketAddr, origin: &str) {
         let mut state = self.state();
         let few = state.few();
@@ -171,7 +173,7 @@ impl SlowCalls {
     }
 }
 
-/// What counts as one address: the IPv4 address in an IPv6 one, and a network of 64 bits.
+/// The key of an address and a port: an IPv6 address counts by its first 64 bits, an IPv4-mapped one as IPv4.
 fn key(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip().to_canonical() {
         IpAddr::V6(ip) => IpAddr::V6(Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64)),
@@ -191,7 +193,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Counts the call once it is slow. Does not end.
+    /// Counts the call as slow once a second has passed since its beginning. Never returns.
     pub(crate) async fn becomes_slow(&mut self) {
         if self.call.is_none() {
             sleep_until(self.slow_at).await;
@@ -200,14 +202,14 @@ impl Watch {
         pending::<()>().await;
     }
 
-    /// What was waited for came: a connection.
+    /// Ends the call, because the connection was made.
     pub(crate) fn connected(self) {
         if let Some(mut call) = self.call {
             call.is_served = true;
         }
     }
 
-    /// What was waited for came: the whole response.
+    /// Ends the call, because the whole response has come, and records that the origin answers at the address.
     pub(crate) fn answered(self) {
         let Self { calls, address, origin, call, .. } = self;
         if let Some(mut call) = call {

@@ -1,5 +1,5 @@
-//! One store call for a shard: a settle of a batch of outcomes, a reserve, or both in one exchange. The attempts of
-//! the batch are logged before the call.
+//! `StoreCall`: makes one store call for a shard: a settle of a batch of outcomes, a reserve, or both in one exchange.
+//! Writes the attempts of the batch to the attempt log before.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,8 @@ pub(crate) struct StoreReply {
 }
 
 impl StoreCall {
-    /// Makes the call. Attempts are logged before their outcomes are settled.
+    /// Makes the call, after it has written the attempts of the batch to the attempt log. If that fails, the outcomes
+    /// are settled all the same.
     pub(crate) async fn make(self, store: Store) -> StoreReply {
         let Self { shard, reserve, mut batch } = self;
         let mut meta = None;

@@ -1,11 +1,11 @@
-//! Whether the installation has tenants, as far as the shared configuration shows: by a key or a policy of one. It does
-//! not know whose jobs wait.
+//! `TenantWatch`: finds out whether the installation has tenants, by a key or a policy of one in the shared
+//! configuration. It does not know whose jobs wait.
 
 use std::sync::Arc;
 
 use ringback_store::{AccessKeys, SharedConfig};
 
-/// Looks for tenants in the shared configuration until there is one.
+/// Checks the shared configuration for tenants until it has one.
 pub(crate) struct TenantWatch {
     policies: SharedConfig,
     /// The keys when it last looked. Each change of the shared configuration makes a new map.
@@ -18,7 +18,7 @@ impl TenantWatch {
         Self { policies, seen: None, is_over: false }
     }
 
-    /// Returns true once, when the shared configuration shows that there are tenants.
+    /// Returns true the first time that the shared configuration has a tenant, and false before and after that.
     pub(crate) fn found(&mut self) -> bool {
         if self.is_over {
             return false;

@@ -1,4 +1,4 @@
-//! Backoff after wake-ups that found no job. Pure.
+//! `WakeBackoff`: delays the reserves of a shard whose wake-ups have brought no job. Pure.
 //!
 //! Every wake-up reaches every notifier, but only one of them gets the jobs. A notifier that was too
 //! late several times in a row waits before it reserves, so that faster ones go first. A further
@@ -47,7 +47,8 @@ impl WakeBackoff {
         Self { waits: BTreeMap::new(), rng }
     }
 
-    /// Handles a wake-up of `shard`, whose last `empty` reserves found no job.
+    /// Handles a wake-up of `shard`, whose last `empty` reserves found no job: up to three are ignored, and after more
+    /// the reserve waits, by [`Turn::Later`].
     pub(crate) fn wake(&mut self, shard: Shard, empty: u32, now: Instant) -> Turn {
         let Some(more) = empty.checked_sub(FREE) else {
             self.waits.remove(&shard);
@@ -60,7 +61,7 @@ impl WakeBackoff {
         Turn::Later
     }
 
-    /// Returns when the first wait ends.
+    /// Returns when the first wait ends; `None` if no shard waits.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.waits.values().map(|wait| wait.until).min()
     }

@@ -1,4 +1,4 @@
-//! A PostgreSQL server, and connections to it.
+//! A PostgreSQL server and connections to it, with limits for statements and with notifications; errors as text.
 
 use std::error::Error as _;
 use std::future::poll_fn;
@@ -20,7 +20,7 @@ use crate::tls;
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// How to reach the server.
+/// The server and the settings to connect to it.
 #[derive(Clone)]
 pub struct Server {
     config: tokio_postgres::Config,
@@ -81,7 +81,7 @@ impl Server {
         Ok(Self { config, tls })
     }
 
-    /// Connects. A statement ends before this process gives up on it. The time zone is UTC.
+    /// Connects, and limits how long the server works on a statement and waits for a lock. The time zone is UTC.
     ///
     /// # Errors
     /// If the server cannot be reached, or refuses the connection.
@@ -114,7 +114,7 @@ fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
-/// An error as text: the message and the code of the server, or what has kept it from answering.
+/// An error as text: the message and the code of the server, or else the error of the client with its cause.
 #[must_use]
 pub fn describe(error: &tokio_postgres::Error) -> String {
     match (error.as_db_error(), error.source()) {
@@ -124,7 +124,7 @@ pub fn describe(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// Sends and receives for a connection, and notes its notifications and its end.
+/// Sends and receives for a connection. Wakes [`Connection::notified`] at each notification and at the end.
 async fn keep<S, T>(mut connection: tokio_postgres::Connection<S, T>, notified: Arc<Notify>)
 where
     S: AsyncRead + AsyncWrite + Unpin,

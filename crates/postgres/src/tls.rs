@@ -1,4 +1,4 @@
-//! TLS to PostgreSQL.
+//! TLS to PostgreSQL: authorities, client certificate, and which names a certificate may have.
 
 use std::fs;
 use std::path::Path;
@@ -14,9 +14,10 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, Signa
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// A connector that trusts the authorities of the URL, else those of the file of the process, else those of the system.
+/// The connector has the URL's client certificate. With `verify-ca`, the server's certificate may have any name.
 ///
 /// # Errors
-/// Which file cannot be read.
+/// Which file cannot be read or used, and why.
 pub(crate) fn connector(url: &PostgresUrl, authorities: Option<&Path>) -> Result<MakeRustlsConnect, String> {
     let authorities = match (&url.roots, authorities) {
         (Some(RootCertificates::File(file)), _) => of_file(file, "sslrootcert").map_err(|why| {
@@ -76,7 +77,7 @@ fn cannot(file: &Path, setting: &str, why: &AuthoritiesFileError) -> String {
     format!("{} ({setting}) {why}", file.display())
 }
 
-/// Verifies a certificate as ever, but for the name in it.
+/// Verifies a certificate as usual, except for the name in it.
 #[derive(Debug)]
 struct AnyName(Arc<dyn ServerCertVerifier>);
 

@@ -1,5 +1,5 @@
-//! The certificate authorities that servers are trusted by: receivers and databases. A certificate that is named as one
-//! may also be that of the server itself, as self-signed ones are.
+//! Certificate authorities that servers (receivers and databases) are checked against: those of the system, or of a
+//! file. A certificate of a file may also be that of the server itself, as self-signed ones are.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Authorities {
     /// Reads the certificate authorities of a file in the PEM form.
     ///
     /// # Errors
-    /// When it cannot be read, or has none.
+    /// If the file cannot be read, is not PEM, has a certificate that cannot be used, or has none.
     pub fn of_file(file: &Path) -> Result<Self, AuthoritiesFileError> {
         let text = fs::read(file).map_err(AuthoritiesFileError::Unreadable)?;
         let text = without_mark(&text).map_err(AuthoritiesFileError::Encoding)?;
@@ -74,7 +74,7 @@ impl Authorities {
         if authorities.is_empty() { Err(AuthoritiesFileError::Empty) } else { Ok(authorities) }
     }
 
-    /// Adds one that somebody has named.
+    /// Adds a certificate that settings name: an authority, or a server's own.
     ///
     /// # Errors
     /// When it is not a certificate that can be used.
@@ -84,16 +84,15 @@ impl Authorities {
         Ok(())
     }
 
-    /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.roots.is_empty()
     }
 
-    /// What checks the certificates of servers against these.
+    /// A verifier that checks the certificates of servers against these authorities.
     ///
     /// # Errors
-    /// When there are none.
+    /// If there are no authorities.
     pub fn verifier(
         &self,
         provider: Arc<CryptoProvider>,
@@ -106,7 +105,7 @@ impl Authorities {
         Ok(Arc::new(NamedVerifier { usual, named: self.named.clone() }))
     }
 
-    /// Has the certificates of servers checked against these. Without any, none is trusted.
+    /// Makes clients check the certificates of servers against these authorities; without any, they trust no server.
     pub fn verify(
         &self,
         builder: ConfigBuilder<ClientConfig, WantsVerifier>,

@@ -29,7 +29,7 @@ impl CallerKey {
         Self(bytes)
     }
 
-    /// Parses a key; `None` if it has another form, or another checksum than its own.
+    /// Parses a key; `None` if it has another form, or its checksum is wrong.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(text.strip_prefix(PREFIX)?).ok()?);
@@ -49,7 +49,7 @@ impl CallerKey {
         text
     }
 
-    /// What is stored of the key, from which it cannot be found: it has too many random bits to be guessed.
+    /// What is stored of the key. The key cannot be found from it, having too many random bits to be guessed.
     #[must_use]
     pub fn hash(&self) -> KeyHash {
         KeyHash(Sha256::digest(*self.0).into())

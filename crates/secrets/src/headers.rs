@@ -26,7 +26,7 @@ impl WebhookHeaders {
         Self { id: name("id"), timestamp: name("timestamp"), signature: name("signature") }
     }
 
-    /// Whether a header of a job has one of these names. Many servers treat `_` like `-`.
+    /// Whether a header of a job has one of these names, in any case, and with `_` for `-` as many servers treat it.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         let is = |own: &String| {

@@ -62,7 +62,7 @@ impl MasterKeys {
         Ok(keys)
     }
 
-    /// Makes a key, and returns the entry that names it.
+    /// Makes a key, and returns its entry for `RINGBACK_MASTER_KEYS`: `id:` and base64. Does not check `id`.
     pub fn generate(id: &str, rng: &mut impl Rng) -> Zeroizing<String> {
         let mut key = Zeroizing::new([0; KEY_BYTES]);
         rng.fill_bytes(&mut *key);
@@ -75,7 +75,7 @@ impl MasterKeys {
         self.0.first().map(|key| key.id.as_str())
     }
 
-    /// Seals a secret for a name; `None` without a key.
+    /// Seals a secret for a name with the first key; `None` without a key.
     pub fn seal(&self, name: &str, secret: &[u8], rng: &mut impl Rng) -> Option<String> {
         let key = self.0.first()?;
         let mut nonce = [0; NONCE_BYTES];
@@ -85,10 +85,10 @@ impl MasterKeys {
         Some(format!("{}.{}", key.id, URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat())))
     }
 
-    /// Opens what was sealed for a name.
+    /// Opens a text that was sealed for this name.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// If it is not a sealed text, its key is not known, or it was changed or sealed for another name.
     pub fn open(&self, name: &str, sealed: &str) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         let (id, rest) = split(sealed).ok_or(OpenError::Malformed)?;
         let bytes = URL_SAFE_NO_PAD.decode(rest).map_err(|_| OpenError::Malformed)?;
@@ -151,7 +151,7 @@ fn is_key_id(id: &str) -> bool {
         && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
 }
 
-/// The id of the key and the rest; `None` if it is not a sealed text.
+/// The id of the key and the rest, at most [`MAX_SEALED`] bytes; `None` for another form.
 fn split(sealed: &str) -> Option<(&str, &str)> {
     sealed.split_once('.').filter(|(id, rest)| is_key_id(id) && rest.len() <= MAX_SEALED)
 }

@@ -1,4 +1,4 @@
-//! The settings of secrets: their names, and a parser. Where the values come from is up to the caller.
+//! The settings of secrets: their names, and a parser of signing secrets. Where values come from is up to the caller.
 
 use crate::signing_secret::SigningSecret;
 

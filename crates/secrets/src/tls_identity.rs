@@ -31,10 +31,10 @@ pub enum TlsIdentityError {
 }
 
 impl TlsIdentity<'_> {
-    /// The configuration of connections that use it. `usual` are the usual authorities.
+    /// The configuration of connections that use this identity. `usual` are the authorities if it has none of its own.
     ///
     /// # Errors
-    /// When something cannot be read, or the key is not that of the certificate.
+    /// If a certificate or the key cannot be read or used, or the key is not that of the certificate.
     pub fn config(self, usual: &Authorities) -> Result<ClientConfig, TlsIdentityError> {
         let own = self.ca.map(authorities).transpose()?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -64,7 +64,7 @@ fn authorities(pem: &str) -> Result<Authorities, TlsIdentityError> {
     Ok(authorities)
 }
 
-/// The text without a byte order mark, which would hide its first line.
+/// The text without a byte order mark, which would hide its first line from the parser.
 fn unmarked(pem: &str) -> &[u8] {
     pem.strip_prefix('\u{feff}').unwrap_or(pem).as_bytes()
 }

@@ -1,5 +1,5 @@
-//! The admin port: `/healthz`, `/readyz` and `/metrics`, for orchestrators and Prometheus. It shows no
-//! jobs and changes nothing.
+//! The admin port with `/healthz`, `/readyz` and `/metrics`, for orchestrators and Prometheus; and [`Health`], the
+//! readiness that `/readyz` shows. The port shows no jobs and changes nothing.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -81,7 +81,7 @@ pub(crate) async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("cannot listen on the admin address {address}"))
 }
 
-/// Serves the admin port until the future is dropped.
+/// Serves the admin port until the future is dropped, also during the shutdown of the process.
 pub(crate) async fn serve(
     listener: TcpListener,
     tls: Option<Tls>,

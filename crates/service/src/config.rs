@@ -1,4 +1,4 @@
-//! Settings and their values: from a flag, else from the environment, else the default.
+//! Settings and their values ([`Lookup`]): from a flag, else from the environment, else the default.
 //!
 //! A role lists its settings as constants and reads them through a [`Lookup`], which collects every
 //! mistake instead of stopping at the first one.
@@ -78,7 +78,7 @@ impl Lookup {
         self.read(name, |text| text.parse().map_err(|error: T::Err| in_words(&error.to_string())))
     }
 
-    /// Reads a switch, which is on or off.
+    /// Reads a switch. If it is neither `on` nor `off`, records a mistake and returns the default.
     pub fn is_on(&mut self, name: &str) -> bool {
         self.read(name, |text| match text {
             "on" => Ok(true),
@@ -87,12 +87,12 @@ impl Lookup {
         })
     }
 
-    /// Parses a duration within `range`.
+    /// Parses a duration within `range`. If it is not valid, records a mistake and returns the default.
     pub fn duration_in(&mut self, name: &str, range: RangeInclusive<Duration>) -> Duration {
         self.read(name, |text| duration_within(text, &range))
     }
 
-    /// Parses a whole number within `range`.
+    /// Parses a whole number within `range`. If it is not valid, records a mistake and returns the default.
     pub fn number_in<N>(&mut self, name: &str, range: RangeInclusive<N>) -> N
     where
         N: FromStr + PartialOrd + Display,
@@ -105,7 +105,7 @@ impl Lookup {
         })
     }
 
-    /// Parses an address to listen on, IP and port.
+    /// Parses an address to listen on, IP and port. If it is not valid, records a mistake and returns the default.
     pub fn address(&mut self, name: &str) -> SocketAddr {
         self.read(name, |text| {
             text.parse().map_err(|_| "must be an IP address and a port, such as 127.0.0.1:7411".to_owned())
@@ -125,7 +125,7 @@ impl Lookup {
         })
     }
 
-    /// Records that the value of `name` is not valid, for example because of another setting.
+    /// Records that the value of `name` is not valid, for example because of another setting. Secrets are not shown.
     pub fn reject(&mut self, name: &str, why: impl Display) {
         let setting = self.setting(name);
         let value = self.value(&setting);
@@ -151,7 +151,7 @@ impl Lookup {
         self.settings.iter().map(|setting| (setting.env(), setting.shown(self.value(setting)))).collect()
     }
 
-    /// Returns the variables that begin with [`PREFIX`] but that no Ringback process reads.
+    /// Returns the variables that begin with [`PREFIX`] and that no Ringback process reads.
     #[must_use]
     pub fn unknown_variables(&self) -> Vec<&str> {
         let known = |name: &str| ALL_NAMES.contains(&name) || self.has(name);
@@ -184,7 +184,7 @@ impl Lookup {
     }
 }
 
-/// An error with what the standard library says of a number in words for a user.
+/// Replaces what the standard library says of a wrong number in an error message by words for users.
 pub(crate) fn in_words(error: &str) -> String {
     error.replace("invalid digit found in string", "it is not a whole number, or less than 0")
 }
@@ -206,8 +206,8 @@ fn duration_within(text: &str, range: &RangeInclusive<Duration>) -> Result<Durat
     }
 }
 
-/// Reads the environment, once at start and nowhere else. Text that is not UTF-8 keeps replacement
-/// characters, so that parsing it fails.
+/// Reads the variables of Ringback and of OpenTelemetry, once at start and nowhere else. Text that is not UTF-8 gets
+/// replacement characters, so that parsing it fails.
 pub(crate) fn environment() -> BTreeMap<String, String> {
     std::env::vars_os()
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))

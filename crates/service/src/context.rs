@@ -28,8 +28,8 @@ pub struct Context {
 }
 
 impl Context {
-    /// The context of a role on a store: its clock, and a metric of how many seconds the time of the store is ahead of
-    /// this machine's clock.
+    /// This context with the clock of a role on a store, and with a metric of how many seconds the time of the store is
+    /// ahead of this machine's clock.
     #[must_use]
     pub fn on_store(self, clock: Arc<dyn Clock>, ahead: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
         self.scrapes.add(move || {
@@ -38,9 +38,8 @@ impl Context {
         Self { clock, ..self }
     }
 
-    /// Spawns a task that has to read something before the process is ready. The process becomes
-    /// ready when the task calls the function that it is given. The task is dropped when the
-    /// shutdown begins.
+    /// Spawns a task that has to read something before the process is ready. Sets the check `name` to not ready, until
+    /// the task calls the function that it is given. The task is dropped when the shutdown begins.
     pub fn spawn_reader<F>(
         &self,
         name: &'static str,

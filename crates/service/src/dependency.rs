@@ -36,7 +36,7 @@ pub struct Dependency<S, P, C, E> {
     pub is_refusal: fn(&E) -> bool,
 }
 
-/// What a dependency that is watched was like so far.
+/// The state of a dependency that is watched.
 struct Watched {
     outage: Outage,
     was_reached: bool,
@@ -65,7 +65,7 @@ where
     /// Watches the dependency until the shutdown. After an outage it is prepared again.
     ///
     /// # Errors
-    /// At once on an error that cannot be waited out.
+    /// An error that no retry can cure, or a refusal before the dependency was reached for the first time.
     pub async fn watch(self, health: Health, shutdown: Shutdown) -> anyhow::Result<()> {
         let mut watched = Watched { outage: Outage::new(), was_reached: false, is_refusal_logged: false };
         health.set(self.name, false, "not reached yet");
@@ -97,7 +97,7 @@ where
         if (self.is_refusal)(error) { watched.was_reached } else { (self.is_transient)(error) }
     }
 
-    /// Returns when a check fails, or at the shutdown.
+    /// Checks the dependency regularly, showing its text on `/readyz`. Returns if a check fails, or at the shutdown.
     async fn until_unavailable(&self, watched: &mut Watched, health: &Health, shutdown: &Shutdown) {
         loop {
             tokio::select! {
@@ -112,7 +112,7 @@ where
         }
     }
 
-    /// Logs the begin of an outage, and once in it that the dependency refuses this process.
+    /// Sets the check to not ready. Logs the begin of an outage, and once in it that this process is refused.
     fn report_unavailable(&self, error: &E, watched: &mut Watched, health: &Health) {
         health.set(self.name, false, in_one_line(error));
         let (name, begins) = (self.name, watched.outage.begins());

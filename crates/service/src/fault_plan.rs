@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use nix::sys::signal::{Signal, raise};
 use ringback_core::fault::{self, Hook, Reached};
 
-/// What happens to the process, or to its connection to the store.
+/// What is done to the process, or to its connection to the store.
 #[derive(Clone, Copy, strum::EnumString, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 enum Action {
@@ -29,7 +29,7 @@ struct Planned {
     passes: u32,
 }
 
-/// Installs what the environment asks for.
+/// Installs the hook for `FAULT_PLAN` and `FAULT_LOG`, if both are set. Panics if the plan cannot be read.
 pub fn install() {
     let text = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
     if let Some((plan, log)) = text("FAULT_PLAN").zip(text("FAULT_LOG")) {
@@ -57,7 +57,7 @@ fn hook(plan: &str, log: PathBuf) -> Hook {
     })
 }
 
-/// Counts a pass. Returns the action whose turn it is.
+/// Counts a pass of a point. Returns the action that is to be done at it, if any, and removes that from the plan.
 fn passed(points: &mut HashMap<String, VecDeque<Planned>>, point: &str) -> Option<Action> {
     let planned = points.get_mut(point)?;
     let next = planned.front_mut()?;
@@ -81,7 +81,7 @@ fn act(point: &str, action: Action, log: &Path) -> Reached {
     Reached::GoesOn
 }
 
-/// Whether this or another process has done an action.
+/// Whether the log has an action at a point, of this or another process.
 fn is_done(log: &Path, point: &str, action: Action) -> bool {
     let done = fs::read_to_string(log).unwrap_or_default();
     done.lines().any(|line| line.split_once(' ') == Some((point, action.into())))

@@ -22,7 +22,7 @@ pub(crate) struct Flags {
     pub(crate) print_config: bool,
 }
 
-/// Parses `args`, of which the first one is the name of the program.
+/// Parses `args`; the first one is the name of the program. The error can also be a call for help or the version.
 pub(crate) fn parse(
     command: Command,
     settings: &[Setting],
@@ -41,8 +41,8 @@ pub(crate) fn parse(
     })
 }
 
-/// Prints help, which was asked for, to standard output, and an error of the command line to standard error. An error
-/// quotes what it is about, and that may be a URL with a password. A closed end is not an error.
+/// Prints help to standard output, and an error of the command line to standard error. An error quotes the argument,
+/// which may be a URL with a password: that is hidden. A closed output is not an error.
 pub fn print_usage(error: &clap::Error) {
     let text = error.render().to_string();
     let shown = in_words(&shown_in_text(&text));

@@ -58,7 +58,7 @@ pub struct ClientAddress(pub std::net::IpAddr);
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 /// How long to pause when the system cannot accept another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Serves HTTP/1.1 until the shutdown, or until it is dropped, which ends all connections.
+/// Serves HTTP/1.1 until the shutdown, then requests under way for up to 5 s. Dropping it ends all connections.
 ///
 /// Takes a router, not any service, so that the server is compiled once. With `tls` the connections speak https.
 pub async fn serve(
@@ -152,7 +152,7 @@ async fn connection(stream: TcpStream, requests: Requests, tls: Option<Tls>, shu
     http(stream, (requests, client), shutdown).await;
 }
 
-/// Serves the requests of a connection.
+/// Serves the requests of a connection until its end. At the shutdown only the request that is under way is answered.
 async fn http<S>(stream: S, (requests, client): (Requests, Arc<Client>), shutdown: Shutdown)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

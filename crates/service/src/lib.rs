@@ -12,9 +12,9 @@ mod context;
 pub mod dependency;
 #[cfg(debug_assertions)]
 mod fault_plan;
-pub mod files;
 pub mod flags;
 pub mod http_server;
+pub mod open_files;
 pub mod outage;
 mod process;
 pub mod random;

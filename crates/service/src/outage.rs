@@ -61,7 +61,7 @@ impl<K: Ord> PartialOutage<K> {
         begins
     }
 
-    /// Records a success. Returns true if it ends the failures of the last part that failed.
+    /// Records a success of a part. Returns true if that had failed and no part fails any more.
     pub fn succeeded(&mut self, part: &K) -> bool {
         self.0.remove(part) && self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Runs a process: runtime, telemetry, signals and admin port around its work, and the exit status.
+//! Runs a process: runtime, telemetry, signals and admin port around its work; its exit status, and its name.
 
 use std::any::Any;
 use std::future::Future;
@@ -15,7 +15,7 @@ use tokio::runtime;
 
 use crate::admin_port::{self, Health};
 use crate::context::Context;
-use crate::files;
+use crate::open_files;
 use crate::scrape::Scrapes;
 use crate::settings::ProcessSettings;
 use crate::shutdown::Shutdown;
@@ -48,7 +48,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Runs until the work ends and returns the exit status.
+    /// Runs the work until it ends, and returns the exit status; does not run if the machine's clock has lost its time.
     pub(crate) fn run(self, work: Work) -> ExitCode {
         let now = SystemClock.now();
         if now < EARLIEST {
@@ -105,7 +105,7 @@ impl Process {
                 "these variables are set and have no effect here, or not with their value: {names}; docs/reference/configuration.md has those that are honoured"
             );
         }
-        files::raise();
+        open_files::raise();
         let shutdown = Shutdown::new(self.settings.drain);
         let health = Health::new(&shutdown);
         let scrapes = Scrapes::default();
@@ -138,7 +138,7 @@ impl Process {
     }
 }
 
-/// Runs a short command, and prints an error that ends it.
+/// Runs a short command without telemetry, signals and admin port. Prints an error that ends it, with exit status 1.
 pub(crate) fn once(name: &str, work: impl Future<Output = anyhow::Result<ExitCode>>) -> ExitCode {
     rustls::crypto::ring::default_provider().install_default().ok();
     let runtime = match runtime::Builder::new_current_thread().enable_all().build() {
@@ -148,8 +148,8 @@ pub(crate) fn once(name: &str, work: impl Future<Output = anyhow::Result<ExitCod
     runtime.block_on(work).unwrap_or_else(|error| refuse(&format!("{name}: {error:#}"), FAILURE))
 }
 
-/// Waits for the first of: the work ends, a second signal (the error), the grace period ends, the
-/// admin port ends.
+/// Waits for the first of these, and returns the exit status: the work ends, a second signal arrives (the error), the
+/// work is not done [`ABORT_TIMEOUT`] after the grace period, the admin port ends.
 async fn supervise(
     work: impl Future<Output = WorkResult>,
     second_signal: impl Future<Output = Caught>,

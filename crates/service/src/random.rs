@@ -1,4 +1,4 @@
-//! Random number generators, seeded by the operating system. Each owner gets its own as an argument.
+//! Random number generators, seeded by the operating system, or in simulations by a seed for the thread.
 
 use std::cell::RefCell;
 
@@ -10,7 +10,7 @@ thread_local! {
     static ROOT: RefCell<Option<StdRng>> = const { RefCell::new(None) };
 }
 
-/// Creates a generator seeded by the operating system.
+/// Creates a generator seeded by the operating system, or by [`seed_thread`] if this thread has called it.
 ///
 /// # Panics
 /// If the operating system cannot provide random numbers.

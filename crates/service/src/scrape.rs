@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::telemetry::Metric;
 
-/// How long a scrape waits for the sources. Later than that their gauges are absent.
+/// How long a scrape waits for the sources. If one takes longer, the gauges of all are absent.
 const WAIT: Duration = Duration::from_secs(2);
 
 type Source = Arc<dyn Fn() -> BoxFuture<'static, Vec<GaugeValues>> + Send + Sync>;
@@ -38,7 +38,7 @@ impl Scrapes {
         self.lock().push(Arc::new(move || Box::pin(source())));
     }
 
-    /// Asks all sources at the same time.
+    /// Asks all sources at the same time, and returns their gauges; none if a source does not answer within [`WAIT`].
     pub(crate) async fn read(&self) -> Vec<MetricFamily> {
         let sources: Vec<Source> = self.lock().clone();
         let read = timeout(WAIT, join_all(sources.iter().map(|source| source()))).await;

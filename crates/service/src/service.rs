@@ -90,7 +90,7 @@ impl<C: 'static> Service<C> {
         }
     }
 
-    /// Reads command line and settings. Returns an exit status when the process is not to run.
+    /// Reads command line and settings. The error is the exit status after printing help, configuration or mistakes.
     fn prepare(
         &self,
         args: impl IntoIterator<Item = OsString>,

@@ -1,4 +1,4 @@
-//! The settings that every process has: log, drain, admin port, trace export.
+//! The settings that every process has: log, shutdown, admin port and its TLS; and whether traces are exported.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -83,12 +83,12 @@ pub fn load_from<C>(
     (config, lookup.mistakes().iter().map(ToString::to_string).collect())
 }
 
-/// Reads the grace period.
+/// Reads the grace period of the shutdown.
 fn drain(lookup: &mut Lookup) -> Duration {
     lookup.duration_in("SHUTDOWN_TIMEOUT", Duration::ZERO..=LONGEST_DRAIN)
 }
 
-/// Reads how long the process works on after it is not ready.
+/// Reads how long the process works on after it says that it is not ready; zero without [`DRAIN_DELAY`].
 fn drain_delay(lookup: &mut Lookup) -> Duration {
     if !lookup.has(DRAIN_DELAY.name) {
         return Duration::ZERO;

@@ -33,7 +33,7 @@ impl Shutdown {
         }
     }
 
-    /// Says that the shutdown is near: `/readyz` says so, and what comes is done as before.
+    /// Announces the shutdown: the process is not ready from now on, and works on as before.
     pub fn announce(&self) {
         self.announced.store(true, Ordering::Relaxed);
     }
@@ -67,7 +67,7 @@ impl Shutdown {
         self.soft.cancelled().await;
     }
 
-    /// Waits until the grace period is over: drop all work that is left.
+    /// Waits until the grace period is over, or was ended: drop all work that is left.
     pub async fn expired(&self) {
         let run_out = async {
             self.stopping().await;

@@ -65,7 +65,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen. From now on they do not end the process by themselves.
+    /// Begins to listen. From now on these signals do not end the process by themselves.
     ///
     /// # Errors
     /// If the system does not allow it.
@@ -78,7 +78,7 @@ impl Signals {
         })
     }
 
-    /// Waits for a signal that asks the process to stop: SIGTERM, SIGINT, or SIGHUP of its terminal.
+    /// Waits for a signal to stop: SIGTERM, SIGINT, or SIGHUP of the terminal. Without a terminal SIGHUP is logged.
     pub async fn stop(&mut self) -> Caught {
         loop {
             tokio::select! {
@@ -93,8 +93,8 @@ impl Signals {
         }
     }
 
-    /// Begins the shutdown at the first signal: for `delay` the process is not ready and works on, unless another
-    /// signal comes. Returns at the next one.
+    /// Begins the shutdown at the first signal: for `delay`, unless another signal comes, the process is not ready and
+    /// works on. Ends the grace period at the next SIGTERM or SIGINT, and returns that.
     pub(crate) async fn obey(&mut self, shutdown: &Shutdown, delay: Duration) -> Caught {
         let first = self.stop().await;
         if !delay.is_zero() {
@@ -133,7 +133,7 @@ async fn next(signals: Option<&mut Signal>) {
 pub struct ReadAgain(Option<Signal>);
 
 impl ReadAgain {
-    /// Begins to listen.
+    /// Begins to listen. Unless SIGHUP means to read certificates again, no signal ever comes.
     #[must_use]
     pub fn listen() -> Self {
         Self((*HANGUP == Hangup::GoOn).then(|| signal(SignalKind::hangup()).ok()).flatten())

@@ -37,7 +37,6 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Creates an empty set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -68,7 +68,7 @@ pub fn tracing_active() -> bool {
     EXPORTING.load(Ordering::Relaxed)
 }
 
-/// Formats an error as a log field that includes its causes.
+/// An error as a log field, which shows its causes too.
 pub fn with_causes<E: Error + 'static>(error: &E) -> &(dyn Error + 'static) {
     error
 }
@@ -111,7 +111,7 @@ impl Telemetry {
         self.registry.clone()
     }
 
-    /// Exports the remaining spans, for at most [`FLUSH`].
+    /// Ends the export of traces: exports the remaining spans, for at most [`FLUSH`], and warns if that fails.
     pub(crate) async fn stop(self) {
         EXPORTING.store(false, Ordering::Relaxed);
         let Some(traces) = self.traces else { return };

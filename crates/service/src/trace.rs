@@ -17,8 +17,8 @@ pub fn adopt(span: &Span, parent: &Trace) {
     }
 }
 
-/// Returns the current span, if traces are exported. This fixes the parent of the span, so call [`adopt`]
-/// first.
+/// Returns the current span; `None` if traces are not exported or there is none. This fixes the parent of the span, so
+/// call [`adopt`] first.
 #[must_use]
 pub fn current() -> Option<Trace> {
     if !tracing_active() {

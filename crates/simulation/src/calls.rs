@@ -1,5 +1,5 @@
-//! The calls of one role to the store: whether they take time, fail, lose their answers, arrive late, or do not arrive
-//! at all.
+//! Faults of the calls of one role to the store: calls take time, fail, lose their answers, arrive late, or do not
+//! arrive at all. A seed decides which.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -8,25 +8,25 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use ringback_store::{CallFault, CallFaults};
 
-/// How the store is to be reached.
+/// The quality of a role's connection to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// Every call is answered at once.
     Good,
     /// Calls take up to some milliseconds.
     Slow,
-    /// Of a hundred calls, this many fail, and as many lose their answers.
+    /// Of a hundred calls, this many fail, and as many lose their answers. The others are slow.
     Flaky(u32),
-    /// Of a hundred calls, this many are given up by their callers and arrive up to some seconds later.
+    /// Of a hundred calls, this many are given up by their callers and arrive up to 15 s later. The others are slow.
     Late(u32),
     /// No call arrives.
     Cut,
 }
 
-/// How late a call arrives at most, in ms: later than a lease and a lock end.
+/// How late a call can arrive, in ms: after the end of a lease and of a lock.
 const LATEST: u64 = 15_000;
 
-/// Decides about the calls of one role.
+/// Chooses the fault of each call of one role.
 pub(crate) struct RoleCalls(Mutex<(Line, StdRng)>);
 
 impl RoleCalls {

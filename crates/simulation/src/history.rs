@@ -1,5 +1,5 @@
-//! What happened in a simulation, in order: the attempts as the receiver saw them, the calls of clients, and the
-//! faults.
+//! The history of a simulation: the attempts as the receiver saw them, the times of the faults, and a log of all
+//! attempts, faults and calls of clients, in order.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ pub(crate) enum ResponseKind {
     RetryAfter(u64),
     /// The connection breaks.
     Broken,
-    /// There is no answer.
+    /// No answer is sent.
     Hang,
 }
 
@@ -33,12 +33,12 @@ pub(crate) struct Attempt {
     pub(crate) started: Timestamp,
     /// When the answer was sent, or when the notifier gave up; `None` while it runs.
     pub(crate) ended: Option<Timestamp>,
-    /// What was answered; `None` if nothing was.
+    /// What the receiver did; `None` while the attempt runs, or if the notifier gave up first.
     pub(crate) answered: Option<ResponseKind>,
 }
 
 impl Attempt {
-    /// Whether the receiver has accepted the job.
+    /// Whether the receiver answered with a status of 200 to 299.
     pub(crate) fn is_success(&self) -> bool {
         matches!(self.answered, Some(ResponseKind::Status(200..=299)))
     }
@@ -52,7 +52,7 @@ struct Records {
     log: String,
 }
 
-/// Shared by the receiver, the clients and the one who injects faults.
+/// The history, shared by the receiver, the clients and the code that injects faults.
 #[derive(Clone)]
 pub(crate) struct History {
     clock: VirtualClock,
@@ -64,13 +64,13 @@ impl History {
         Self { clock, records: Arc::default() }
     }
 
-    /// Adds a line to the log.
+    /// Adds a line with the time to the log.
     pub(crate) fn note(&self, what: impl std::fmt::Display) {
         // Writing to a String cannot fail.
         let _ = writeln!(self.lock().log, "{} {what}", self.clock.now());
     }
 
-    /// The attempt begins. Returns its place.
+    /// Records and logs the begin of an attempt. Returns its place, for [`Self::end`].
     pub(crate) fn begin(&self, attempt: Attempt) -> usize {
         self.note(format_args!("attempt {} of {}", attempt.number, attempt.job));
         let attempts = &mut self.lock().attempts;
@@ -78,7 +78,7 @@ impl History {
         attempts.len() - 1
     }
 
-    /// The attempt ends with this answer, or with none.
+    /// Records and logs that an attempt ends now, with this answer or none. Does nothing if it has ended already.
     pub(crate) fn end(&self, place: usize, answer: Option<ResponseKind>) {
         let now = self.clock.now();
         let mut records = self.lock();
@@ -96,7 +96,7 @@ impl History {
         self.lock().attempts.clone()
     }
 
-    /// A fault begins now. Returns its place.
+    /// Records and logs that a fault begins now. Returns its place, for [`Self::fault_ends`].
     pub(crate) fn fault(&self, what: impl std::fmt::Display) -> usize {
         self.note(format_args!("fault: {what}"));
         let now = self.clock.now();
@@ -111,13 +111,13 @@ impl History {
         self.lock().faults[place].1 = Some(now);
     }
 
-    /// Whether a fault was between these times, or had ended less than `grace` before.
+    /// Whether a fault lasted at some time from `from` to `to`, or ended at most `grace` before `from`.
     pub(crate) fn is_any_fault(&self, from: Timestamp, to: Timestamp, grace: std::time::Duration) -> bool {
         let ends = |end: Option<Timestamp>| end.is_none_or(|end| end.plus(grace) >= from);
         self.lock().faults.iter().any(|(begin, end)| *begin <= to && ends(*end))
     }
 
-    /// All that happened, one line each.
+    /// Returns the log, one line for each event.
     pub(crate) fn log(&self) -> String {
         self.lock().log.clone()
     }

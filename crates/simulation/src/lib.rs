@@ -2,8 +2,8 @@
 //! virtual time. A seed decides everything that is random, so that a run can be repeated.
 //!
 //! `world` starts and crashes the roles and makes time pass, `receiver` answers callbacks by a script,
-//! `calls` lets calls of the store fail, `history` keeps what happened, `properties` says what must hold, and
-//! `scenarios` are the tests. docs/internals/testing.md describes how to use it.
+//! `calls` lets calls of the store fail, `history` keeps what happened, `properties` checks what must hold, `seeds`
+//! runs a scenario with many seeds, and `scenarios` are the tests. docs/internals/testing.md describes how to run them.
 
 #![cfg(test)]
 

@@ -1,4 +1,5 @@
-//! What must hold at the end of a simulation. Time is exact, so the bounds are narrow.
+//! The properties that must hold at the end of a simulation, as checks that panic with the history: of the store, and
+//! of each job and its attempts. Time is virtual and exact, so the bounds are narrow.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,11 +13,11 @@ use ringback_core::store_types::Repair;
 use crate::history::{Attempt, ResponseKind};
 use crate::world::Simulation;
 
-/// How late an attempt is at most while there are no faults.
+/// The greatest lateness of an attempt while there are no faults.
 pub(crate) const LATE: Duration = Duration::from_millis(10);
-/// How long after an attempt its failure is settled at most while there are no faults.
+/// The longest time from an attempt until its failure is settled while there are no faults.
 const SETTLED_WITHIN: Duration = Duration::from_millis(30);
-/// Later than a fault has ended by this time, nothing is due to it.
+/// How long after its end a fault can still have effects.
 const GRACE: Duration = Duration::from_secs(120);
 
 /// A job as it was submitted.
@@ -35,7 +36,7 @@ impl Submitted {
     }
 }
 
-/// The store: clean, empty of work, and its counts add up to the jobs that were accepted.
+/// Checks the store: it is consistent, no job is missing, and its counts add up to the jobs that were accepted.
 pub(crate) async fn check_store(simulation: &Simulation) {
     let check = simulation.store.check(Repair::No).await.expect("a check");
     assert!(check.is_clean(), "{check:?}\n{}", simulation.history.log());
@@ -46,7 +47,7 @@ pub(crate) async fn check_store(simulation: &Simulation) {
     assert_eq!(states.missing, 0, "{stats:?}\n{}", simulation.history.log());
 }
 
-/// The attempts of each job, in order.
+/// Returns the attempts of each job, in order. The keys are `topic/id`.
 pub(crate) fn by_job(simulation: &Simulation) -> BTreeMap<String, Vec<Attempt>> {
     let mut jobs: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
     for attempt in simulation.history.attempts() {
@@ -55,7 +56,8 @@ pub(crate) fn by_job(simulation: &Simulation) -> BTreeMap<String, Vec<Attempt>> 
     jobs
 }
 
-/// Checks a job that was neither changed nor cancelled, and in whose life there may have been faults.
+/// Checks the attempts and the end of a job that was neither changed nor cancelled: none lost, early, late or too many.
+/// Where a fault may have had an effect, the checks are looser.
 pub(crate) fn check_job(simulation: &Simulation, submitted: &Submitted, job: &Job, attempts: &[Attempt]) {
     let log = || format!("{submitted:?}\n{job:?}\n{attempts:#?}\n{}", simulation.history.log());
     let has_faults = |from, to| simulation.history.is_any_fault(from, to, GRACE);
@@ -96,7 +98,7 @@ pub(crate) fn check_job(simulation: &Simulation, submitted: &Submitted, job: &Jo
     check_end(submitted, job, attempts, failures[0], has_faults(first.started, simulation.now()), &log);
 }
 
-/// Checks that the job has ended as its attempts say.
+/// Checks that the job has ended as its attempts require. `failures` is the number of failures before the last attempt.
 fn check_end(
     submitted: &Submitted,
     job: &Job,
@@ -128,7 +130,7 @@ fn check_end(
     }
 }
 
-/// The shortest and the longest wait after this failure; `None` if it was the last one.
+/// Returns the shortest and the longest wait after the failure number `failures`; `None` if no attempt follows it.
 fn tier(retry: &RetryPolicy, failures: u32, answered: Option<ResponseKind>) -> Option<[Duration; 2]> {
     let tiers = u32::try_from(retry.delays().len()).expect("few tiers");
     let max = match retry.max() {

@@ -1,4 +1,4 @@
-//! The receiver of callbacks: answers the attempts of each job by a script, and records them.
+//! The receiver of callbacks: answers the attempts of each job by a script, and records them in the history.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -27,7 +27,7 @@ pub(crate) type Script = Vec<Reply>;
 pub(crate) struct ScriptedReceiver {
     pub(crate) history: History,
     pub(crate) clock: VirtualClock,
-    /// By job, as `topic/id`, with the number of attempts so far. Others are answered with 200 at once.
+    /// By job, as `topic/id`, with the number of attempts so far. A job without a script is answered with 200 at once.
     scripts: Mutex<BTreeMap<String, (Script, usize)>>,
 }
 
@@ -89,7 +89,7 @@ impl Receiver for ScriptedReceiver {
     }
 }
 
-/// Records the end of an attempt, even if the notifier gives it up.
+/// Records the end of an attempt; when dropped, an end without an answer, for the notifier has given up.
 struct OpenAttempt {
     place: usize,
     history: History,

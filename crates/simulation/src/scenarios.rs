@@ -1,4 +1,4 @@
-//! The scenarios: what clients, receivers and faults do in a simulation.
+//! The scenarios: tests that each run a simulation with certain clients, receivers and faults, and check the outcome.
 
 mod cancels;
 mod control;

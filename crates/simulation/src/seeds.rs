@@ -12,10 +12,10 @@ use crate::world::Simulation;
 /// Seeds that failed once. Every scenario runs them, before new ones.
 const FAILED_ONCE: [u64; 0] = [];
 
-/// Runs a scenario with this many seeds, unless `RINGBACK_SIMULATION_SEEDS` says how many, or
-/// `RINGBACK_SIMULATION_SEED` which one.
+/// Runs a scenario with `count` seeds, or as many as `RINGBACK_SIMULATION_SEEDS` says, or only with the seed
+/// `RINGBACK_SIMULATION_SEED`. Returns the number of seeds.
 ///
-/// Returns the number of seeds.
+/// If a seed fails, prints the command that repeats it and panics.
 pub(crate) fn run(name: &str, count: u64, scenario: impl AsyncFn(&mut Simulation) + Sync) -> usize {
     let one: Option<u64> = variable("RINGBACK_SIMULATION_SEED");
     let count = variable("RINGBACK_SIMULATION_SEEDS").unwrap_or(count);
@@ -31,8 +31,8 @@ pub(crate) fn run(name: &str, count: u64, scenario: impl AsyncFn(&mut Simulation
     seeds.len()
 }
 
-/// Runs a scenario once, on this thread, and returns what happened. The thread must be a new one: some generators
-/// live as long as their thread.
+/// Runs a scenario once, on this thread, checks the store and returns the log. The thread must be a new one: some
+/// generators live as long as their thread.
 pub(crate) fn simulate(seed: u64, scenario: &impl AsyncFn(&mut Simulation)) -> String {
     random::seed_thread(seed);
     let runtime = Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
@@ -45,7 +45,7 @@ pub(crate) fn simulate(seed: u64, scenario: &impl AsyncFn(&mut Simulation)) -> S
     })
 }
 
-/// Other seeds each second, so that each run of the tests tries new ones.
+/// Returns a first seed that follows from the time in seconds, so that each run of the tests tries new seeds.
 fn first_seed() -> u64 {
     use ringback_core::clock::{Clock as _, SystemClock};
     SystemClock.now().as_millis() / 1000 * 100_000

@@ -1,4 +1,4 @@
-//! A simulation: the store in memory, the roles on it, the receiver, and time that passes when nothing else happens.
+//! A simulation: the store in memory, the roles on it, the receiver, and time, which leaps while all jobs wait.
 
 mod client;
 mod role;
@@ -22,20 +22,20 @@ use crate::clock::VirtualClock;
 use crate::history::History;
 use crate::receiver::ScriptedReceiver;
 
-/// For as long the store keeps what has ended: longer than any simulation.
+/// How long the store keeps ended jobs: longer than any simulation.
 const KEEP: Duration = Duration::from_secs(100 * 365 * 86_400);
-/// How long before a job is due a leap ends, so that all roles have noticed the time.
+/// How long before a job is due a leap of time ends, so that the timers of all roles have run.
 const LEAD: Duration = Duration::from_millis(100);
 /// The lock of a carrier, which is also how long a bulk operation is claimed.
 const LOCK_TTL: Duration = Duration::from_secs(5);
-/// How much longer than its attempt a lease is.
+/// How much longer a lease is than its attempt.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
-/// How long a simulation waits for jobs on their way before it looks again, at first and at most.
+/// How long a simulation waits for ready and reserved jobs before it reads them again, at first and at most.
 const BUSY: Duration = Duration::from_millis(10);
 const LONGEST_BUSY: Duration = Duration::from_secs(2);
-/// How many jobs are looked at in one call.
+/// How many jobs one call reads.
 const PAGE: usize = 100;
-/// After this time without an end, a job is stuck.
+/// After this time, a job that has not ended counts as stuck.
 const STUCK_AFTER: Duration = Duration::from_secs(5_000 * 86_400);
 
 pub(crate) struct Simulation {
@@ -43,7 +43,7 @@ pub(crate) struct Simulation {
     pub(crate) clock: VirtualClock,
     pub(crate) history: History,
     pub(crate) receiver: Arc<ScriptedReceiver>,
-    /// For looking at jobs; its calls have no faults.
+    /// Reads jobs for the checks; its calls have no faults.
     pub(crate) store: Store,
     /// Every job that a client has submitted.
     pub(crate) submitted: Vec<JobKey>,
@@ -77,7 +77,7 @@ impl Simulation {
         }
     }
 
-    /// Starts an API and this many carriers and notifiers.
+    /// Prepares the store, then starts an API and this many carriers and notifiers.
     pub(crate) async fn start(&mut self, carriers: usize, notifiers: usize) {
         self.store.prepare().await.expect("the store is fit");
         let workers = [(Kind::Carrier, carriers), (Kind::Notifier, notifiers)];
@@ -106,7 +106,7 @@ impl Simulation {
         self.roles[role].crash();
     }
 
-    /// Ends a role as a signal would.
+    /// Ends a role in an orderly way, as a SIGTERM would.
     pub(crate) async fn shut_down(&mut self, role: usize) {
         self.roles[role].shut_down().await;
     }
@@ -117,7 +117,7 @@ impl Simulation {
         self.roles[role].start(parts).await;
     }
 
-    /// Sets how a role reaches the store.
+    /// Sets the quality of a role's connection to the store.
     pub(crate) fn line(&self, role: usize, line: Line) {
         self.roles[role].calls.set(line);
     }
@@ -135,7 +135,7 @@ impl Simulation {
         self.clock.now()
     }
 
-    /// Looks at every job that was submitted and is known.
+    /// Reads every job that a client submitted. Leaves out those that the store does not know.
     pub(crate) async fn jobs(&self) -> Vec<Job> {
         let mut jobs = Vec::new();
         for key in &self.submitted {
@@ -144,8 +144,7 @@ impl Simulation {
         jobs
     }
 
-    /// Runs for this time. While all jobs wait for a due time, the time until shortly before it passes in one leap, as
-    /// for a machine that was suspended.
+    /// Runs for this time. While all jobs wait, time leaps to shortly before the next due time, as after a suspension.
     pub(crate) async fn run_for(&self, time: Duration) {
         self.run_until(self.now().plus(time)).await;
     }
@@ -158,7 +157,7 @@ impl Simulation {
         }
     }
 
-    /// Runs until every job has ended.
+    /// Runs until every job has ended and no schedule has a next time. Panics after [`STUCK_AFTER`].
     pub(crate) async fn run_to_the_end(&self) {
         let (latest, mut busy) = (self.now().plus(STUCK_AFTER), BUSY);
         loop {
@@ -168,7 +167,7 @@ impl Simulation {
         }
     }
 
-    /// Runs until a job is due, or all have ended.
+    /// Runs until a job or schedule is due, or all jobs have ended.
     pub(crate) async fn run_to_the_next(&self) {
         while let Some(next) = self.next().await
             && next > self.now()
@@ -177,7 +176,7 @@ impl Simulation {
         }
     }
 
-    /// When the next job or schedule needs its roles; `None` if all have ended.
+    /// Returns when the next job or schedule needs the roles; `None` if all jobs have ended and no schedule has a time.
     async fn next(&self) -> Option<Timestamp> {
         let (schedules, _) = self.store.schedules(&TenantScope::All, None, PAGE).await.expect("schedules");
         let (mut next, mut from) = (schedules.iter().filter_map(|schedule| schedule.next).min(), None);
@@ -192,7 +191,7 @@ impl Simulation {
         }
     }
 
-    /// When a job needs its roles; now if it is on its way, never if it has ended.
+    /// Returns when a job needs the roles: now if it is ready or reserved, `None` if it has ended.
     fn next_due(&self, job: &Job) -> Option<Timestamp> {
         match job.state {
             State::Delayed => Some(job.due),
@@ -201,7 +200,8 @@ impl Simulation {
         }
     }
 
-    /// Lets time pass until shortly before `next`. If that is now, for a time that doubles each time.
+    /// Lets time leap to [`LEAD`] before `next`. If `next` is nearer than twice that, sleeps until after it, at most
+    /// until `end`: 10 ms longer, or, if `next` is now, for twice as long as in the last call.
     async fn pass(&self, busy: &mut Duration, next: Timestamp, end: Timestamp) {
         let (wait, now) = (next.since(self.now()), self.now());
         if wait > 2 * LEAD {
@@ -212,7 +212,7 @@ impl Simulation {
         }
     }
 
-    /// Ends the roles.
+    /// Shuts all roles down.
     pub(crate) async fn end(&mut self) {
         for role in &mut self.roles {
             role.shut_down().await;

@@ -1,4 +1,5 @@
-//! Converts stored jobs to the types that callers get: a job, a lease, a pulled job, an expired lease.
+//! Converts stored jobs to the types that callers get: a job, a lease, a pulled job, an expired lease, and the data for
+//! the delay of a retry.
 
 use std::time::Duration;
 
@@ -13,12 +14,12 @@ use tokio::time::Instant;
 
 use super::tables::{Body, Last, Record, Stage};
 
-/// The topic and id of a job; `None` if they cannot be read.
+/// Returns the topic and id of a job; `None` if they cannot be read.
 pub(crate) fn key(record: &Record, body: &Body) -> Option<JobKey> {
     Some(JobKey { topic: Topic::from_stored(&record.topic)?, id: body.id.parse().ok()? })
 }
 
-/// The job of a record that was found under this key.
+/// Returns the job of a record. `key` is the key under which the record was found.
 pub(crate) fn job(record: Record, key: JobKey) -> Job {
     let reason = record.reason().map(Into::into);
     let last = |last: Last| LastAttempt {
@@ -40,7 +41,7 @@ pub(crate) fn job(record: Record, key: JobKey) -> Job {
     }
 }
 
-/// The store's time in µs when jobs were reserved, and whether somebody watched the shard then.
+/// When jobs were reserved, by the store's time in µs and by the local clock, and whether the shard was watched then.
 #[derive(Clone, Copy)]
 pub(crate) struct ReservedAt {
     pub(crate) now_us: u64,
@@ -49,7 +50,7 @@ pub(crate) struct ReservedAt {
     pub(crate) asked: Instant,
 }
 
-/// The lease of a job that was reserved; `None` if the job cannot be read.
+/// Returns the lease of a reserved job; `None` if the job is not reserved or cannot be read.
 pub(crate) fn lease(shard: Shard, record: &Record, body: &Body, at: ReservedAt) -> Option<Lease> {
     let Stage::Reserved { deadline, .. } = record.stage else { return None };
     let ReservedAt { now_us, is_watched, asked } = at;
@@ -77,7 +78,7 @@ pub(crate) fn lease(shard: Shard, record: &Record, body: &Body, at: ReservedAt) 
     })
 }
 
-/// A pull job that was reserved; `None` if the job cannot be read.
+/// Returns a reserved pull job; `None` if the job is not reserved or cannot be read.
 pub(crate) fn pulled_job(shard: Shard, record: &Record, body: &Body) -> Option<PulledJob> {
     let Stage::Reserved { deadline, .. } = record.stage else { return None };
     let delivery =
@@ -92,12 +93,12 @@ pub(crate) fn pulled_job(shard: Shard, record: &Record, body: &Body) -> Option<P
     })
 }
 
-/// The expired lease of a pull job; `None` for a job that is not reserved.
+/// Returns the expired lease of a pull job; `None` for a job that is not reserved.
 pub(crate) fn expired_lease(shard: Shard, record: &Record, body: &Body) -> Option<ExpiredLease> {
     Some(ExpiredLease { receipt: receipt(shard, record)?, tries: retry_context(record, body) })
 }
 
-/// The data that determines the delay before the next attempt of a job.
+/// Returns the data that determines the delay before the next attempt of a job.
 pub(crate) fn retry_context(record: &Record, body: &Body) -> RetryContext {
     let (retry, own_expires) = payload::retry_parts(&body.payload);
     let (topic, expires) = (Topic::from_stored(&record.topic), expires(record, own_expires));
@@ -105,7 +106,7 @@ pub(crate) fn retry_context(record: &Record, body: &Body) -> RetryContext {
     RetryContext { failures: record.failures, first_due, expires, retry, topic }
 }
 
-/// When a job expires.
+/// Returns when a job expires by its own setting; `None` if that is `None`.
 fn expires(record: &Record, expires: Option<Expires>) -> Option<Timestamp> {
     let [due, first_due] = [record.due, record.first_due()].map(Timestamp::from_millis);
     expires?.of(due, first_due)

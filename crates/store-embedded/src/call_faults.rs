@@ -1,6 +1,5 @@
-//! Faults of single calls, for simulations: a call that fails, that has no reply, whose reply comes late, or that comes
-//! late itself.
-//! Only a store in memory can have them.
+//! Faults of single calls, for simulations: a call that takes time, fails, has no answer, loses its answer, or takes
+//! effect late. Only a store in memory can have them.
 
 use std::future::{Future, pending};
 use std::sync::Arc;
@@ -9,23 +8,23 @@ use std::time::Duration;
 use ringback_core::store_types::StoreError;
 use tokio::time::sleep;
 
-/// Decides what goes wrong with each call of a store.
+/// Chooses the fault of each call of a store.
 pub trait CallFaults: Send + Sync + 'static {
     fn next(&self) -> CallFault;
 }
 
-/// What goes wrong with one call.
+/// The fault of one call. All errors are [`StoreError::Away`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallFault {
-    /// It takes effect and is answered, after these times.
+    /// The call takes effect after `request`, and is answered `answer` later.
     Delayed { request: Duration, answer: Duration },
-    /// It fails and has no effect.
+    /// The call fails and has no effect.
     Failed,
-    /// It takes effect, and its answer is an error.
+    /// The call takes effect, and its answer is an error.
     AnswerLost,
-    /// Its answer is an error at once, and it takes effect after this time, whatever its caller does meanwhile.
+    /// The answer is an error at once, and the call takes effect after this time, even if its caller is gone.
     Late(Duration),
-    /// It has no effect and no answer.
+    /// The call has no effect and no answer.
     Swallowed,
 }
 

@@ -1,6 +1,6 @@
-//! Check and repair: checks that every job is in the indexes that lead to it, and that all counts are
-//! right. `walk` reads a snapshot, which does not move, so its findings are exact. A repair is then
-//! applied by the writer, which checks each finding again.
+//! Check and repair: checks that every job is in the indexes that lead to it, and that all counts are right. `walk`
+//! reads a snapshot, which does not change, so its findings are exact. The writer applies the repairs. It checks
+//! missing entries of indexes again, and corrects counts by differences, which stay right meanwhile.
 
 mod counts;
 mod repair;
@@ -50,7 +50,7 @@ impl EmbeddedStore {
         self.read(snapshot, move |tables| walk(tables, shards, repair, &waits)).await
     }
 
-    /// Applies repairs of one shard.
+    /// Applies repairs, all of one shard, and adds those that changed something to `check`, as repaired findings.
     async fn fix(&self, fixes: &[Fix], check: &mut Check) -> Result<(), StoreError> {
         let Some(shard) = fixes.first().map(|fix| fix.finding.shard) else { return Ok(()) };
         let actions: Vec<_> = fixes.iter().map(|fix| fix.action.clone()).collect();

@@ -9,21 +9,21 @@ use ringback_core::store_types::StoreError;
 
 use crate::error::Result;
 use crate::location::{Medium, StoreLocation};
-use crate::wal::checkpoint::CheckpointedDb;
+use crate::redo_log::checkpoint::CheckpointedDb;
 
-/// The length of a file before and after it was compacted, in bytes.
+/// The length of a store's file, in bytes: before, together with its log, and after it was compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compacted {
     pub before: u64,
     pub after: u64,
 }
 
-/// Compacts the file of a store. Blocks; no process can open the store meanwhile. If it is interrupted, the
-/// file is as good as before.
+/// Compacts the file of a store, after it has brought the log into the file. Blocks; no process can open the store
+/// meanwhile. An interruption leaves the file usable, as before.
 ///
 /// # Errors
-/// [`StoreError::Unfit`] if there is no such store, or a process has it open; [`StoreError::Disk`] if it cannot
-/// be written.
+/// [`StoreError::Unfit`] if there is no such store, the file is not one, or a process has it open;
+/// [`StoreError::Disk`] if the file cannot be read or written.
 pub fn compact(file: &Path) -> Result<Compacted, StoreError> {
     Ok(compact_file(file)?)
 }
@@ -43,7 +43,7 @@ fn compact_file(file: &Path) -> Result<Compacted> {
     Ok(Compacted { before, after: length(file)? })
 }
 
-/// The length of a file; 0 if there is none.
+/// Returns the length of a file in bytes; 0 if there is none.
 fn length(file: &Path) -> Result<u64> {
     match std::fs::metadata(file) {
         Ok(metadata) => Ok(metadata.len()),

@@ -1,6 +1,6 @@
-//! The store in one directory, in one process: a redb database with a redo log before it, and one
-//! writer that runs calls in groups. `transitions` has the calls that change jobs, `queries` the calls that
-//! only read, and `check` the check of all indexes and counts.
+//! The embedded store, in one directory, for one process: a redb database with a redo log before it, and one writer
+//! that runs calls in groups. This file opens a store, checks that it answers, and passes calls on to the writer.
+//! `transitions` has the calls that change jobs, `queries` those that only read, `check` the consistency check.
 
 mod answers;
 mod call_faults;
@@ -12,13 +12,13 @@ mod files;
 mod location;
 mod open_files;
 mod queries;
+mod redo_log;
 mod streams;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod transitions;
 mod txn;
-mod wal;
 mod writer;
 
 use std::path::Path;
@@ -52,17 +52,17 @@ const TRANSITION_BYTES: usize = 256;
 pub struct EmbeddedStore {
     shared: Arc<SharedWriter>,
     options: Options,
-    /// Set by `prepare`, which opens the file and checks it.
     quotas_granted: QuotasGranted,
+    /// Set by `prepare`, which opens the file and checks it.
     writer: OnceLock<Arc<Handle>>,
-    /// What goes wrong with its calls, in simulations.
+    /// Chooses the faults of the calls, in simulations.
     faults: Option<Arc<dyn CallFaults>>,
 }
 
 impl EmbeddedStore {
     pub const LAYOUT: u64 = tables::format::VERSION;
 
-    /// The store in a directory. Its file is named after the prefix.
+    /// Returns the store in a directory, whose file is named after the prefix. [`Self::prepare`] opens the file.
     pub fn open(directory: &str, options: Options) -> Self {
         let file = Path::new(directory).join(format!("{}.redb", options.prefix));
         Self::on(SharedWriter::of_file(&file), options)
@@ -90,27 +90,27 @@ impl EmbeddedStore {
         "embedded"
     }
 
-    /// It has no servers.
+    /// Returns no addresses, since there are no servers.
     pub fn addresses(&self) -> Vec<(String, u16)> {
         Vec::new()
     }
 
-    /// All its shards are in this process.
+    /// Returns no shards, since none moves to another server.
     pub fn moving(&self) -> Vec<Shard> {
         Vec::new()
     }
 
-    /// Its file is in this process alone, so it cannot become another one.
+    /// Returns 0: no other server can take the place of this store.
     pub const fn losses_noticed(&self) -> u64 {
         0
     }
 
-    /// See [`Self::losses_noticed`].
+    /// Accepts nothing and returns that the loss is unknown, see [`Self::losses_noticed`].
     pub async fn accept_loss(&self, _run_id: &str) -> Result<AcceptLoss, StoreError> {
         Ok(AcceptLoss::Unknown(None))
     }
 
-    /// Its limit is the disk, not memory.
+    /// Returns 0: the limit is the disk, not memory.
     pub async fn memory_share(&self) -> Result<f64, StoreError> {
         Ok(0.0)
     }
@@ -123,7 +123,8 @@ impl EmbeddedStore {
         self.shared.location.profile()
     }
 
-    /// Opens the file, unless this store has opened it: then it is a [`ping`](Self::ping).
+    /// Opens the file, or is a [`ping`](Self::ping) if this store has opened it. Fails if the file cannot be opened or
+    /// has another number of shards, if a higher durability is required, or once the writer has ended.
     pub async fn prepare(&self) -> Result<(), StoreError> {
         if let Some(writer) = self.writer.get() {
             return if writer.has_ended() { Err(StoreError::Closed) } else { self.ping().await };
@@ -144,7 +145,7 @@ impl EmbeddedStore {
         Ok(())
     }
 
-    /// Whether the disk has less room than is to be left free.
+    /// Whether the disk has less free space than `keep_free_mib` of the options; false if that is 0, or in memory.
     pub async fn has_little_room(&self) -> Result<bool, StoreError> {
         let least = u64::from(self.options.keep_free_mib) * 1024 * 1024;
         if least == 0 {
@@ -155,7 +156,7 @@ impl EmbeddedStore {
         Ok(free.is_some_and(|free| free < least))
     }
 
-    /// Whether the writer answers. After files could not be written, whether they can be written again.
+    /// Checks that the writer answers and, if the last write has failed, that files can be written again.
     pub async fn ping(&self) -> Result<(), StoreError> {
         let location = Arc::clone(&self.shared.location);
         let look = move |txn: &mut Txn<'_>| {
@@ -175,7 +176,7 @@ impl EmbeddedStore {
         self.shared.location.events.listen()
     }
 
-    /// Watches a shard for a time, and returns since when it is watched without a gap.
+    /// Watches the events of a shard for a time, and returns since when the shard is watched without a gap.
     pub async fn watch(&self, shard: Shard, lasts: Duration) -> Result<Timestamp, StoreError> {
         let (location, lasts) = (Arc::clone(&self.shared.location), millis_up(lasts));
         let watch = move |txn: &mut Txn<'_>| {
@@ -189,7 +190,8 @@ impl EmbeddedStore {
         self.writer.get().ok_or(StoreError::Unprepared)
     }
 
-    /// Runs `work` in the writer's transaction. `bytes` is about how much it writes.
+    /// Runs `work` in the writer's transaction. `bytes` is about how much it writes. Fails with `Unprepared` before the
+    /// file is open, and with `Slow` after the call timeout, although `work` may still run then.
     async fn call<T: Send + 'static>(
         &self,
         shard: Shard,
@@ -208,13 +210,14 @@ impl EmbeddedStore {
         answer.map_err(|_elapsed| StoreError::Slow(limit))?
     }
 
-    /// A snapshot of all calls that were answered before. Reading it does not block the writer.
+    /// Returns a snapshot with the effects of all calls that were answered before. Reading it does not block the
+    /// writer. Fails with `Unprepared` before the file is open, and with `Slow` after the call timeout.
     async fn snapshot(&self) -> Result<ReadTransaction, StoreError> {
         let limit = self.options.call_timeout;
         timeout(limit, self.writer()?.snapshot()).await.map_err(|_elapsed| StoreError::Slow(limit))?
     }
 
-    /// Reads a snapshot on a thread that may block.
+    /// Runs `read` on a snapshot, on a thread that may block.
     async fn read<T: Send + 'static>(
         &self,
         snapshot: ReadTransaction,
@@ -223,7 +226,7 @@ impl EmbeddedStore {
         Ok(self.shared.run_blocking(move || read(&Tables::open(&snapshot)?)).await??)
     }
 
-    /// How long tombstones are kept.
+    /// Returns how long tombstones are kept.
     pub const fn shortest_keep_done(&self) -> Duration {
         self.options.keep_done
     }

@@ -1,6 +1,6 @@
-//! Where an embedded store lives: a file with a log beside it, or the memory of this process. Also
-//! what all stores on one location share in this process: the clock, the streams of wake-ups and
-//! events, and the live carriers.
+//! The location of an embedded store: a file with a log beside it, or the memory of this process. Opens and creates the
+//! database there. Holds what all stores on one location share in this process: the clock, the streams of wake-ups,
+//! events and policy changes, the live carriers, and whether writes fail.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -20,8 +20,8 @@ use super::clock_consent::ClockWord;
 use super::error::{Error, Result};
 use super::files::{private_file, sync_directory};
 use super::open_files::{self, OpenFiles};
+use super::redo_log::log::Disk;
 use super::streams::{EventBus, WAKE_BACKLOG};
-use super::wal::log::Disk;
 
 /// How much of the database file is cached in memory.
 const CACHE: usize = 128 * 1024 * 1024;
@@ -70,22 +70,22 @@ impl StoreLocation {
         }
     }
 
-    /// Notes that groups can be written. Returns whether that is news.
+    /// Records that a group with changes was written. Returns true if writes failed before.
     pub(crate) fn can_write(&self) -> bool {
         self.is_failing() && self.is_failing.swap(false, Ordering::Relaxed)
     }
 
-    /// Notes that a group could not be written. Returns whether that is news.
+    /// Records that a group could not be written. Returns true if writes did not fail before.
     pub(crate) fn cannot_write(&self) -> bool {
         !self.is_failing.swap(true, Ordering::Relaxed)
     }
 
-    /// From a group that could not be written until one with changes is.
+    /// Whether writes fail: from a group that could not be written until a group with changes is written.
     pub(crate) fn is_failing(&self) -> bool {
         self.is_failing.load(Ordering::Relaxed)
     }
 
-    /// Fails if the database is gone. For one that this process had open: it must not begin anew.
+    /// Fails if the file of a database that this process had open is gone; otherwise an empty one would be created.
     pub(crate) fn check_is_there(&self) -> Result<(), StoreError> {
         match &self.medium {
             Medium::File(file, _) if !file.exists() => Err(open_files::removed(file)),
@@ -93,7 +93,7 @@ impl StoreLocation {
         }
     }
 
-    /// The files of the store, just opened; `None` for memory.
+    /// Records which files have the names of the store, which was just opened; `None` for memory.
     pub(crate) fn open_files(&self) -> Result<Option<OpenFiles>> {
         match (&self.medium, self.log_path()) {
             (Medium::File(file, _), Some(log)) => Ok(Some(OpenFiles::of(&[file, &log])?)),
@@ -101,7 +101,7 @@ impl StoreLocation {
         }
     }
 
-    /// The error of a database that is older than what was accepted.
+    /// Returns the error for a database that lacks changes which this process has accepted.
     pub(crate) fn is_older(&self) -> StoreError {
         match &self.medium {
             Medium::File(file, _) => open_files::are_older(file),
@@ -116,7 +116,7 @@ impl StoreLocation {
         }
     }
 
-    /// Opens the database; creates it if there is none.
+    /// Opens or creates the database. Fails with `Unfit` if another process has it open or it is not a database.
     pub(crate) fn open_database(&self) -> Result<Database> {
         let mut builder = Builder::new();
         builder.set_cache_size(CACHE);
@@ -126,7 +126,7 @@ impl StoreLocation {
         }
     }
 
-    /// The path of the log, if the store is a file.
+    /// Returns the path of the log; `None` for memory.
     pub(crate) fn log_path(&self) -> Option<PathBuf> {
         match &self.medium {
             Medium::File(file, _) => Some(file.with_extension("redo")),
@@ -134,7 +134,7 @@ impl StoreLocation {
         }
     }
 
-    /// Refuses a log without its database, which would look like an empty store.
+    /// Fails if there is a log without its database, which would look like an empty store.
     pub(crate) fn check_pair(&self, log: &Path) -> Result<()> {
         match &self.medium {
             Medium::File(file, _) if log.exists() && !file.exists() => Err(unfit(format!(
@@ -146,7 +146,7 @@ impl StoreLocation {
         }
     }
 
-    /// How many bytes are free on the disk of the file; `None` for memory.
+    /// Returns how many bytes are free on the disk of the file; `None` for memory.
     pub(crate) fn free_bytes(&self) -> Result<Option<u64>> {
         let Medium::File(file, _) = &self.medium else { return Ok(None) };
         let found = statvfs(directory(file)).map_err(io::Error::from)?;
@@ -160,7 +160,7 @@ impl StoreLocation {
         }
     }
 
-    /// Adds the name of the file to an error about its contents.
+    /// Adds the name of the file to an `Unfit` error; leaves other errors as they are.
     pub(crate) fn named(&self, error: Error) -> Error {
         match (error, &self.medium) {
             (Error::Store(StoreError::Unfit(why)), Medium::File(file, _)) => {
@@ -191,8 +191,8 @@ fn open_file(builder: &Builder, file: &Path) -> Result<Database> {
     builder.create(file).map_err(|error| opened(error, file))
 }
 
-/// Creates the database. It gets its name when it is whole, because a half of one, which a crash or a full disk leaves,
-/// could not be opened. `None` if another process has created it meanwhile.
+/// Creates the database under another name and renames it when complete: an incomplete one, left by a crash or a full
+/// disk, cannot be opened. `None` if another process has created it meanwhile. Fails if one is creating it.
 pub(crate) fn create_file(builder: &Builder, file: &Path) -> Result<Option<Database>> {
     // The lock is held until the end, and given up with this value.
     let lock = file.with_extension("lock");
@@ -219,13 +219,13 @@ pub(crate) fn create_file(builder: &Builder, file: &Path) -> Result<Option<Datab
     Ok(Some(database))
 }
 
-/// Keeps other processes from creating the same database.
+/// Locks the creation of a database until the file is dropped. Fails if another process holds the lock.
 fn lock_creation(lock: &Path, file: &Path) -> Result<File> {
     let held = private_file().open(lock)?;
     match held.try_lock() {
         Ok(()) => Ok(held),
         Err(TryLockError::WouldBlock) => Err(in_use(file)),
-        // Such a file system has no lock for the database either.
+        // A file system without locks has none for the database either.
         Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => Ok(held),
         Err(TryLockError::Error(error)) => Err(error.into()),
     }
@@ -238,7 +238,7 @@ fn remove_if_there(file: &Path) -> io::Result<()> {
     }
 }
 
-/// The error of a database that cannot be opened.
+/// Converts the error of a database that cannot be opened: `Unfit`, or `Disk` if the disk failed.
 fn opened(error: DatabaseError, file: &Path) -> Error {
     match error {
         DatabaseError::DatabaseAlreadyOpen => in_use(file),

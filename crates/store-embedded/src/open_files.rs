@@ -1,5 +1,5 @@
-//! Whether the files that a store has open are still those under their names. A file that was removed, moved or replaced
-//! can be written as before, and what is written is gone with the process.
+//! Detects that a file which a store has open was removed, moved or replaced. Such a file can be written as before, but
+//! what is written is lost when the process ends.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,7 +11,7 @@ use tokio::time::{Duration, Instant};
 
 use crate::error::Result;
 
-/// How often the names are looked up, so that a busy store does not do it for each group of calls.
+/// The shortest time between two checks, so that a busy store does not check for each group of calls.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The files of a store, as they were when it was opened.
@@ -27,13 +27,14 @@ struct OpenFile {
 }
 
 impl OpenFiles {
-    /// Files that were just opened under these names.
+    /// Records which files have these paths. To be called right after they were opened.
     pub(crate) fn of(paths: &[&Path]) -> Result<Self> {
         let opened = |path: &&Path| Ok(OpenFile { path: path.to_path_buf(), id: id(path)? });
         Ok(Self { files: paths.iter().map(opened).collect::<Result<_>>()?, looked: Instant::now() })
     }
 
-    /// Fails if one of them is not under its name any more.
+    /// Fails with [`StoreError::Removed`] if another file, or none, has the path of one of the files. Succeeds without
+    /// a check within [`INTERVAL`] after the last one.
     pub(crate) fn check(&mut self) -> Result<()> {
         if self.looked.elapsed() < INTERVAL {
             return Ok(());
@@ -51,7 +52,7 @@ pub(crate) fn removed(file: &Path) -> StoreError {
     ))))
 }
 
-/// The error of files that were put back and are older than those that were open.
+/// Returns the error for files that were put back and are older than those that were open.
 pub(crate) fn are_older(file: &Path) -> StoreError {
     StoreError::Removed(Arc::new(std::io::Error::other(format!(
         "the file {} that is there now is older than what this process has accepted; put the right files back, or start this process again to go on with these",

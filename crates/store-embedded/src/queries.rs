@@ -1,5 +1,5 @@
-//! The calls that only read: one job, the counts of a shard, and pages of jobs, dead jobs and topics.
-//! Pages are read from a snapshot beside the writer, so that no call waits for them.
+//! The calls that only read: one job, counts, gauges, forecasts, and pages of jobs, dead jobs and topics. Single jobs
+//! and the counts of a shard are read in the writer, the others from a snapshot, so that no call waits for them.
 
 mod counts;
 pub(crate) mod dead;

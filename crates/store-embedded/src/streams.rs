@@ -1,5 +1,5 @@
-//! Streams inside one process: wake-ups, events of jobs, and changes to policies. Each item is
-//! published once what it reports is safe. While nobody watches a shard, no events are made.
+//! Streams inside one process: wake-ups, events of jobs, and changes to policies. An item is published after the change
+//! that it reports was written. While nobody watches a shard, it has no events.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,8 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender};
 use tokio::sync::watch;
 
-/// How many wake-ups a listener may be behind. A slower one gets [`Wake::Subscribed`], and so looks at
-/// everything.
+/// How many wake-ups a listener may be behind. A slower one gets [`Wake::Subscribed`], which makes it check all shards.
 pub(crate) const WAKE_BACKLOG: usize = 1024;
 /// The most events of a batch.
 const BATCH: usize = 500;
@@ -24,7 +23,7 @@ struct Listener<T> {
     receiver: Option<Receiver<T>>,
 }
 
-/// Why a listener may have missed something.
+/// Why a listener may have missed items: before its first call, or because it fell behind.
 enum Interrupted {
     First,
     FellBehind,
@@ -77,7 +76,7 @@ impl Default for EventBus {
 }
 
 impl EventBus {
-    /// When the watch on a shard ends, in ms.
+    /// Returns when the watch on a shard ends, in ms; 0 if the shard was never watched.
     pub(crate) fn watched_until(&self, shard: Shard) -> u64 {
         self.watched
             .lock()
@@ -86,7 +85,7 @@ impl EventBus {
             .map_or(0, |watched| watched.until)
     }
 
-    /// Watches a shard until `until`, in ms. Returns the time since which it is watched without a gap.
+    /// Extends the watch on a shard to `until`, in ms. Returns the time since which it is watched without a gap.
     pub(crate) fn watch(&self, shard: u16, now: u64, until: u64) -> u64 {
         let mut all = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         let watched = all.entry(shard).or_default();
@@ -111,7 +110,7 @@ impl EventBus {
     }
 }
 
-/// The stream of events.
+/// The stream of events. It begins with [`StreamItem::Gap`]; a listener that fell behind gets [`StreamItem::Missed`].
 pub struct Events(Listener<Arc<[Event]>>);
 
 impl Events {

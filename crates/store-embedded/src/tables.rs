@@ -122,7 +122,7 @@ impl<A: Access> Tables<A> {
         })
     }
 
-    /// Whether the index of a job's state has its entry.
+    /// Whether the index of a job's state has an entry for the job.
     pub(crate) fn is_indexed(&self, record: &Record) -> Result<bool> {
         let Record { number, shard, .. } = *record;
         match &record.stage {
@@ -138,7 +138,7 @@ impl<A: Access> Tables<A> {
         }
     }
 
-    /// How many entries the indexes of jobs have, with locators and bodies.
+    /// Returns how many entries the indexes of jobs have together, locators and bodies included.
     pub(crate) fn index_entries(&self) -> Result<u64> {
         let times = self.leases.len()? + self.dead.len()? + self.tombstones.len()?;
         let states = self.due.len()? + self.ready.len()? + times;

@@ -1,5 +1,5 @@
-//! Tests that need a disk that fails: a store in memory whose size can be limited, and files with a
-//! log that fails or waits.
+//! Tests of a store that is full, cannot write or sync its log, or whose writer dies, and what the other tests here
+//! share: a store in memory whose size can be limited, and files with a log that fails or waits.
 
 mod clock;
 mod creation;
@@ -24,10 +24,10 @@ use ringback_core::store_types::{Options, Repair, Shard, StoreError, StoreTls, S
 use super::EmbeddedStore;
 use super::error::Error as Failure;
 use super::location::{Medium, StoreLocation};
+use super::redo_log::log::Disk;
 use super::tables::Shards;
 use super::transitions::new_record::NewRecord;
 use super::transitions::submit::submit;
-use super::wal::log::Disk;
 use super::writer::shared::SharedWriter;
 
 /// Memory with a limit, like a disk that fills up.
@@ -118,7 +118,7 @@ async fn in_memory() -> EmbeddedStore {
     prepared(Medium::Memory(Arc::new(InMemoryBackend::new())), Arc::new(SystemClock)).await
 }
 
-/// Ends the store as after a fault of its writer.
+/// Ends the writer by a panic, as a bug in it would.
 async fn crash(store: &EmbeddedStore) {
     let died = store.call(Shard(0), 0, |_| -> Result<(), Failure> { panic!("a fault of ours") }).await;
     assert!(matches!(died, Err(StoreError::Closed)), "{died:?}");
@@ -147,7 +147,7 @@ async fn a_full_disk_fails_all_calls_and_the_store_goes_on_once_there_is_room() 
     assert!(!accepted.is_empty() && refused.len() == 3, "{} of 8 MiB", accepted.len());
     limit.store(u64::MAX, Ordering::SeqCst);
     for n in refused {
-        // Whether one of them had taken effect was not known.
+        // A refused submit may have taken effect all the same.
         assert_ne!(store.submit(Shard(0), &[job(n)]).await.unwrap()[0].answer, SubmitResult::Conflict);
     }
     for (n, _) in accepted {
@@ -160,7 +160,7 @@ async fn a_full_disk_fails_all_calls_and_the_store_goes_on_once_there_is_room() 
 async fn one_of_two_fails(store: &EmbeddedStore) {
     let keep = store.keep_tombstones();
     let broken = store.call(Shard(0), 0, move |txn| -> Result<(), Failure> {
-        // It fails after it has written a part.
+        // The call fails after it has written a part.
         submit(txn, &NewRecord::pack(0, &job(1)), keep)?;
         Err(StoreError::Unreadable("a record").into())
     });
@@ -177,7 +177,7 @@ struct Fault {
     sync: AtomicBool,
     /// The next write fails.
     write: AtomicBool,
-    /// All writes of frames fail, and none else: a log can be created.
+    /// All writes of frames fail, but a log can be created.
     frames: AtomicBool,
     /// All writes and syncs fail.
     all: AtomicBool,

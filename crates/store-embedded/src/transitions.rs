@@ -1,5 +1,5 @@
-//! The calls that change jobs, topics and bulk operations. Each file has the public calls first, and then the
-//! functions that run in the writer's transaction. These check everything first and change rows after.
+//! The calls that change the store: jobs and topics, and all that is stored beside them. Each file has the public calls
+//! first, and then the functions that run in the writer's transaction, which check everything before they change rows.
 //! The answers are the same as those of every other backend.
 
 mod archive;

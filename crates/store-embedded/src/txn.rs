@@ -1,5 +1,5 @@
-//! The writer's open transaction as the transitions see it: the tables, and the shard and the time of the
-//! present transition. A transition checks first and changes after. `state_changes` has what
+//! The writer's open transaction as the transitions see it: the tables, the shard and the time of the present
+//! transition, and the wake-ups, events and log lines that its group publishes. `state_changes` has the steps that
 //! transitions are made of.
 
 pub(crate) mod set_back;
@@ -33,7 +33,7 @@ pub(crate) struct KeepTombstones {
     pub(crate) count: u64,
 }
 
-/// What a group publishes once it is safe.
+/// The wake-ups, events and log lines that a group publishes once its changes are safe.
 #[derive(Default)]
 pub(crate) struct Sealed {
     pub(crate) wakes: Vec<Wake>,
@@ -70,14 +70,14 @@ struct Transition {
     is_ready: bool,
     /// Lanes of pull jobs that are no longer empty.
     pull_topics: BTreeSet<Box<str>>,
-    /// How many jobs it has ended.
+    /// How many jobs the transition has ended.
     ended: usize,
-    /// Whether somebody watches the shard.
+    /// Whether the shard's events are watched.
     is_watched: bool,
     events: Vec<Event>,
     /// Whether the changes of jobs are logged.
     is_logged: bool,
-    /// The name under which they are logged, and why they happen if the name does not say it.
+    /// The name under which changes are logged, and a reason that the name does not imply.
     cause: Option<(TransitionName, Option<&'static str>)>,
     /// The transitions to log.
     taken: Vec<LoggedTransition>,
@@ -98,7 +98,8 @@ impl<'t> Txn<'t> {
         })
     }
 
-    /// Begins a transition of a shard at a time in µs. The shard is watched until `watched`, in ms.
+    /// Begins a transition of a shard at a time in µs, and discards the state of one that failed. The shard's events
+    /// are watched until `watched`, in ms.
     pub(crate) fn begin(&mut self, shard: Shard, now_us: u64, watched: u64) -> Result<()> {
         let is_watched = watched > now_us / 1000;
         let is_logged = transition_log::is_on();
@@ -134,24 +135,24 @@ impl<'t> Txn<'t> {
             wakes.push(Wake::Due(Shard(shard), wait));
         }
         if self.row != self.before {
-            // While the clock is behind a time that was written, that is known.
+            // The time that was written never gets smaller, so a clock that is behind it is noticed.
             self.row.time_us = self.row.time_us.max(now_us);
             self.rows.insert(shard, self.row.clone());
             self.changed.insert(shard);
         }
     }
 
-    /// Writes the row of the shard though nothing changes, to see whether it can be written.
+    /// Changes the time in the row of the shard, so that the group writes the row and shows whether that is possible.
     pub(crate) fn touch(&mut self) {
         self.row.time_us = self.transition.now_us;
     }
 
-    /// The size of the journal in bytes, which grows with each row that is written.
+    /// Returns the size of the journal in bytes, which grows with each row that is written.
     pub(crate) fn written(&self) -> usize {
         self.journal.bytes()
     }
 
-    /// Ends a group: writes the rows of shards and the counts.
+    /// Ends a group: writes the changed rows of shards and counts, and returns what the group publishes.
     pub(crate) fn seal(&mut self) -> Result<Sealed> {
         self.tables.counts.save()?;
         for shard in std::mem::take(&mut self.changed) {
@@ -174,12 +175,12 @@ impl<'t> Txn<'t> {
         self.transition.now_us
     }
 
-    /// The time in ms, rounded down: to compare with, as in "is it due?"
+    /// Returns the time in ms, rounded down, to compare due times with.
     pub(crate) fn now(&self) -> u64 {
         self.transition.now_us / 1000
     }
 
-    /// The time in ms, rounded up: to add to, so that nothing is ever early.
+    /// Returns the time in ms, rounded up, to add delays to, so that nothing is early.
     pub(crate) fn now_up(&self) -> u64 {
         self.transition.now_us.div_ceil(1000)
     }
@@ -188,7 +189,7 @@ impl<'t> Txn<'t> {
         self.transition.is_watched
     }
 
-    /// Wakes the shard's carrier at a time, in ms, unless it makes a pass before.
+    /// Wakes the shard's carrier at a time, in ms, unless its next planned pass is not later.
     pub(crate) fn wake_at(&mut self, at: u64) {
         self.transition.wake_at = Some(self.transition.wake_at.map_or(at, |first| first.min(at)));
     }
@@ -198,12 +199,12 @@ impl<'t> Txn<'t> {
         self.sealed.wakes.push(wake);
     }
 
-    /// Wakes those who reserve push jobs.
+    /// Wakes the notifiers that reserve push jobs of the shard.
     pub(crate) fn wake_push(&mut self) {
         self.transition.is_ready = true;
     }
 
-    /// Wakes those who reserve from a lane.
+    /// Wakes the notifiers, or for a lane of pull jobs the consumers of its topic.
     pub(crate) fn wake_lane(&mut self, lane: Lane<'_>) {
         if lane.is_pull() {
             if !self.transition.pull_topics.contains(lane.topic) {
@@ -214,24 +215,25 @@ impl<'t> Txn<'t> {
         }
     }
 
-    /// Notes the time of the next planned pass over the shard, in ms.
+    /// Records the time of the next planned pass over the shard, in ms.
     pub(crate) fn plan_pass(&mut self, at: u64) {
         self.passes.insert(self.transition.shard, at);
     }
 
-    /// The turn of a lane that was empty, the time in µs: behind all lanes that had a turn before this transition.
+    /// Returns a turn for a lane that was empty: the time in µs or, if that is not greater, one more than the last turn
+    /// before this transition. Records it as the last turn.
     pub(crate) fn next_turn(&mut self) -> u64 {
         let turn = (self.before.turn + 1).max(self.now_us());
         self.row.turn = self.row.turn.max(turn);
         turn
     }
 
-    /// The last turn that has come, with those of this transition. Deferred lanes have later ones.
+    /// Returns the last turn that has come, those of this transition included. Deferred lanes have later turns.
     pub(crate) fn last_turn(&self) -> u64 {
         self.row.turn.max(self.now_us())
     }
 
-    /// Gives a lane a turn behind the others, and wakes those who reserve from it.
+    /// Gives a lane a turn behind the others, and wakes the notifiers or the consumers of its topic.
     pub(crate) fn give_turn(&mut self, lane: &str) -> Result<()> {
         let lane = Lane::parse(lane).ok_or(StoreError::Unreadable("a lane's name"))?;
         let turn = if lane.is_pull() { PULL } else { self.next_turn() };
@@ -240,19 +242,19 @@ impl<'t> Txn<'t> {
         Ok(())
     }
 
-    /// A job by its locator, or its tombstone while that is kept.
+    /// Returns a job by its locator, or its tombstone while that is kept; `None` if there is neither.
     pub(crate) fn find(&self, locator: [u8; 12], keep: KeepTombstones) -> Result<Option<Record>> {
         let found = self.tables.records.find(locator)?;
         Ok(found.filter(|record| !self.is_expired(record, keep)))
     }
 
-    /// Whether a record is a tombstone that has been kept long enough.
+    /// Whether a record is a tombstone that is older than tombstones are kept.
     pub(crate) fn is_expired(&self, record: &Record, keep: KeepTombstones) -> bool {
         record.ended().is_some_and(|at| self.now() > at.saturating_add(keep.time))
     }
 
-    /// Publishes an event of a job. Must be called before its body is removed, and while the record
-    /// still has its topic.
+    /// Publishes an event of a job, if the shard is watched and the job's key can be read. Must be called before the
+    /// body is removed, and while the record still has its topic.
     pub(crate) fn publish(&mut self, job: &Record, what: impl FnOnce() -> EventKind) -> Result<()> {
         if !self.transition.is_watched {
             return Ok(());
@@ -264,19 +266,19 @@ impl<'t> Txn<'t> {
         Ok(())
     }
 
-    /// The key of a job that has a body, and whose record has its topic.
+    /// Returns the key of a job; `None` unless it has a readable body, and its record still has the topic.
     fn key_of(&self, job: &Record) -> Result<Option<JobKey>> {
         let id = self.tables.records.id(job.number)?.and_then(|id| id.parse().ok());
         Ok(id.zip(Topic::from_stored(&job.topic)).map(|(id, topic)| JobKey { topic, id }))
     }
 
-    /// Names the changes of jobs that follow, for the log.
+    /// Sets the name and the reason with which the following changes of jobs are logged.
     pub(crate) fn because(&mut self, name: TransitionName, reason: Option<&'static str>) {
         self.transition.cause = Some((name, reason));
     }
 
-    /// Notes a change of a job for the log. Must be called before its body is removed, and while the record
-    /// still has its topic. `reason` replaces that of the cause.
+    /// Records a change of a job for the log, if that is on. Must be called before the body is removed, and while the
+    /// record still has its topic. `reason`, if given, replaces the reason of [`Self::because`].
     pub(crate) fn log_transition(
         &mut self,
         job: &Record,
@@ -295,8 +297,7 @@ impl<'t> Txn<'t> {
         Ok(())
     }
 
-    /// Publishes the end of an attempt: how it ended, when the job is due again in ms, and the
-    /// response where it is known.
+    /// Publishes the end of an attempt: its outcome, when the job is due again, in ms, and the response, if known.
     pub(crate) fn publish_attempt(
         &mut self,
         job: &Record,

@@ -1,6 +1,6 @@
-//! The one writer: a thread that takes all waiting calls as a group, runs them, syncs their changes to
-//! the log, and only then answers them, so that many calls share one sync of the disk. The database's
-//! transaction stays open over many groups, until a checkpoint.
+//! The one writer: a thread that takes all waiting calls as a group, runs them, syncs their changes to the log, and only
+//! then answers them, so that many calls share one sync of the disk. The database's transaction stays open over many
+//! groups, until a checkpoint. Sets the store's time back if the clock is far behind.
 //!
 //! A call that fails does not affect the others of its group. When the files cannot be written, all
 //! calls of the group fail; then, as after a call that failed half-way, the store is opened again at
@@ -23,16 +23,15 @@ use self::time::Time;
 use super::clock_consent::{Ahead, ClockConsent};
 use super::error::{Error, Result};
 use super::location::StoreLocation;
+use super::redo_log::checkpoint::CheckpointedDb;
 use super::tables::{Journal, Shards, Writing};
 use super::txn::set_back::SetBack;
 use super::txn::{PassTimes, Sealed, Txn};
-use super::wal::checkpoint::CheckpointedDb;
 
 /// How many calls may wait.
 const WAITING: usize = 1024;
 
-/// Opens a location and starts its writer. Returns the writer's queue and thread, and the number of
-/// shards.
+/// Opens a location and starts its writer. Returns the writer's queue and thread, and the number of shards.
 pub(crate) fn start(
     location: &Arc<StoreLocation>,
     shards: u16,
@@ -74,7 +73,7 @@ impl From<Error> for Failed {
 }
 
 impl Writer {
-    /// Opens a location. The writer has no queue.
+    /// Opens the database of a location. The writer has no queue yet.
     pub(crate) fn open(location: &Arc<StoreLocation>, shards: u16) -> Result<Self> {
         let (db, shards) = CheckpointedDb::open(location, shards)?;
         let last_time = last_time(&db)?;
@@ -90,7 +89,7 @@ impl Writer {
         })
     }
 
-    /// Runs one request on the thread of its caller. Only for a writer without a queue.
+    /// Runs and answers one request on the thread of its caller. Only for a writer without a queue.
     pub(crate) fn run_one(&mut self, request: Request) {
         let mut again = match request {
             Request::Call(member, _bytes) => self.round(vec![member]),
@@ -125,8 +124,8 @@ impl Writer {
         }
     }
 
-    /// Runs a group and those that follow it, up to the next checkpoint. Returns the calls
-    /// that must run again.
+    /// Runs a group and those that follow it, up to the next checkpoint, and answers a request for a snapshot. Returns
+    /// the calls that must run again because another one failed half-way; that one was answered.
     fn round(&mut self, mut group: Vec<Member>) -> Vec<Member> {
         let mut db = match self.db() {
             Ok(db) => db,
@@ -150,7 +149,8 @@ impl Writer {
         }
     }
 
-    /// The database, opened again after a failure. It has to be the one that was open before.
+    /// Returns the database, opened again after a failure. Fails if its file is gone, or lacks frames for which callers
+    /// were answered.
     fn db(&mut self) -> Result<CheckpointedDb> {
         if let Some(db) = self.db.take() {
             return Ok(db);
@@ -164,8 +164,8 @@ impl Writer {
         Ok(db)
     }
 
-    /// Runs groups in one transaction of the database, until the next checkpoint. The calls
-    /// that are left in `group` were not answered.
+    /// Runs and answers groups in one transaction of the database, until a checkpoint or a request for a snapshot. The
+    /// calls that are left in `group` after an error were not answered.
     fn serve(&mut self, db: &mut CheckpointedDb, group: &mut Vec<Member>) -> Result<(), Failed> {
         if group.is_empty() {
             // A snapshot needs no transaction; otherwise a checkpoint is due.
@@ -208,8 +208,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Goes back to the clock if the store's time is far ahead of it, or if somebody has said that the clock is right.
-    /// What was done by that time stays known, and is shown, until it makes no difference.
+    /// Goes back to the clock if the store's time is far ahead of it, or an operator has said that the clock is right.
+    /// Until an operator says so, the former time is remembered and shown, if jobs were touched by it.
     fn follow_clock(&mut self, txn: &mut Txn<'_>) -> Result<()> {
         let (word, known) = (self.location.clock_word.take(), self.location.clock_word.ahead());
         let accepted = known.filter(|_| word == ClockConsent::Given).map(|ahead| ahead.time_us);
@@ -270,8 +270,8 @@ impl Writer {
         }
     }
 
-    /// Answers all calls of a group with an error. The files are opened again for the next group,
-    /// since what was read of them may be wrong now.
+    /// Answers all calls of a group, and a request for a snapshot, with an error, and logs the first error in a row.
+    /// Returns no calls. The files are opened again for the next group, since what was read of them may be wrong now.
     fn fail(&mut self, group: Vec<Member>, error: Error) -> Vec<Member> {
         let error = StoreError::from(error);
         // Logged once: every group fails while the disk is full.
@@ -298,7 +298,7 @@ impl Writer {
     }
 }
 
-/// The latest time that the store has written, in µs.
+/// Returns the latest time that the store has written, in µs; 0 if there is none.
 fn last_time(db: &CheckpointedDb) -> Result<u64> {
     let rows = Shards::open(&db.snapshot()?)?.all()?;
     Ok(rows.into_values().map(|row| row.time_us).max().unwrap_or(0))

@@ -1,5 +1,5 @@
-//! What a process knows of the data in the store: how many jobs each shard has accepted, the id of the
-//! installation, and a loss that has to be accepted. Plain values; `losses` decides what they mean.
+//! The data of a process about the store's data: how many jobs each shard has accepted, the id of the installation, and
+//! a loss that has to be accepted. Only stores values; `losses` decides what they mean.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,30 +10,30 @@ use tokio::time::Instant;
 use crate::lane_ids::LaneKey;
 
 /// The row of the installation: layout, shards, id of the data, `run_id` of a loss or nothing, and its jobs. Then
-/// the `run_id` of its server, the key of lane ids, a text that changes with each loss that was taken note of, the
-/// server's time in µs, and the shortest time for which a process keeps tombstones, in ms.
+/// the `run_id` of its server, the key of lane ids, a text that changes with each acknowledged loss, the server's time
+/// in µs, and the shortest time for which a process keeps tombstones, in ms.
 pub(crate) type Row = (String, String, String, String, u64, String, String, String, u64, u64);
 
-/// What a look at the row shows.
+/// The result of reading the row.
 pub(crate) struct SeenRow {
-    /// The row that was known is gone.
+    /// Whether another row has taken the place of the known one.
     pub(crate) is_another: bool,
     pub(crate) run_id: String,
 }
 
-/// How often it is remembered how many jobs were accepted. The last count but one is at most three steps old.
+/// The shortest time between two remembered counts of accepted jobs.
 const STEP: Duration = Duration::from_secs(2);
 
-/// How many accepted jobs of a shard a process knows of.
+/// The accepted jobs of a shard that a process knows of.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KnownCount {
     pub(crate) accepted: u64,
-    /// How many of them are missing, while that has to be accepted.
+    /// How many of them are missing, while the loss has to be accepted.
     pub(crate) missing: u64,
-    /// How many were accepted when the last and the last but one step of [`STEP`] began.
+    /// How many jobs were accepted when the present and the former step of [`STEP`] began.
     steps: [u64; 2],
     step_began: Option<Instant>,
-    /// Grows when a loss was taken note of. Answers from before it say nothing of the shard as it is now.
+    /// Grows when a loss is acknowledged. Answers to calls from before that are outdated.
     version: u32,
 }
 
@@ -43,28 +43,28 @@ pub(crate) struct AcceptedCounts {
     installation: Mutex<Installation>,
 }
 
-/// What is known of all shards together.
+/// The data about all shards together.
 #[derive(Debug, Default)]
 pub(crate) struct Installation {
-    /// The id at the last look. Empty before the first one.
+    /// The id in the row that was read last. Empty before the first one.
     pub(crate) data_id: String,
-    /// The id at the last look that showed no loss to be accepted. What was there then is taken back.
+    /// The id in the last row that showed no loss to be accepted. If this id comes back, the loss may be over.
     pub(crate) sound_data_id: String,
-    /// The text that changes with each loss that was taken note of.
+    /// The text that changes with each acknowledged loss.
     pub(crate) last_loss: String,
     /// How often a loss was noticed, by this process or another one.
     pub(crate) losses: u64,
     pub(crate) loss: Option<Loss>,
-    /// The key of the ids of its lanes. `None` before the first look.
+    /// The key of the ids of lanes. `None` before the row was read.
     pub(crate) lane_key: Option<LaneKey>,
     /// The replication ids of the servers.
     pub(crate) replication: Vec<String>,
-    /// The shard that is looked at next.
+    /// The shard that is checked for losses next.
     turn: u16,
 }
 
 impl KnownCount {
-    /// Begins a step if the last one is over.
+    /// Begins a step if the present one is over, and remembers the count of accepted jobs.
     fn step(&mut self) {
         let lasts = self.step_began.map_or(Duration::ZERO, |began| began.elapsed());
         if self.step_began.is_none() {
@@ -94,11 +94,11 @@ impl AcceptedCounts {
         *self.of(shard)
     }
 
-    /// Takes the answer to a call that was sent with `known`.
+    /// Raises a shard's known count to `accepted`, the answer to a call with `known`, unless a loss was acknowledged.
     pub(crate) fn saw(&self, shard: Shard, known: KnownCount, accepted: u64) {
         let mut now = self.of(shard);
         if now.version == known.version {
-            // A store that has lost jobs says nothing of the time before.
+            // A store that has lost jobs begins no step.
             if accepted >= now.accepted {
                 now.step();
             }
@@ -106,17 +106,18 @@ impl AcceptedCounts {
         }
     }
 
-    /// Whether a loss was taken note of since `known` was read.
+    /// Whether a loss was acknowledged since `known` was read.
     pub(crate) fn is_outdated(&self, shard: Shard, known: KnownCount) -> bool {
         self.of(shard).version != known.version
     }
 
-    /// How many jobs of a shard were accepted two to six seconds before the last answer that showed no loss.
+    /// Returns how many jobs of a shard were accepted two to six seconds before the last answer that showed no loss.
     pub(crate) fn accepted_before(&self, shard: Shard) -> u64 {
         self.of(shard).steps[1]
     }
 
-    /// Knows of no more jobs than there are. Returns false if another task has noted the loss since `known` was read.
+    /// Acknowledges a loss: lowers the known count of a shard to `accepted`. Returns false, and changes nothing, if
+    /// another task has acknowledged it since `known` was read.
     pub(crate) fn forget(&self, shard: Shard, known: KnownCount, accepted: u64) -> bool {
         let mut now = self.of(shard);
         if now.version != known.version {
@@ -127,7 +128,7 @@ impl AcceptedCounts {
         true
     }
 
-    /// Notes that jobs of a shard are missing. Returns how many are in all shards.
+    /// Records that a shard, which has accepted only `accepted`, lost jobs. Returns how many are missing in all shards.
     pub(crate) fn miss(&self, shard: Shard, accepted: u64) -> u64 {
         {
             let mut now = self.of(shard);
@@ -136,7 +137,7 @@ impl AcceptedCounts {
         (0..).map(Shard).zip(&self.shards).map(|(shard, _)| self.known(shard).missing).sum()
     }
 
-    /// Notes that no job of a shard is missing any more. Returns whether none is in any shard.
+    /// Records that no job of a shard is missing any more. Returns whether none is missing in any shard.
     pub(crate) fn find(&self, shard: Shard) -> bool {
         self.of(shard).missing = 0;
         (0..).map(Shard).zip(&self.shards).all(|(shard, _)| self.known(shard).missing == 0)
@@ -146,7 +147,7 @@ impl AcceptedCounts {
         self.installation().loss.clone()
     }
 
-    /// The next shard of which something is known, all in turn.
+    /// Returns the next shard, all in turn; `None` if the process knows of no accepted jobs of it.
     pub(crate) fn next(&self) -> Option<Shard> {
         let turn = {
             let mut installation = self.installation();

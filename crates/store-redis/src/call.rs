@@ -1,6 +1,6 @@
-//! `Call`: one call of Redis. It is a script or a command on the keys of a shard or of the installation, and says whether replicas have to
-//! confirm what it changes. [`Call::run`] is the only way to make it; questions to servers, such as INFO, have no keys
-//! and go through [`Topology`](super::topology::Topology) alone.
+//! [`Call`]: one call of Redis, a script or a command on the keys of a shard or of the installation, and whether replicas
+//! have to confirm its changes. [`Call::run`] loads the function library if necessary. Commands without keys, such as
+//! INFO, go through [`Topology`](super::topology::Topology) alone.
 
 use std::io;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) struct Call<'a> {
     what: What<'a>,
     cmd: Cmd,
     confirmation: Confirmation,
-    /// Whether it may be made before the store was found fit.
+    /// Whether the call may be made before the store was found fit.
     is_early: bool,
 }
 
@@ -38,7 +38,7 @@ enum What<'a> {
 }
 
 impl RedisStore {
-    /// A call of a script on a shard, or on the installation.
+    /// Returns a call of a script on a shard, or on the installation.
     pub(crate) fn call<'a>(&'a self, script: &'a Script, space: impl Into<KeySpace>) -> Call<'a> {
         let (space, returns) = (space.into(), transition_log::wanted(script));
         let cmd = if self.topology.has_several_servers() {
@@ -49,7 +49,7 @@ impl RedisStore {
         self.new_call(space, What::Script(script, returns), cmd)
     }
 
-    /// A call of one command, whose arguments name a key of the space. `answer` names its answer in errors.
+    /// Returns a call of one command, whose arguments name a key of the space. `answer` names its answer in errors.
     pub(crate) fn command(&self, name: &str, space: impl Into<KeySpace>, answer: &'static str) -> Call<'_> {
         self.new_call(space.into(), What::Command(answer), redis::cmd(name))
     }
@@ -72,7 +72,7 @@ impl Call<'_> {
         self
     }
 
-    /// Waits until replicas have what the script changed, if the store is asked to be that durable.
+    /// Makes the call wait until replicas have its changes, if the configured durability requires that.
     pub(crate) fn confirmed(mut self) -> Self {
         self.confirmation = Confirmation::ByReplicas;
         self
@@ -84,7 +84,8 @@ impl Call<'_> {
         self
     }
 
-    /// Makes the call, and reads its answer. Answers or fails within the time given to a call.
+    /// Makes the call, and reads its answer, within the call timeout of the topology. Fails with `Unprepared` before the
+    /// store was found fit, unless the call is early, and with `Unreadable` if the answer has another form.
     pub(crate) async fn run<T: FromRedisValue>(self) -> Result<T, StoreError> {
         let name = match self.what {
             What::Script(script, _) => script.name(),
@@ -93,8 +94,9 @@ impl Call<'_> {
         reply::read(self.answer().await?, name)
     }
 
-    /// Calls a command, or a script as a function. The library is loaded when the server does not have it: at the first
-    /// start, after a flush, and in a new version. A flush may come between the load and the call.
+    /// Calls a command, or a script as a function. Loads the library if the server does not have it: at the first start,
+    /// after a flush, and in a new version; again if a flush comes in between. If it cannot be loaded, runs the text of
+    /// the script.
     async fn answer(&self) -> Result<Value, StoreError> {
         let Self { store, space, confirmation, .. } = *self;
         if !self.is_early && store.found_profile().is_none() {

@@ -1,7 +1,7 @@
 //! Subscriptions to channels, which reconnect by themselves, and the stream of wake-ups.
 //!
-//! Wake-ups are hints that may get lost. Whoever waits for one also has a timer, and looks at everything after
-//! each new subscription.
+//! Wake-ups are hints that may get lost. A task that waits for one also has a timer, and checks for work after each new
+//! subscription.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,17 +21,16 @@ use super::topology::Node;
 
 /// The first and the longest pause between two attempts to subscribe, before jitter.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(800));
-/// How often the server of a subscription is asked for a sign of life.
+/// How often the server of a subscription is pinged.
 const PROBE_EVERY: Duration = Duration::from_secs(5);
-/// How long the sign of life may take. Without one the subscription is lost: nobody would notice otherwise that
-/// nothing can be heard any more.
+/// How long the answer to a ping may take. Only its absence shows that no message arrives any more.
 const PROBE_LIMIT: Duration = Duration::from_secs(3);
 
 /// A message, or a change of the subscription.
 pub(crate) enum Heard {
     /// The subscription is new. Messages may have been missed before.
     Subscribed,
-    /// The subscription broke. Nothing is heard until the next one.
+    /// The subscription broke. No messages arrive until the next one.
     Lost,
     Message(Vec<u8>),
 }
@@ -47,7 +46,7 @@ pub(crate) struct Channel {
     is_failing: bool,
 }
 
-/// Both are kept while nobody waits, so that [`Channel::next`] may be dropped at any time.
+/// The state of a subscription. It is kept between calls, so that [`Channel::next`] may be dropped at any time.
 enum State {
     Subscribing(BoxFuture<'static, Result<(PubSub, Node), StoreError>>),
     Subscribed(Subscription),
@@ -58,7 +57,7 @@ struct Subscription {
     sink: PubSubSink,
     store: Arc<RedisStore>,
     server: Node,
-    /// Waits until the next sign of life. False if none came.
+    /// The next ping. False if no answer came.
     probe: BoxFuture<'static, bool>,
 }
 
@@ -69,7 +68,7 @@ impl Channel {
         Self { store, name, state, backoff, is_failing: false }
     }
 
-    /// The next message. Safe to drop and call again.
+    /// Waits for the next message or change of the subscription; renews a lost one, with backoff. May be dropped.
     pub(crate) async fn next(&mut self) -> Heard {
         loop {
             match &mut self.state {
@@ -131,7 +130,8 @@ impl Subscription {
         Self { messages, sink, store, server, probe }
     }
 
-    /// The next message; `None` if the subscription is lost.
+    /// Waits for the next message; `None` if the subscription is lost: the connection broke, the server does not answer
+    /// pings, or another server publishes now.
     async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             tokio::select! {
@@ -149,7 +149,7 @@ impl Subscription {
     }
 }
 
-/// Asks the server for a sign of life after a while. Any answer is one.
+/// Pings the server after [`PROBE_EVERY`]. True if any answer comes within [`PROBE_LIMIT`].
 fn probe(mut sink: PubSubSink) -> BoxFuture<'static, bool> {
     async move {
         sleep(PROBE_EVERY).await;
@@ -168,12 +168,12 @@ impl RedisStore {
 }
 
 impl Wakes {
-    /// The next wake-up. Safe to drop and call again.
+    /// Waits for the next wake-up. Skips messages that are none. Safe to drop and call again.
     pub async fn next(&mut self) -> Wake {
         loop {
             match self.0.next().await {
                 Heard::Subscribed => return Wake::Subscribed,
-                // The next subscription makes everybody look at everything.
+                // The next subscription makes all listeners check for work.
                 Heard::Lost => {}
                 Heard::Message(raw) => {
                     if let Some(wake) = std::str::from_utf8(&raw).ok().and_then(|text| self.parse(text)) {

@@ -27,13 +27,12 @@ use self::waiting::{List, SearchResult, Waiting};
 use super::redis_store::RedisStore;
 use super::script;
 
-/// How many waiting jobs are searched for at once. For more of them the lists are read again. With 32 bytes each
-/// this bounds the memory of a check.
+/// How many waiting jobs are searched for at once, 32 bytes each; for more the lists are read again.
 const WAITING: usize = 500_000;
-/// How often lists are read for a job that is not met in them. From [`SEARCHED_FROM`] on, short lists are searched in
+/// How often lists are read for a job that is not found in them. From [`SEARCHED_FROM`] on, short lists are searched in
 /// one call, so only long ones that are cleaned each time can leave a job unverified.
 const ROUNDS: usize = 10;
-/// The first round of that kind.
+/// The first round in which short lists are searched in one call.
 const SEARCHED_FROM: usize = 2;
 
 impl RedisStore {
@@ -45,7 +44,7 @@ impl RedisStore {
             let calls = Calls { store: self, shard, has_answered: &has_answered };
             Walk { calls, shard, repair, check: &mut check.0 }.shard().await?;
         }
-        // The row is as it was at the last look, and somebody may have accepted the loss meanwhile.
+        // The row is read again, because the loss may have been accepted meanwhile.
         self.look_at_installation().await?;
         check.0.loss = self.loss();
         Ok(check.end())
@@ -96,7 +95,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Checks the times of the next look, and the number of paused destinations.
+    /// Checks the fields with the first times of indexes, and the number of paused destinations.
     async fn times(&mut self) -> Result<(), StoreError> {
         let wrong = self.calls.overview().await?.wrong_times;
         let repaired = match self.repair {
@@ -121,7 +120,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Records a finding, unless it was gone when it was to be repaired.
+    /// Records a finding, repaired or not, unless it was gone when it was to be repaired.
     fn found(&mut self, finding: Finding, repaired: Repaired) {
         match repaired {
             Repaired::MovedOn => {}
@@ -130,8 +129,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Checks lanes and topics: links to their jobs, and the lists that show them. Returns their recorded counts,
-    /// unless there are too many.
+    /// Checks lanes and topics: links to their jobs, and the lists that show them. Repairs them if asked for. Returns
+    /// their recorded counts; `None` for more than [`LANES`] lanes.
     async fn lanes(&mut self) -> Result<Option<RecordedCounts>, StoreError> {
         let (mut scan, mut recorded) = (Scan::start(), Some(RecordedCounts::default()));
         while !scan.is_over {
@@ -149,7 +148,7 @@ impl Walk<'_> {
         Ok(recorded)
     }
 
-    /// Reports topics and lanes that lists of topics do not show.
+    /// Reports topics and lanes that lists of topics do not show, and lists them if repairs are asked for.
     async fn unlisted(&mut self, members: &[Vec<u8>]) -> Result<(), StoreError> {
         let repaired = self.repair("index", members).await?;
         for (member, repaired) in members.iter().zip(repaired) {
@@ -161,7 +160,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Checks all records, each with the index that must hold it.
+    /// Counts all records and, with [`LookFor::All`], checks each against the index that must hold it.
     async fn jobs(&mut self, look_for: LookFor) -> Result<Count, StoreError> {
         let mut count = Count { lanes: Some(HashMap::new()), ..Count::default() };
         let (mut scan, mut waiting) = (Scan::start(), Waiting::default());
@@ -184,7 +183,7 @@ impl Walk<'_> {
         Ok(count)
     }
 
-    /// Reports the problems of a page, and relinks lost jobs.
+    /// Reports the problems of a page. If repairs are asked for, restores entries of lost jobs and of tags.
     async fn problems(&mut self, problems: Vec<Problem>, count: &mut Count) -> Result<(), StoreError> {
         let lost = problems.iter().filter(|(problem, ..)| problem == "unindexed");
         let lost: Vec<_> = lost.map(|(_, locator, ..)| (locator.clone(), 0)).collect();
@@ -220,7 +219,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Searches waiting jobs in the lists that must hold them.
+    /// Searches waiting jobs in the lists that must hold them, and reports lost ones. After [`ROUNDS`] rounds, the jobs
+    /// that are left count as unverified.
     async fn search(&mut self, waiting: &mut Waiting, count: &mut Count) -> Result<(), StoreError> {
         let mut waiting = std::mem::take(waiting);
         for round in 0..ROUNDS {
@@ -238,8 +238,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Reads the lists that must hold jobs. Returns the jobs that were not met, and how often a list had been cleaned
-    /// when the reading began.
+    /// Reads the lists that must hold jobs. Returns the jobs missing there, and each list's count of cleanings before.
     async fn read_lists(&self, mut waiting: Waiting) -> Result<(Waiting, u64), StoreError> {
         waiting.sort();
         let mut cleaned = None;
@@ -259,7 +258,7 @@ impl Walk<'_> {
         Ok((waiting, cleaned.unwrap_or_default()))
     }
 
-    /// Reports jobs that were not met and are lost, and collects those that another list must hold.
+    /// Repairs lost jobs if asked for, and reports them; adds those that another list must hold now to `again`.
     async fn unmet(
         &mut self,
         jobs: impl Iterator<Item = ((Vec<u8>, u8), SearchResult)>,
@@ -289,7 +288,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Reports job states without a record, and removes them if that is asked for.
+    /// Reports job states without a record, and removes them if repairs are asked for.
     async fn states(&mut self) -> Result<(), StoreError> {
         let mut scan = Scan::start();
         while !scan.is_over {
@@ -303,7 +302,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Repairs jobs, lanes, members of indexes, job states or schedules, if that is asked for.
+    /// Repairs items of a kind, see `check/repair.lua`, if repairs are asked for. Returns a result for each item, all
+    /// [`Repaired::Left`] if they are not.
     async fn repair(&self, kind: &str, items: &[impl ToRedisArgs]) -> Result<Vec<Repaired>, StoreError> {
         match self.repair {
             Repair::Yes if !items.is_empty() => {
@@ -314,7 +314,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Counts the entries of all indexes, without that of dead jobs.
+    /// Counts the entries of all indexes except that of dead jobs.
     async fn entries(&mut self) -> Result<u64, StoreError> {
         let mut sum = 0;
         for kind in ["lanes", "pulls", "paused", "due_lanes", "slots", "batches"] {
@@ -326,7 +326,8 @@ impl Walk<'_> {
         Ok(sum)
     }
 
-    /// Compares counts with recorded counts, if nothing has moved meanwhile.
+    /// Compares counts with recorded counts, if no job has moved meanwhile, and corrects them if repairs are asked for.
+    /// Otherwise compares only the ledger's number of jobs with that of records.
     async fn counts(
         &mut self,
         before: &Overview,
@@ -365,7 +366,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Checks that every accepted job is in one state.
+    /// Checks that the ledger adds up: every accepted job is in one state, purged or missing. Adds the missing ones.
     fn ledger(&mut self, overview: &Overview) {
         let Overview { ledger, .. } = overview;
         let [accepted, rest @ .., missing, _lease, _pauses, _replaced] = ledger;

@@ -1,4 +1,5 @@
-//! How far the clock of the server is ahead of this machine's, as the looks at the installation show it.
+//! Measures how far the clock of the server is ahead of this machine's, whenever the installation's row is read, and logs
+//! when they begin to differ much and when they agree again.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use ringback_core::clock::{Clock as _, SystemClock};
 use ringback_core::store_types::ClockGap;
 
-/// A look that takes longer says too little about a clock.
+/// A call that takes longer says too little about a clock.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
@@ -15,7 +16,7 @@ pub(crate) struct ClockWatch {
 }
 
 impl ClockWatch {
-    /// Takes the time of a server, in µs, that answered a call which began at a time of this machine and took so long.
+    /// Compares a server's time, in µs, with this machine's clock. Ignores a call if `took`, its duration, is over 5 s.
     pub(crate) fn saw(&self, server_us: u64, took: Duration) {
         if took > LONGEST_LOOK {
             return;

@@ -1,4 +1,4 @@
-//! How servers keep data, and whether that is what is asked of them.
+//! Finds out, from settings or INFO, how durably each server keeps data, and checks that against what is required.
 
 use std::collections::HashMap;
 
@@ -13,9 +13,9 @@ use super::topology::{Node, Topology};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Durability {
     node: Node,
-    /// Without regard to replicas.
+    /// How durably the server itself keeps data, without its replicas.
     pub(crate) profile: Profile,
-    /// What it may lose.
+    /// Why the server may lose data, if it may.
     pub(crate) risk: Option<Risk>,
     replicas: Replicas,
 }
@@ -23,9 +23,9 @@ pub(crate) struct Durability {
 /// The replicas of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Replicas {
-    /// It has none, and had none for long.
+    /// No replica is connected, and none was since the start.
     None,
-    /// None is connected; one was, or may have been before the server was started again.
+    /// No replica is connected; one was, or may have been before the server was started again.
     Away,
     Connected,
 }
@@ -35,7 +35,8 @@ enum Replicas {
 const RECONNECT: u64 = 60;
 
 impl Replicas {
-    /// Of a server of a cluster, or one that sentinels watch, if `is_replaced` is set.
+    /// Reads the replicas from INFO. `is_replaced` says that masters are replaced automatically: then the replicas of a
+    /// server that has just started may still be about to connect.
     fn of(info: &Info, is_replaced: bool) -> Self {
         let is_none = |name| info.get(name).is_none_or(|number| number == "0");
         let has_had_none = is_none("repl_backlog_active") && !(is_replaced && has_just_started(info));
@@ -52,7 +53,8 @@ fn has_just_started(info: &Info) -> bool {
     uptime.is_some_and(|seconds| seconds < RECONNECT)
 }
 
-/// Reads how every server keeps data. `infos` are the sections `server`, `persistence` and `replication` of all of them.
+/// Reads how every server keeps data: by its settings or, if CONFIG may not be read, by INFO. `infos` are the sections
+/// `server`, `persistence` and `replication` of all servers. Fails if a server does not answer.
 pub(crate) async fn read(topology: &Topology, infos: &[Info]) -> Result<Vec<Durability>, StoreError> {
     let settings = settings(topology).await?;
     let judged = |info: &Info| {
@@ -71,19 +73,19 @@ pub(crate) async fn read(topology: &Topology, infos: &[Info]) -> Result<Vec<Dura
     Ok(infos.iter().map(one).collect())
 }
 
-/// How the least safe server keeps data.
+/// Returns how the least durable server keeps data; `Unknown` without servers.
 pub(crate) fn least(servers: &[Durability]) -> Profile {
     servers.iter().map(|server| server.profile).min().unwrap_or(Profile::Unknown)
 }
 
-/// Fails if a server keeps data less safely than is asked.
+/// Fails with `Weaker` if a server is less durable than `asked`, `NoReplica` if a required replica is not connected.
 pub(crate) fn check(asked: Profile, servers: &[Durability]) -> Result<(), StoreError> {
     servers.iter().try_for_each(|server| server.check(asked))
 }
 
 impl Durability {
-    /// A server with replicas need not sync each change, but it must keep a file: without one it would begin empty
-    /// after a crash, and so would its replicas.
+    /// Checks one server. A server with replicas need not sync each change, but it must keep a file: without one it would
+    /// be empty after a crash, and so would its replicas.
     fn check(&self, asked: Profile) -> Result<(), StoreError> {
         let needed = if asked == Profile::Replicated { Profile::Everysec } else { asked };
         if self.profile < needed {
@@ -130,7 +132,7 @@ async fn settings(topology: &Topology) -> Result<Option<Vec<(Node, Settings)>>, 
     }
 }
 
-/// How a server with these settings keeps data, and what it may lose. It is judged by its worst moments: during a
+/// Returns how a server with these settings keeps data, and why it may lose some. Its worst moments count: during a
 /// rewrite, `no-appendfsync-on-rewrite yes` is the same as `appendfsync no`.
 fn by_settings(settings: &Settings) -> (Profile, Option<Risk>) {
     let get = |name| settings.get(name).map(String::as_str);
@@ -144,7 +146,7 @@ fn by_settings(settings: &Settings) -> (Profile, Option<Risk>) {
     }
 }
 
-/// How a server keeps data, as far as INFO shows it.
+/// Returns how a server keeps data, as far as INFO shows it, and why it may lose some.
 fn by_info(info: &Info) -> (Profile, Option<Risk>) {
     match info.get("aof_enabled") {
         Some("1") => (Profile::Unknown, Some(Risk::SettingsUnknown)),
@@ -156,7 +158,7 @@ fn by_info(info: &Info) -> (Profile, Option<Risk>) {
 /// first of these on, and before the second.
 const DUPLICATE_KEYS: [[u32; 3]; 2] = [[9, 0, 0], [9, 0, 2]];
 
-/// Whether a server has some keys twice after a start.
+/// Whether a server may have keys twice after a start: Valkey of these versions in a cluster, with an append-only file.
 fn duplicates_keys(info: &Info) -> bool {
     let [first, mended] = DUPLICATE_KEYS;
     let (name, version) = (info.version().0, info.version_numbers());

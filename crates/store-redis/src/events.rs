@@ -1,4 +1,5 @@
-//! Events over publish and subscribe, packed as `prelude/events.lua` says.
+//! The stream of events of jobs: watches a shard, subscribes to the channel, and unpacks messages, whose format
+//! `prelude/events.lua` describes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +49,7 @@ impl Events {
     }
 }
 
-/// Reads a whole message, or nothing.
+/// Reads a message; `None` if any part of it cannot be read.
 fn unpack(mut raw: Bytes) -> Option<Vec<Event>> {
     let has_tags = match raw.try_get_u8().ok()? {
         FORMAT => false,
@@ -108,7 +109,7 @@ fn time(raw: &mut Bytes) -> Option<Timestamp> {
     raw.try_get_uint(6).ok().map(Timestamp::from_millis)
 }
 
-/// Reads a text behind its length.
+/// Reads a text after its length (1 byte); `None` if the message is too short.
 fn text(raw: &mut Bytes) -> Option<String> {
     let length = usize::from(raw.try_get_u8().ok()?);
     (raw.len() >= length).then(|| String::from_utf8_lossy(&raw.split_to(length)).into_owned())

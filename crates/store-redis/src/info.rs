@@ -1,4 +1,4 @@
-//! Answers to INFO, read.
+//! Reads the answers of servers to INFO: their fields, versions and run ids.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ impl Info {
         self.text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
     }
 
-    /// The server's name and version. Valkey answers a `redis_version` of 7.2.4 for old clients; its own counts.
+    /// Returns the server's name and version; `0` if it has none. Valkey also returns a `redis_version`, for old clients.
     pub(crate) fn version(&self) -> (&'static str, &str) {
         match self.get("valkey_version") {
             Some(version) => ("Valkey", version),
@@ -25,7 +25,7 @@ impl Info {
         }
     }
 
-    /// The first three numbers of the version; 0 for one that is missing.
+    /// Returns the first three numbers of the version; 0 for one that is missing.
     pub(crate) fn version_numbers(&self) -> [u32; 3] {
         let mut parts = self.version().1.split('.').map(|part| part.parse().unwrap_or(0));
         [(); 3].map(|()| parts.next().unwrap_or(0))
@@ -34,7 +34,7 @@ impl Info {
 
 #[cfg(test)]
 impl Info {
-    /// The answer of the only server; a space ends a line.
+    /// Returns the answer of an only server. A space in `text` ends a line.
     pub(crate) fn of(text: &str) -> Self {
         Self { node: Node::only(), text: text.replace(' ', "\r\n") }
     }
@@ -46,7 +46,7 @@ pub(crate) async fn read(topology: &Topology, sections: &[&str]) -> Result<Vec<I
     answers.into_iter().map(read).collect()
 }
 
-/// The run ids of servers. A server has another one after each start.
+/// Returns the run ids of servers. A server has another one after each start.
 pub(crate) fn run_ids(all: &[Info]) -> BTreeSet<String> {
     all.iter().filter_map(|info| info.get("run_id")).map(str::to_owned).collect()
 }

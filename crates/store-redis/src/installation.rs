@@ -1,5 +1,5 @@
-//! Calls on the keys of the installation: its row, live carriers, the shared configuration, and what is kept once for
-//! all shards.
+//! Calls on the keys of the installation, for data that exists once for all shards: its row and losses of jobs, live
+//! carriers, the shared configuration, quotas, bulk operations, feeds, schedules, the audit log, failing destinations.
 
 mod audit_log;
 mod bulks;

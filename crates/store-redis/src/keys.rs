@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ringback_core::job::Locator;
 use ringback_core::store_types::Shard;
 
-/// Whose keys a call names. They are on one server.
+/// The shard or the installation whose keys a call names. They are on one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum KeySpace {
     Shard(Shard),
@@ -33,7 +33,7 @@ impl fmt::Display for KeySpace {
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     prefix: String,
-    /// The beginnings of keys: of each shard, then of the installation.
+    /// The first parts of keys: of each shard, then of the installation.
     bases: Arc<[String]>,
 }
 
@@ -43,7 +43,7 @@ impl Keys {
         Self { prefix: prefix.to_owned(), bases: tags.map(|tag| format!("{prefix}:{{{tag}}}")).collect() }
     }
 
-    /// The base names of all places.
+    /// Returns the first parts of the keys of all shards, and then of the installation.
     pub(crate) fn bases(&self) -> &Arc<[String]> {
         &self.bases
     }
@@ -53,12 +53,12 @@ impl Keys {
         (0..shards).map(|shard| KeySpace::Shard(Shard(shard))).chain([KeySpace::Installation])
     }
 
-    /// A key of a key space that is written before the confirmation of replicas is waited for.
+    /// Returns the key of a key space that is written before a call waits for the confirmation of replicas.
     pub(crate) fn mark(&self, space: KeySpace) -> String {
         format!("{}:mark", self.base(space))
     }
 
-    /// The index of a key space among [`Self::bases`].
+    /// Returns the index of a key space among [`Self::bases`].
     pub(crate) fn index(&self, space: KeySpace) -> usize {
         match space {
             KeySpace::Shard(shard) => usize::from(shard.0),
@@ -70,9 +70,9 @@ impl Keys {
         &self.bases[self.index(space)]
     }
 
-    /// The keys that a call of a script names on a cluster. No key has these names. So while their slot moves key by
-    /// key, the old node sends each call to the new one, and the new one refuses it (TRYAGAIN), because it does not
-    /// have all of them: no script runs on half a shard.
+    /// Returns the keys that a call of a script names on a cluster. No stored key has these names. So while their slot
+    /// moves key by key, the old node sends each call to the new one, and the new one refuses it (TRYAGAIN), because it
+    /// does not have all of them: no script runs on half a shard.
     pub(crate) fn absent(&self, space: KeySpace) -> [String; 2] {
         let base = self.base(space);
         [base.to_owned(), format!("{base}:")]
@@ -87,7 +87,7 @@ impl Keys {
         self.base(KeySpace::Installation)
     }
 
-    /// The hash of policies by topic.
+    /// Returns the key of the hash of policies by topic.
     pub(crate) fn policies(&self) -> String {
         format!("{}:policies", self.installation())
     }
@@ -96,22 +96,22 @@ impl Keys {
         format!("{}:policies:version", self.installation())
     }
 
-    /// The channel `policies`, `events` or `wake`.
+    /// Returns the name of the channel `policies`, `events` or `wake`.
     pub(crate) fn channel(&self, name: &str) -> String {
         format!("{}:{name}", self.prefix)
     }
 
-    /// The key of a large payload.
+    /// Returns the key of a large payload.
     pub(crate) fn external(&self, shard: Shard, locator: Locator) -> Vec<u8> {
         [self.base(KeySpace::Shard(shard)).as_bytes(), b":body:", &locator.0].concat()
     }
 
-    /// The key of the large payload of an entry of the archive outbox, by what the entry begins with.
+    /// Returns the key of the large payload of an entry of the archive outbox, by the head of the entry.
     pub(crate) fn archived(&self, shard: Shard, head: &[u8]) -> Vec<u8> {
         [self.base(KeySpace::Shard(shard)).as_bytes(), b":archive:", head].concat()
     }
 
-    /// The shard with a hash tag, as wake-ups name it.
+    /// Returns the shard with a hash tag, as wake-ups name it; `None` for another tag.
     pub(crate) fn by_tag(&self, tag: &str) -> Option<Shard> {
         let wanted = format!("{}:{{{tag}}}", self.prefix);
         let (_installation, shards) = self.bases.split_last()?;
@@ -120,7 +120,7 @@ impl Keys {
     }
 }
 
-/// Hash tags for `count` shards. Each tag's slot is in another of `count` equal parts of the 16,384 slots, so the
+/// Returns hash tags for `count` shards. Each tag's slot is in another of `count` equal parts of the 16,384 slots, so the
 /// shards spread evenly over any number of masters.
 fn tags(count: u16) -> Vec<String> {
     let part = |tag: &str| slot(tag) * u32::from(count) / 16_384;
@@ -128,7 +128,7 @@ fn tags(count: u16) -> Vec<String> {
     (0..u32::from(count)).filter_map(|i| numbers().find(|tag| part(tag) == i)).collect()
 }
 
-/// The slot of a hash tag in a cluster.
+/// Returns the slot of a hash tag in a cluster.
 fn slot(tag: &str) -> u32 {
     u32::from(crc16::State::<crc16::XMODEM>::calculate(tag.as_bytes()) % 16_384)
 }

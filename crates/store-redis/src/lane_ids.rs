@@ -12,7 +12,7 @@ use ringback_core::lane::{Lane, LaneId};
 use ringback_core::store_types::StoreError;
 use sha2::{Digest as _, Sha256};
 
-/// The bit of the first byte of an id that is set for a pull lane, so that scripts need not read the name.
+/// The bit in the first byte of an id that marks a pull lane, so that scripts need not read the name.
 const PULL: u8 = 128;
 
 /// The random key of an installation.
@@ -27,17 +27,17 @@ impl LaneKey {
         Ok(Self(key))
     }
 
-    /// Reads what [`Self::to_hex`] has written.
+    /// Reads a key that [`Self::to_hex`] has written; `None` for another text.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         hex::read(text).map(Self)
     }
 
-    /// The key as 64 hexadecimal digits.
+    /// Returns the key as 64 hexadecimal digits.
     pub(crate) fn to_hex(self) -> String {
         Hex(&self.0).to_string()
     }
 
-    /// The id of a lane after this many ids were found to be those of other lanes.
+    /// Returns the id of a lane. `taken` is how many earlier ids of it belong to other lanes.
     pub(crate) fn id(&self, lane: Lane<'_>, taken: u8) -> LaneId {
         let hash = Sha256::new().chain_update(self.0).chain_update([taken]);
         let digest = hash.chain_update(lane.topic).chain_update(" ").chain_update(lane.origin).finalize();
@@ -47,7 +47,7 @@ impl LaneKey {
     }
 }
 
-/// Without the key.
+/// Prints the name of the type only, so that no log shows the key.
 impl fmt::Debug for LaneKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("LaneKey")

@@ -1,6 +1,7 @@
 //! The store on Redis: one Lua script per transition. A script lies beside the Rust file that packs its arguments and
-//! reads its answer, in `transitions`, `shard`, `installation`, `queries` or `check`; `call` runs it. `record` packs
-//! jobs, `lane_ids` numbers lanes, `prelude` knows their keys, and `topology` knows the servers.
+//! reads its answer, in `transitions`, `shard`, `installation`, `queries` or `check`; `call` runs it. The Lua files in
+//! `prelude` are common to all scripts. `record` packs jobs, `lane_ids` makes the ids of lanes, and `topology` reaches
+//! the servers.
 
 mod accepted_counts;
 mod call;

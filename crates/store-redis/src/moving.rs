@@ -1,6 +1,6 @@
-//! Parts of the store that are refused because their slot moves from one node of a cluster to another, key by key. A
-//! script would run on half of the keys, so the nodes refuse it ([`Keys::absent`]). They serve it again when the move is
-//! over. Nothing is known of that but what calls were answered, and what the nodes say of their slots.
+//! Remembers which parts of the store are refused because their slot moves from one node of a cluster to another, key by
+//! key. A script would run on half of the keys, so the nodes refuse it ([`Keys::absent`]) until the move is over. The
+//! answers to calls, and `watch_moves`, tell of that.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ use ringback_core::store_types::StoreError;
 
 use crate::keys::{KeySpace, Keys};
 
-/// Which parts were refused when they were called or looked at last.
+/// For each part, whether it was refused when it was last called or checked.
 pub(crate) struct Moving(Box<[AtomicBool]>);
 
 impl Moving {
@@ -16,7 +16,7 @@ impl Moving {
         Self(keys.bases().iter().map(|_| AtomicBool::new(false)).collect())
     }
 
-    /// Takes the end of a call.
+    /// Records the result of a call: an answer ends a move, `Moving` begins one, other errors say nothing.
     pub(crate) fn take<T>(&self, keys: &Keys, space: KeySpace, answer: &Result<T, StoreError>) {
         match answer {
             Ok(_) => self.set(keys, space, false),
@@ -27,7 +27,7 @@ impl Moving {
 
     pub(crate) fn set(&self, keys: &Keys, space: KeySpace, is_moving: bool) {
         let flag = &self.0[keys.index(space)];
-        // Written only if it changes, because every call comes here.
+        // The flag is written only if it changes, because every call comes here.
         if flag.load(Ordering::Relaxed) == is_moving || flag.swap(is_moving, Ordering::Relaxed) == is_moving {
             return;
         }

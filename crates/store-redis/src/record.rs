@@ -1,4 +1,4 @@
-//! How records and job states are packed, in agreement with `prelude/records.lua`.
+//! Packs records, and reads records and job states, in the formats of `prelude/records.lua`.
 
 mod tombstone;
 
@@ -21,21 +21,21 @@ pub(crate) use self::tombstone::{parse_tombstone, tombstone};
 const INLINE: usize = 2048;
 const EXTERNAL: u8 = 2;
 const TOKEN: u8 = 4;
-/// The flag of a record with tags: behind their length (2), before the payload.
+/// The flag of a record with tags, which come after their length (2) before the payload.
 const TAGGED: u8 = 16;
 /// The bytes of a record before the id.
 pub(crate) const RECORD: usize = 34;
 /// The place of the flags in a record.
 const FLAGS: usize = 12;
-/// The minimum size of a record with a large payload, without that payload's size.
+/// The minimum size of a record with a large payload, in bytes, without due, created and the payload's size.
 const APART: usize = 64;
 /// The bytes of a job state without its texts.
 const STATE: usize = 67;
 /// The bytes of the last move in a job state.
 const MOVE: usize = 14;
-/// A new job as the scripts of submit and import take it.
+/// A new job, packed for the scripts of submit and import.
 pub(crate) struct Packed {
-    /// Its record without due and created, which the script adds.
+    /// The record without due and created, which the script adds.
     pub(crate) rest: Vec<u8>,
     pub(crate) external: Vec<u8>,
 }
@@ -75,7 +75,7 @@ pub(crate) fn pack(job: &NewJob, lane: LaneId) -> Packed {
     Packed { rest, external: payload }
 }
 
-/// What a record has before its payload, after the fixed part, beginning with the length of the id.
+/// The part of a record between the fixed part and the payload, beginning with the length of the id.
 struct Names {
     id: JobId,
     token: Option<Token>,
@@ -83,7 +83,7 @@ struct Names {
 }
 
 impl Names {
-    /// Reads them off the front, with the flags of the record.
+    /// Reads this part off the front of `raw`. `flags` are those of the record.
     fn take(flags: u8, raw: &mut Bytes) -> Result<Self, StoreError> {
         need(raw, 1)?;
         let id = usize::from(raw.get_u8());
@@ -99,7 +99,7 @@ impl Names {
     }
 }
 
-/// The tags of a record, of which the payload may be missing.
+/// Returns the tags of a record, of which the payload may be missing. Fails if the record cannot be read.
 pub(crate) fn tags_of(record: &[u8]) -> Result<Tags, StoreError> {
     match record.get(FLAGS) {
         Some(flags) if flags & TAGGED != 0 => {
@@ -122,15 +122,15 @@ pub(crate) struct FixedFields {
     pub(crate) timeout: Option<Duration>,
     pub(crate) content: ContentHash,
     pub(crate) lane: LaneId,
-    /// When the job came to this store.
+    /// When this store accepted the job.
     pub(crate) arrived: Timestamp,
     pub(crate) due: Timestamp,
-    /// When the job was due as it was submitted.
+    /// The due time with which the job was submitted.
     pub(crate) first_due: Timestamp,
     pub(crate) created: Timestamp,
     pub(crate) attempts: u32,
     pub(crate) failures: u32,
-    /// How many attempts former generations of the same name had.
+    /// How many attempts former generations of the same key had.
     pub(crate) former_attempts: u32,
     pub(crate) lease: LeaseId,
     pub(crate) deadline: Timestamp,
@@ -138,14 +138,14 @@ pub(crate) struct FixedFields {
     reason: Option<String>,
 }
 
-/// The names in a record, and its payload.
+/// The fields of a record after the fixed part, and those of its lane.
 pub(crate) struct OptionalFields {
     pub(crate) key: JobKey,
     pub(crate) origin: String,
     /// The token of the submit, if it could take a job's place.
     pub(crate) token: Option<Token>,
     pub(crate) tags: Tags,
-    /// The payload, or its size when it has a key of its own.
+    /// The payload or, if that has a key of its own, padding and its size.
     pub(crate) payload: Bytes,
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn state(code: u8) -> Option<State> {
 }
 
 impl FixedFields {
-    /// Reads the fixed part of a record, and the job state, which is empty before the first delivery.
+    /// Reads a record's fixed part and the job state, empty before the first delivery. Fails if one is too short.
     pub(crate) fn parse(state: State, mut job_state: Bytes, mut record: &[u8]) -> Result<Self, StoreError> {
         if record.len() < RECORD {
             return Err(UNREADABLE);
@@ -258,13 +258,13 @@ impl FixedFields {
     }
 }
 
-/// The number of the batch of a job state's lease.
+/// Returns the number of a job state's lease; `None` if the job state is too short.
 pub(crate) fn lease_number(job_state: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(job_state.get(17..25)?.try_into().ok()?))
 }
 
 impl OptionalFields {
-    /// Reads a record, with the name of its lane.
+    /// Reads a whole record, with the name of its lane.
     pub(crate) fn parse(lane: &str, mut raw: Bytes) -> Result<Self, StoreError> {
         need(&raw, RECORD)?;
         let flags = raw[FLAGS];
@@ -275,14 +275,14 @@ impl OptionalFields {
         Ok(Self { key: JobKey { topic, id }, origin: origin.to_owned(), token, tags, payload: raw })
     }
 
-    /// The payload in what a key of its own holds. `None` if another submit has taken the job's place since the
-    /// record was read.
+    /// Returns the payload from `stored`, the value of its own key; `None` if another submit has taken the job's place
+    /// since the record was read.
     pub(crate) fn external(&self, mut stored: Bytes) -> Option<Bytes> {
         let size = u32::from_be_bytes(*self.payload.last_chunk()?);
         let size = usize::try_from(size).ok().filter(|size| *size <= stored.len())?;
         let payload = stored.split_to(size);
         let is_of_this = match &self.token {
-            // The script may have added a byte, so that the payload has another length than the one before it.
+            // The script may have added a byte, so that the value has another length than the former one.
             Some(token) => stored.starts_with(&token.0),
             None => stored.is_empty(),
         };
@@ -290,18 +290,18 @@ impl OptionalFields {
     }
 }
 
-/// A number in six bytes, as times are packed.
+/// Packs a number in six bytes, as times are packed.
 pub(crate) fn six(number: u64) -> [u8; 6] {
     let [_, _, six @ ..] = number.to_be_bytes();
     six
 }
 
-/// A number in big-endian bytes, such as a time in six bytes.
+/// Reads a number from big-endian bytes, such as a time in six bytes.
 pub(crate) fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// A lease's number and random bits, as a job state holds them.
+/// Packs a lease's number and random bits, as a job state has them.
 pub(crate) fn pack_lease(lease: LeaseId) -> [u8; 16] {
     let mut packed = [0; 16];
     packed[..8].copy_from_slice(&lease.number.to_be_bytes());
@@ -309,7 +309,7 @@ pub(crate) fn pack_lease(lease: LeaseId) -> [u8; 16] {
     packed
 }
 
-/// Appends an attempt and a reason as a job state ends with them.
+/// Appends an attempt and a reason, packed as at the end of a job state. Both texts are truncated to their limits.
 pub(crate) fn push_last(packed: &mut Vec<u8>, last: &LastAttempt, reason: &str) {
     let error = truncated(last.error.as_deref().unwrap_or_default(), MAX_ERROR);
     let duration = u32::try_from(last.duration.as_millis()).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! The store itself: opening it, and what it knows of its servers and its installation.
+//! [`RedisStore`]: opens the store, and holds the data about its servers and its installation.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,8 +19,7 @@ use super::server_checks::Risk;
 use super::server_checks::{self, Eviction};
 use super::topology::{Confirmation, Topology};
 
-/// The memory that a tombstone with a token takes, with its share of the hash that it is in. One without takes 8
-/// bytes less.
+/// The memory of a tombstone with a token, with its share of the hash it is in. One without takes 8 bytes less.
 const TOMBSTONE_BYTES: u64 = 112;
 
 pub struct RedisStore {
@@ -31,31 +30,30 @@ pub struct RedisStore {
     pub(crate) moving: Moving,
     /// Locked while the servers are checked.
     pub(crate) preparing: Mutex<()>,
-    /// Set when the store was found fit.
+    /// The findings of the checks. Set when the store was found fit.
     pub(crate) server_checks: RwLock<Option<ServerChecks>>,
-    /// What removes jobs when memory is short, since it was set while the store was used; and when that was looked at
-    /// last.
+    /// The setting that removes jobs when memory is short, if it was made in use; and when that was last checked.
     pub(crate) eviction: RwLock<(Option<Eviction>, Option<Instant>)>,
-    /// Why the store takes no new jobs although it was found fit before: it has become weaker than asked.
+    /// Why the store refuses new jobs although it was found fit before: it has become less durable than required.
     pub(crate) weakness: RwLock<Option<StoreError>>,
     /// The key of lane ids for an installation that this process makes.
     pub(crate) new_lane_key: LaneKey,
     pub(crate) clock: ClockWatch,
-    /// The shortest time for which a process keeps tombstones, in ms; 0 before that was looked at.
+    /// The shortest time for which a process keeps tombstones, in ms; 0 before the row was read.
     pub(crate) shortest_keep_done: AtomicU64,
 }
 
-/// What was found when the store was found fit.
+/// The findings of the checks by which the store was found fit.
 pub(crate) struct ServerChecks {
     pub(crate) profile: Profile,
     pub(crate) risks: BTreeSet<Risk>,
     pub(crate) run_ids: BTreeSet<String>,
-    /// When it was last tried whether replicas sync in time.
+    /// When the sync of replicas was last tested.
     pub(crate) sync_tried: Instant,
 }
 
 impl RedisStore {
-    /// Opens a store without connecting to it.
+    /// Opens a store without connecting. Fails if the URL or a TLS file is unusable, or there are no random numbers.
     pub fn open(options: Options) -> Result<Self, StoreError> {
         let keys = Keys::new(&options.prefix, options.shards);
         let confirmation = match options.durability {
@@ -84,22 +82,23 @@ impl RedisStore {
         })
     }
 
-    /// How far the server's clock is ahead of this machine's.
+    /// Returns how far the server's clock is ahead of this machine's, as last measured.
     pub fn clock_ahead(&self) -> ClockGap {
         self.clock.gap()
     }
 
-    /// The same, if it is far.
+    /// Returns [`Self::clock_ahead`] if the gap is wide, else `None`.
     pub fn clock_gap(&self) -> Option<ClockGap> {
         Some(self.clock_ahead()).filter(|gap| gap.is_wide())
     }
 
-    /// Does nothing: the time of the server counts.
+    /// Does nothing, and returns that the time of the server counts.
     pub async fn accept_clock(&self) -> Result<AcceptClock, StoreError> {
         Ok(AcceptClock::OfServer)
     }
 
-    /// The shortest time for which a process that was seen within half a minute keeps tombstones: this one or another.
+    /// Returns the shortest time for which a process keeps tombstones: this one, or another that was seen within 30 s
+    /// before the row was last read.
     pub fn shortest_keep_done(&self) -> Duration {
         match self.shortest_keep_done.load(Ordering::Relaxed) {
             0 => self.options.keep_done,
@@ -107,7 +106,7 @@ impl RedisStore {
         }
     }
 
-    /// Whether the clock of a shard's server is within a minute of this machine's.
+    /// Reads the clock of a shard's server, and returns whether it is within a minute of this machine's.
     pub async fn agrees_on_time(&self, shard: Shard) -> Result<bool, StoreError> {
         let asked = Instant::now();
         let (seconds, micros): (u64, u64) = self.command("TIME", shard, "TIME").run().await?;
@@ -130,12 +129,12 @@ impl RedisStore {
         self.topology.addresses()
     }
 
-    /// How durable it is; [`Profile::Unknown`] before the first connection.
+    /// Returns how durable the store is; [`Profile::Unknown`] before it was found fit.
     pub fn profile(&self) -> Profile {
         self.found_profile().unwrap_or(Profile::Unknown)
     }
 
-    /// How durable it was found to be, once it was found fit.
+    /// Returns how durable the store was found to be; `None` before it was found fit.
     pub(crate) fn found_profile(&self) -> Option<Profile> {
         self.server_checks.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|found| found.profile)
     }
@@ -150,7 +149,7 @@ impl RedisStore {
         Ok(share)
     }
 
-    /// How long tombstones are kept and how many, as the scripts that end jobs take it.
+    /// Returns for how long tombstones are kept, in ms, and how many, as arguments of the scripts that end jobs.
     pub(crate) fn keep(&self) -> (u64, u64) {
         (millis_up(self.options.keep_done), self.options.tombstones(TOMBSTONE_BYTES))
     }

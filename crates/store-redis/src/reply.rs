@@ -9,12 +9,12 @@ use strum::VariantArray as _;
 
 use super::record::{self, FixedFields};
 
-/// Reads an answer. `what` names it in the error.
+/// Reads an answer. Fails with `Unreadable`, which names it by `what`, if it has another form.
 pub(crate) fn read<T: FromRedisValue>(answer: Value, what: &'static str) -> Result<T, StoreError> {
     redis::from_redis_value(answer).map_err(|_| StoreError::Unreadable(what))
 }
 
-/// Takes an answer apart without copying strings.
+/// Functions that take an answer apart without copying strings.
 pub(crate) mod take {
     use bytes::Bytes;
     use redis::Value;
@@ -41,8 +41,8 @@ pub(crate) mod take {
     }
 }
 
-/// Reads a page of a scan: the server's run, where to go on, and what was found. The answer is the server's
-/// run alone if the server has restarted since the scan began.
+/// Reads a page of a scan: the server's run, where to go on, and what was found. Fails with `Outdated` if the answer is
+/// the run alone: then the scan began in another run.
 pub(crate) fn scanned<T: FromRedisValue>(
     mut answer: Vec<Value>,
     what: &'static str,
@@ -63,7 +63,7 @@ pub(crate) fn state_code(state: State) -> usize {
     State::VARIANTS.iter().position(|other| *other == state).map_or(0, |index| index + 1)
 }
 
-/// Reads a job: a list of its state's code, its job state and its record's start, or of its tombstone alone.
+/// Reads a job from the code of its state, its job state and the start of its record, or from its tombstone alone.
 pub(crate) fn job(parts: Vec<Value>, key: &JobKey, what: &'static str) -> Result<Job, StoreError> {
     if parts.len() == 1 {
         let (tombstone,) = read(Value::Array(parts), what)?;
@@ -83,7 +83,7 @@ pub(crate) fn described(mut parts: Vec<Value>, key: &JobKey) -> Result<(i64, Job
     Ok((status, job(parts, key, WHAT)?))
 }
 
-/// Reads the answer of a reschedule, a run, a revive or a purge.
+/// Reads the answer of a reschedule, a run, a revive or a purge. An empty one means that the job is unknown.
 pub(crate) fn moved(parts: Vec<Value>, key: &JobKey) -> Result<MoveResult, StoreError> {
     if parts.is_empty() {
         return Ok(MoveResult::Unknown);

@@ -1,6 +1,6 @@
-//! The Lua scripts, as one function library of Redis. The library begins with the pieces of `prelude`. Each
-//! piece owns one part of the layout, such as records, the due index or ready queues. Redis runs the pieces once,
-//! at the first call.
+//! The list of all Lua scripts, and the function library of Redis that they form. The library begins with the pieces of
+//! `prelude`. Each piece owns one part of the layout, such as records, the due index or ready queues. Redis runs the
+//! pieces once, at the first call.
 //!
 //! If the library cannot be loaded because memory is full, the same text runs as a script, which is slower.
 
@@ -13,16 +13,16 @@ use sha2::{Digest as _, Sha256};
 /// Whether a script may run when memory is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Adds data: refused before it writes.
+    /// The script adds data: it is refused before it writes.
     Fills,
-    /// Runs, because it makes room.
+    /// The script runs, because it makes room or adds little.
     Drains,
-    /// Writes nothing.
+    /// The script writes nothing.
     Reads,
 }
 
 impl Kind {
-    /// The flag of a script of this kind, if it has one.
+    /// Returns the flag of Redis for scripts of this kind; `None` for no flag.
     const fn flag(self) -> Option<&'static str> {
         match self {
             Self::Fills => None,
@@ -36,7 +36,7 @@ impl Kind {
 pub(crate) enum Returns {
     /// The answer of the script.
     Plain,
-    /// The answer and the transitions that it took, for the log.
+    /// The answer and the transitions of the call, for the log.
     WithTransitions,
 }
 
@@ -45,12 +45,12 @@ pub(crate) enum Returns {
 pub(crate) struct Script {
     name: &'static str,
     kind: Kind,
-    /// Whether it takes transitions of jobs, so that it can return them too.
+    /// Whether the script makes transitions of jobs, so that it can return them too.
     takes_transitions: bool,
 }
 
 impl Script {
-    /// The name of the call, which also names its answer in errors.
+    /// Returns the name of the call, which also names its answer in errors.
     pub(crate) const fn name(&self) -> &'static str {
         self.name
     }
@@ -59,7 +59,7 @@ impl Script {
         self.takes_transitions
     }
 
-    /// A call of the library's function. It uses the first key.
+    /// Returns a call of the library's function without arguments yet. The function uses the first key only.
     pub(crate) fn as_function<K: ToRedisArgs>(&self, keys: &[K], returns: Returns) -> Cmd {
         let mut cmd = redis::cmd("FCALL");
         let name = match returns {
@@ -70,7 +70,7 @@ impl Script {
         cmd
     }
 
-    /// The same call as that of the function, with the text of all scripts.
+    /// Returns a call of EVAL that does the same as the call `function`, with the text of all scripts.
     pub(crate) fn as_text(&self, function: &Cmd, returns: Returns) -> Cmd {
         let flags = self.kind.flag().map_or_else(String::new, |flag| format!(" flags={flag}"));
         let is_logged = returns == Returns::WithTransitions;
@@ -90,9 +90,9 @@ impl Script {
     }
 }
 
-/// All scripts as Redis takes them.
+/// The text of all scripts.
 struct Library {
-    /// Made of a digest of the text, so that processes of two versions do not replace each other's library.
+    /// The name, with a digest of the text, so that processes of two versions do not replace each other's library.
     name: String,
     /// The Lua function `init`, which runs the pieces and returns the function that calls a script.
     init: String,
@@ -113,7 +113,7 @@ static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
     Library { name: format!("ringback_{}", Hex(&digest[..4])), init }
 });
 
-/// Loads the library. Loading it again does no harm.
+/// Returns the command that loads the library. Loading it again does no harm.
 pub(crate) fn load() -> Cmd {
     let Library { name, init } = &*LIBRARY;
     // A library cannot use Redis's API while it loads, so the first call runs the pieces.
@@ -163,10 +163,10 @@ const FILES: &[&str] = files! {
     "check/counts" "check/jobs" "check/lanes" "check/lists" "check/repair" "check/due" "check/schedules"
 };
 
-/// The end of the names of functions that also return the transitions that they took.
+/// The end of the names of functions that also return their transitions.
 const LOGGED: &str = "_logged";
 
-/// Each script: whether it may run when memory is full, and `moves` if it takes transitions of jobs.
+/// Each script: its name, whether it may run when memory is full, and `moves` if it makes transitions of jobs.
 macro_rules! scripts {
     ($($name:ident: $call:literal, $kind:ident $(, $moves:ident)?;)*) => {
         $(pub(crate) static $name: Script = Script {

@@ -1,5 +1,5 @@
-//! Whether the store is fit to keep jobs: checked before it is used, and again and again while it is. A store that
-//! becomes weaker than asked delivers what it has and takes no new jobs.
+//! Checks whether the store is fit to keep jobs: before it is used, and again and again while it is. A store that becomes
+//! less durable than required still delivers its jobs, but accepts no new ones.
 
 mod findings;
 mod risk;
@@ -20,16 +20,16 @@ use crate::durability::{self, Durability};
 use crate::keys::KeySpace;
 use crate::redis_store::{RedisStore, ServerChecks};
 
-/// How often it is looked whether servers remove jobs when memory is short. They were found not to at the start.
+/// How often a check tests whether servers remove jobs when memory is short. They did not at the start.
 const LOOK_AT_EVICTION: Duration = Duration::from_secs(3);
-/// How often it is tried whether replicas sync in time, while they do not. Confirmed calls wait meanwhile.
+/// How often a check tests whether replicas sync in time, after they did not. Confirmed calls wait meanwhile.
 const TRY_SYNC: Duration = Duration::from_secs(10);
 
 impl RedisStore {
-    /// Checks the servers, the settings of the installation, and whether the data are still there. Until this has
-    /// succeeded once, every call fails with [`StoreError::Unprepared`]. While a loss of jobs has to be accepted it
-    /// fails with [`StoreError::Lost`], while the store is weaker than asked with [`StoreError::Weaker`] or
-    /// [`StoreError::NoReplica`]; then submits fail with the same.
+    /// Checks the servers, the settings of the installation, and whether jobs were lost. Until this has succeeded once,
+    /// calls fail with [`StoreError::Unprepared`]. Fails with [`StoreError::Lost`] while a loss of jobs has to be
+    /// accepted, and with [`StoreError::Weaker`] or [`StoreError::NoReplica`] while the store is less durable than
+    /// required; then submits fail with the same error.
     ///
     /// One call at a time: the first one after a promotion knows that losses of the last moment are expected.
     pub async fn prepare(&self) -> Result<(), StoreError> {
@@ -37,8 +37,8 @@ impl RedisStore {
         self.prepare_alone().await
     }
 
-    /// Takes note of a loss that a call with `known` has met, unless another one has done so meanwhile. Fails if it has
-    /// to be accepted.
+    /// Handles a loss that the answer to a call with `known` has shown, by a [`Self::prepare`], unless another call has
+    /// handled it meanwhile. Fails if the loss has to be accepted, or the check fails.
     pub(crate) async fn take_note_of_loss(&self, shard: Shard, known: KnownCount) -> Result<(), StoreError> {
         let _alone = self.preparing.lock().await;
         if self.loss().is_some() || self.accepted_counts.is_outdated(shard, known) {
@@ -50,7 +50,7 @@ impl RedisStore {
     async fn prepare_alone(&self) -> Result<(), StoreError> {
         let had_loss = self.loss().is_some();
         if had_loss {
-            // What is back is looked at before it takes jobs.
+            // Data that are back are checked before they get new jobs.
             self.set_weakness(Some(StoreError::Unprepared));
         }
         let prepared = self.prepare_once().await;
@@ -103,8 +103,8 @@ impl RedisStore {
         self.check_no_loss()
     }
 
-    /// Checks that the store answers and is the same. Its call writes, so that it fails on a server that takes no
-    /// writes: a replica after a fail-over, or one whose disk is full (MISCONF).
+    /// Checks that the store answers, is the same and has lost no jobs; if it has changed, is a [`Self::prepare`].
+    /// Writes, so that it fails on a server that takes no writes: a replica after a failover, or one with a full disk.
     pub async fn ping(&self) -> Result<(), StoreError> {
         self.topology.look().await;
         // First, because it frees the masters that take writes.
@@ -141,7 +141,7 @@ impl RedisStore {
         self.check_no_loss()
     }
 
-    /// Looks, now and then, whether servers remove jobs when memory is short.
+    /// Checks, at most every 3 s, whether servers remove jobs when memory is short.
     async fn look_at_eviction(&self) -> Result<(), StoreError> {
         let looked = self.eviction.read().unwrap_or_else(PoisonError::into_inner).1;
         if looked.is_none_or(|looked| looked.elapsed() >= LOOK_AT_EVICTION) {
@@ -150,8 +150,8 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Takes note of what removes jobs when memory is short, or that nothing does. Jobs are delivered all the same, and
-    /// no new ones are taken.
+    /// Records the setting that removes jobs when memory is short, or that there is none, and logs a change. With such a
+    /// setting jobs are delivered, and submits are refused.
     pub(crate) fn note_eviction(&self, found: Option<Eviction>) {
         let mut known = self.eviction.write().unwrap_or_else(PoisonError::into_inner);
         known.1 = Some(Instant::now());
@@ -165,12 +165,12 @@ impl RedisStore {
         known.0 = found;
     }
 
-    /// Whether a server removes jobs when memory is short, as far as was looked.
+    /// Whether a server removes jobs when memory is short, by the last check.
     pub fn evicts(&self) -> bool {
         self.eviction.read().unwrap_or_else(PoisonError::into_inner).0.is_some()
     }
 
-    /// Whether servers keep data as they did, and as is asked.
+    /// Whether servers keep data as they did before, and as durably as required.
     fn is_as_before(&self, servers: &[Durability]) -> bool {
         let found = match self.found_profile() {
             Some(Profile::Replicated) => Profile::Replicated,
@@ -179,7 +179,8 @@ impl RedisStore {
         self.check_durability(servers).is_ok() && Some(found) == self.found_profile()
     }
 
-    /// Warns of risks, but not at every attempt to reach the store again.
+    /// Stores the findings, so that calls can be made, and logs the risks if they are others than before. Tests whether
+    /// replicas sync, if changes have to be replicated.
     async fn take_findings(&self, mut findings: Findings, is_asked: bool) {
         let is_replicated = is_asked && self.options.durability == Some(Profile::Replicated);
         if is_replicated && !self.can_wait_for_sync(&findings).await {
@@ -194,7 +195,8 @@ impl RedisStore {
         *server_checks = Some(ServerChecks { profile, risks, run_ids, sync_tried: Instant::now() });
     }
 
-    /// Whether replicas sync changes in time, where they can be waited for.
+    /// Tests whether replicas sync changes in time, and makes confirmed calls wait for the sync if they do. False only if
+    /// replicas have changes in time without syncing them.
     async fn can_wait_for_sync(&self, findings: &Findings) -> bool {
         self.topology.wait_for_sync(findings.can_wait_for_sync);
         if !findings.can_wait_for_sync {
@@ -209,8 +211,8 @@ impl RedisStore {
         !is_only_not_synced
     }
 
-    /// Waits for syncs again if replicas sync in time now. One that has just copied the data does not, before it has
-    /// rewritten its file.
+    /// Makes confirmed calls wait for syncs again if replicas sync in time now, which is tested every 10 s. A replica that
+    /// has just copied the data does not sync before it has rewritten its file.
     async fn try_sync_again(&self) {
         let is_due = {
             let mut server_checks = self.server_checks.write().unwrap_or_else(PoisonError::into_inner);
@@ -228,12 +230,12 @@ impl RedisStore {
         tracing::info!("replicas sync in time again: a change is acknowledged when one has it on disk");
     }
 
-    /// Fails if servers are weaker than asked.
+    /// Fails if servers keep data less durably than required.
     fn check_durability(&self, servers: &[Durability]) -> Result<(), StoreError> {
         self.options.durability.map_or(Ok(()), |asked| durability::check(asked, servers))
     }
 
-    /// Whether nothing that was acknowledged may get lost, as it is or as it is asked.
+    /// Whether acknowledged jobs must not get lost, by the durability found or by the required one.
     pub(crate) fn keeps_all(&self) -> bool {
         self.found_profile().is_some_and(|profile| {
             profile.keeps_all() || self.options.durability.is_some_and(Profile::keeps_all)
@@ -244,7 +246,7 @@ impl RedisStore {
         *self.weakness.write().unwrap_or_else(PoisonError::into_inner) = weakness;
     }
 
-    /// Fails while the store is weaker than asked.
+    /// Fails while the store removes jobs when memory is short, or is less durable than required.
     fn check_strength(&self) -> Result<(), StoreError> {
         if let Some(eviction) = &self.eviction.read().unwrap_or_else(PoisonError::into_inner).0 {
             return Err(StoreError::Weaker(eviction.to_string()));
@@ -252,12 +254,13 @@ impl RedisStore {
         self.weakness.read().unwrap_or_else(PoisonError::into_inner).clone().map_or(Ok(()), Err)
     }
 
-    /// Fails if replicas have to have all changes and do not.
+    /// Fails with `NoReplica` if replicas have to have all changes and do not.
     async fn check_replicas(&self) -> Result<(), StoreError> {
         no_replica(self.topology.check_replicas().await)
     }
 
-    /// Fails while a shard takes no new jobs.
+    /// Fails while a shard accepts no new jobs: while a loss has to be accepted, the store is not durable enough, or the
+    /// replicas of the shard's server are behind.
     pub(crate) fn check_takes_jobs(&self, shard: Shard) -> Result<(), StoreError> {
         self.check_no_loss()?;
         self.check_strength()?;
@@ -265,7 +268,7 @@ impl RedisStore {
     }
 }
 
-/// A check changes nothing, so what is not confirmed is not an unknown outcome.
+/// Converts `Unreplicated` to `NoReplica`, for a check: it changes nothing, so its outcome is not unknown.
 pub(crate) fn no_replica<T>(checked: Result<T, StoreError>) -> Result<T, StoreError> {
     checked.map_err(|error| match error {
         StoreError::Unreplicated => StoreError::NoReplica,

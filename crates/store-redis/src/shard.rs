@@ -1,4 +1,5 @@
-//! Calls on a shard that move no job: who holds it, pauses, logs of attempts, the outboxes, and the watch for events.
+//! Calls on a shard that move no job: claims by carriers, pauses, logs of attempts, and the outboxes of notices and of
+//! the archive. The script `watch` is called in `events`.
 
 mod archive;
 mod log_attempts;

@@ -38,37 +38,37 @@ use self::single::Single;
 pub use self::tls::{authorities, certificate, fit, key};
 use crate::keys::{KeySpace, Keys};
 
-/// How long a connection may take to be made.
+/// How long making a connection may take.
 const CONNECT: Duration = Duration::from_secs(1);
 
 pub(crate) struct Topology {
     servers: Servers,
-    /// For changes that are waited for until replicas have them; `None` if none is.
+    /// The connections for calls that wait until replicas have their changes; `None` if no call does.
     confirmed: Option<ConfirmedServers>,
-    /// The servers that the URL names.
+    /// The servers in the URL.
     listed: Vec<ConnectionAddr>,
-    /// The masters of a cluster when all were asked last.
+    /// The masters of a cluster that have answered the last command for each.
     masters: Mutex<BTreeSet<(String, u16)>>,
 }
 
-/// Whether anybody waits until replicas have a change.
+/// Whether a call waits until replicas have its change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Confirmation {
     None,
     ByReplicas,
 }
 
-/// A master: its address in a cluster or as sentinels name it, nothing for the only server.
+/// A master: its address in a cluster or as sentinels name it; no address for the only server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Node(Option<(String, u16)>);
 
 impl Node {
-    /// The only server.
+    /// Returns the only server.
     pub(crate) const fn only() -> Self {
         Self(None)
     }
 
-    /// The address as the client of a cluster names it.
+    /// Reads an address from the client of a cluster. Fails if it is not `host:port`.
     fn parse(address: Value) -> Result<Self, StoreError> {
         let unreadable = StoreError::Unreadable("the address of a master");
         let text: String = redis::from_redis_value(address).map_err(|_| unreadable.clone())?;
@@ -95,7 +95,8 @@ enum ConfirmedServers {
 }
 
 impl Topology {
-    /// Parses the URL. Connects on the first call.
+    /// Parses the URL and reads the files for TLS; the first call connects. Fails if one of them cannot be used, or there
+    /// are no random numbers. With `confirmation` by replicas, confirmed calls get connections of their own.
     pub(crate) fn open(
         url: &str,
         tls: &StoreTls,
@@ -135,7 +136,7 @@ impl Topology {
         Ok(Self { servers, confirmed, listed, masters: Mutex::default() })
     }
 
-    /// The kind's name in the API.
+    /// Returns the kind's name in the API.
     pub(crate) fn kind(&self) -> &'static str {
         match self.servers {
             Servers::Single(_) => "redis",
@@ -144,7 +145,7 @@ impl Topology {
         }
     }
 
-    /// Host and port of each server that is known: those of the URL, and the masters that they name.
+    /// Returns host and port of each known server: those of the URL, and the masters that they name.
     pub(crate) fn addresses(&self) -> Vec<(String, u16)> {
         let master = match &self.servers {
             Servers::Sentinel(sentinel) => sentinel.master(),
@@ -155,8 +156,8 @@ impl Topology {
         listed.chain(masters.iter().cloned()).chain(master).collect()
     }
 
-    /// Why the servers of the URL, none of which was ever reached, are not Redis or let nobody in, if one of them shows
-    /// that.
+    /// Returns why one of the URL's servers, none of which was ever reached, is not Redis or refuses access; `None` if
+    /// none of them shows a reason.
     pub(crate) async fn diagnosis(&self) -> Option<StoreError> {
         for address in &self.listed {
             if let Some(error) = diagnosis::of(address).await {
@@ -176,9 +177,9 @@ impl Topology {
         !matches!(self.servers, Servers::Single(_))
     }
 
-    /// Sends one command to the server of a key space. Answers or fails within the time given to a call. Waits until
-    /// replicas have what it changed, if they are to confirm it and the store is asked to be that durable:
-    /// [`StoreError::Unreplicated`] if they do not in time.
+    /// Sends one command to the server of a key space. Answers or fails within the call timeout. With `confirmation` by
+    /// replicas, on a store that was opened for that, waits until replicas have its changes, and fails with
+    /// [`StoreError::Unreplicated`] if they do not have them in time.
     ///
     /// Boxed, as [`Self::call_each`] is, so that the client of Redis is compiled into this crate only, and not into
     /// each one that waits for a call.
@@ -204,7 +205,7 @@ impl Topology {
         }
     }
 
-    /// Waits until replicas have all that the servers have, if that is to be waited for.
+    /// Waits until replicas have all changes of the servers. Succeeds at once on a store without confirmed calls.
     pub(crate) fn check_replicas(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             match &self.confirmed {
@@ -217,7 +218,7 @@ impl Topology {
         })
     }
 
-    /// Whether too few replicas have confirmed the last changes of the server of a key space.
+    /// Whether too few replicas have confirmed the last changes of a key space's server. False without confirmed calls.
     pub(crate) fn is_behind(&self, space: KeySpace) -> bool {
         match &self.confirmed {
             None => false,
@@ -226,7 +227,7 @@ impl Topology {
         }
     }
 
-    /// Lets changes be waited for until replicas have synced them to disk too, or only until they have them.
+    /// Sets whether confirmed calls wait until replicas have synced changes to disk, or only until they have them.
     pub(crate) fn wait_for_sync(&self, is_synced: bool) {
         match &self.confirmed {
             None => {}
@@ -235,7 +236,7 @@ impl Topology {
         }
     }
 
-    /// Waits until replicas have synced all that the servers have, whatever calls wait for.
+    /// Waits until replicas have synced all changes of the servers, even if calls do not wait for syncs.
     pub(crate) fn check_replicas_synced(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async move {
             match &self.confirmed {
@@ -248,7 +249,8 @@ impl Topology {
         })
     }
 
-    /// Sends a command that names no key to every master.
+    /// Sends a command without keys to every master. Returns each with its answer, and remembers the masters of a
+    /// cluster. Fails if one of them fails.
     pub(crate) fn call_each<'a>(
         &'a self,
         cmd: &'a Cmd,
@@ -288,7 +290,7 @@ impl Topology {
         }
     }
 
-    /// Looks for what no call shows: that sentinels name another master now, and which replicas may take over.
+    /// Finds out what no call shows: whether sentinels name another master now, and which replicas may take over.
     pub(crate) async fn look(&self) {
         match &self.confirmed {
             None => {}
@@ -296,14 +298,14 @@ impl Topology {
             Some(ConfirmedServers::Cluster(nodes)) => nodes.look().await,
         }
         match &self.servers {
-            // Asked by the other connection just now.
+            // The other connection has just asked the sentinels.
             Servers::Sentinel(sentinel) if self.confirmed.is_some() => sentinel.follow(),
             Servers::Sentinel(sentinel) => sentinel.look().await,
             Servers::Single(_) | Servers::Cluster(_) => {}
         }
     }
 
-    /// Whether what is published still reaches this server.
+    /// Whether messages that are published still reach this server. False if sentinels name another master.
     pub(crate) fn publishes_to(&self, node: &Node) -> bool {
         match (&self.servers, &node.0) {
             (Servers::Sentinel(sentinel), Some(address)) => sentinel.is_at(address),
@@ -311,8 +313,8 @@ impl Topology {
         }
     }
 
-    /// Opens a connection that listens to a channel, and returns its server. Any node of a cluster will do, since
-    /// published messages reach all of them. The names of the servers are looked up each time.
+    /// Opens a connection that is subscribed to a channel, and returns its server too. In a cluster it leads to any node,
+    /// since published messages reach all of them. The names of the servers are resolved each time.
     pub(crate) fn listen<'a>(
         &'a self,
         channel: &'a str,

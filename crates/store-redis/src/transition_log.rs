@@ -1,5 +1,5 @@
-//! Asks scripts for the transitions that they take while these are logged, and logs them. Otherwise calls and
-//! answers are the same as without a log.
+//! The log of transitions on Redis: while it is on, scripts return the transitions of jobs beside their answers, and
+//! these are taken off the answers and logged here. While it is off, calls and answers are not changed.
 
 use redis::Value;
 use ringback_core::job::{JobKey, Topic};
@@ -18,7 +18,7 @@ pub(crate) fn wanted(script: &Script) -> Returns {
     }
 }
 
-/// The script's own answer. Logs the transitions that came with it.
+/// Returns the script's own answer, and logs the transitions beside it. Fails with `Unreadable` if there are none.
 pub(crate) fn answer(answer: Value, returns: Returns) -> Result<Value, StoreError> {
     match returns {
         Returns::Plain => Ok(answer),

@@ -1,4 +1,4 @@
-//! Which slots of a cluster move: what its masters say of them, and whether parts that were refused are served again.
+//! Finds slots of a cluster that move, by its masters' answers, and marks their shards, which `moving.rs` then refuses.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,14 @@ use super::redis_store::RedisStore;
 use super::{reply, script};
 
 impl RedisStore {
-    /// The shards that are refused.
+    /// Returns the shards that are marked as moving.
     pub fn moving(&self) -> Vec<Shard> {
         let shards = self.options.all_shards();
         shards.filter(|shard| self.moving.is_set(&self.keys, KeySpace::Shard(*shard))).collect()
     }
 
-    /// Looks for shards whose slot moves, and whether those that were refused are served again.
+    /// Marks the shards whose slot moves, and calls each other shard that is marked: an answer removes the mark. Fails if
+    /// the masters cannot be asked, or if such a call fails for another reason than a moving slot.
     pub(crate) async fn look_at_moves(&self) -> Result<(), StoreError> {
         let slots = self.moving_slots().await?;
         for shard in self.options.all_shards() {
@@ -33,7 +34,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// The slots that the masters say are moving; none where the question is not allowed.
+    /// Returns the slots that move by the answers of the masters; none if the user may not send CLUSTER NODES.
     async fn moving_slots(&self) -> Result<BTreeSet<u32>, StoreError> {
         let mut ask = redis::cmd("CLUSTER");
         let answers = match self.topology.call_each(ask.arg("NODES")).await {
@@ -46,7 +47,7 @@ impl RedisStore {
     }
 }
 
-/// The slots that a node gives away, `[93->-<node>]`, or takes, `[93-<-<node>]`, in its answer to CLUSTER NODES.
+/// Returns the slots that a node gives away, `[93->-<node>]`, or receives, `[93-<-<node>]`, from CLUSTER NODES.
 fn slots_in(nodes: &str) -> Vec<u32> {
     let marks = nodes.split_whitespace().filter_map(|word| word.strip_prefix('['));
     marks.filter_map(|mark| mark.split('-').next()?.parse().ok()).collect()

@@ -11,7 +11,8 @@ use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
-    /// Notes whether the archive outbox of a shard was full at a submit, for the readiness check.
+    /// Records for the readiness check whether a submit found the shard's archive outbox full. Returns `answer` as it
+    /// is.
     pub(crate) fn track_archive_backlog<T>(
         &self,
         shard: Shard,
@@ -27,8 +28,8 @@ impl Store {
         answer
     }
 
-    /// Says which ended jobs every shard puts into its archive outbox from now on. `None` detaches the archive: then no
-    /// end does, and what waits there stays.
+    /// Sets which ended jobs each shard puts into its archive outbox from now on: with `None` none, and those that wait
+    /// there stay. Works shard by shard: after an error, some shards may have the new settings.
     pub async fn attach_archive(&self, settings: Option<ArchiveSettings>) -> Result<(), StoreError> {
         for shard in self.shards() {
             backend!(self.attach_archive(shard, settings).await)?;
@@ -36,7 +37,7 @@ impl Store {
         Ok(())
     }
 
-    /// The archive outbox of all shards.
+    /// The sum of the archive outboxes of all shards, read one after the other.
     pub async fn archive_status(&self) -> Result<ArchiveStatus, StoreError> {
         let mut all = ArchiveStatus::default();
         for shard in self.shards() {
@@ -50,10 +51,9 @@ impl Store {
         backend!(self.archive_status(shard).await)
     }
 
-    /// The first entries of the archive outbox of a shard, at most `limit` and [`MAX_ARCHIVE_ENTRIES`], of about
-    /// [`MAX_ARCHIVE_BYTES`](ringback_core::store_types::MAX_ARCHIVE_BYTES). They are those of `archiver` for the time
-    /// that it `lasts`, or until it removes them.
-    /// Repeating returns the same entries.
+    /// Takes the first entries of a shard's archive outbox: at most `limit` and [`MAX_ARCHIVE_ENTRIES`], of about
+    /// [`MAX_ARCHIVE_BYTES`](ringback_core::store_types::MAX_ARCHIVE_BYTES). Before `lasts` has passed, other archivers
+    /// get [`TakeEntries::Busy`]. Repeating returns the same entries.
     pub async fn take_ended(
         &self,
         shard: Shard,
@@ -64,7 +64,7 @@ impl Store {
         backend!(self.take_ended(shard, archiver, lasts, limit.min(MAX_ARCHIVE_ENTRIES)).await)
     }
 
-    /// Removes entries, as far as they are still the first ones, because they are archived. Returns how many are left.
+    /// Removes archived entries, if they are still the first ones. Returns how many are left in the shard's outbox.
     pub async fn remove_ended(
         &self,
         shard: Shard,
@@ -74,7 +74,7 @@ impl Store {
         backend!(self.remove_ended(shard, archiver, part).await)
     }
 
-    /// Drops all entries that wait for an archive, and returns how many there were.
+    /// Drops the entries of all shards that wait for an archive, and returns how many there were.
     /// Repeating drops the rest.
     pub async fn drop_ended(&self) -> Result<u64, StoreError> {
         let mut dropped = 0;

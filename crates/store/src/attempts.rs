@@ -11,8 +11,8 @@ use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
-    /// Which attempts of a topic are logged: as its policy says, otherwise as the settings say. None if
-    /// there is no room for them.
+    /// Which attempts of jobs with this policy are logged: what the policy says, otherwise what the settings say.
+    /// [`Logging::Off`] if the store keeps no attempt log.
     pub fn logging(&self, policy: Option<&Policy>) -> Logging {
         match self.logging {
             Some(logging) => policy.and_then(|policy| policy.attempts).unwrap_or(logging),
@@ -21,9 +21,9 @@ impl Store {
     }
 
     /// Adds attempts to the logs of their jobs, all of one shard, at most
-    /// [`MAX_BATCH`](ringback_core::limits::MAX_BATCH). No transition: the jobs do not change. Skipped while
-    /// the store is [nearly full](Store::shortage), so that attempts never take a job's place. `None` if it failed or
-    /// took longer than [`Store::log_attempts_timeout`]: then the attempts may be in the log or not.
+    /// [`MAX_BATCH`](ringback_core::limits::MAX_BATCH). No transition: the jobs do not change. Writes nothing, and
+    /// returns [`LogResult::Full`], while the store is [nearly full](Store::shortage). `None` if it failed or took
+    /// longer than [`Store::log_attempts_timeout`]: then the attempts may be in the log or not.
     pub async fn log_attempts(&self, shard: Shard, entries: &[AttemptLogEntry]) -> Option<LogResult> {
         if self.logging.is_none() || entries.is_empty() {
             return Some(LogResult::Kept);
@@ -51,8 +51,8 @@ impl Store {
         self.log_attempts_timeout
     }
 
-    /// [`Store::log_attempts`] for callers that do not try again. Returns how many attempts may be missing in
-    /// the log.
+    /// [`Store::log_attempts`] for callers that do not try again. Returns how many attempts may be missing in the log:
+    /// none or all of them.
     pub async fn log_attempts_once(&self, shard: Shard, entries: &[AttemptLogEntry]) -> usize {
         match self.log_attempts(shard, entries).await {
             Some(LogResult::Kept) => 0,

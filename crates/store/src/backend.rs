@@ -1,5 +1,5 @@
-//! The two backends, Redis and embedded, and the call of one. Both have the methods of the contract, by the same names,
-//! with the same arguments and answers.
+//! The two backends, Redis and embedded, and the macro that calls a method of either. Both have the methods of the
+//! contract, by the same names, with the same arguments and results.
 
 #[cfg(test)]
 mod contract;

@@ -12,7 +12,8 @@ use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
-    /// Starts to change many jobs. A carrier has to take the bulk operation and work on it.
+    /// Starts a bulk operation that changes `rate` jobs a second. A carrier has to take it and work on it.
+    /// [`BulkStart::TooMany`] if too many are running.
     /// Repeating with the same token shows whether it started.
     pub async fn start_bulk(
         &self,
@@ -31,17 +32,17 @@ impl Store {
         Ok(all)
     }
 
-    /// A bulk operation and its progress.
+    /// A bulk operation and its progress; `None` if there is none with this id.
     pub async fn bulk(&self, id: BulkId) -> Result<Option<Bulk>, StoreError> {
         Ok(backend!(self.bulks(Some(id)).await)?.pop())
     }
 
-    /// Stops a bulk operation: it changes no more jobs. One that has ended stays as it is.
+    /// Stops a bulk operation, which changes no more jobs. One that has ended stays as it is. `None` for an unknown id.
     pub async fn stop_bulk(&self, id: BulkId) -> Result<Option<Bulk>, StoreError> {
         backend!(self.end_bulk(id, None, BulkState::Stopped).await)
     }
 
-    /// Takes a bulk operation without a worker, for `ttl`.
+    /// Takes a running bulk operation that has no worker, for `ttl`.
     /// One that was taken without a reply is free again after `ttl`.
     pub async fn take_bulk(&self, worker: WorkerId, ttl: Duration) -> Result<TakenBulk, StoreError> {
         backend!(self.take_bulk(worker, ttl).await)
@@ -53,13 +54,13 @@ impl Store {
         backend!(self.keep_bulk(id, worker, ttl).await)
     }
 
-    /// The worker has changed all jobs of its bulk operation.
+    /// Ends a bulk operation whose worker has changed all jobs. Changes nothing if it belongs to another worker.
     pub async fn finish_bulk(&self, id: BulkId, worker: WorkerId) -> Result<(), StoreError> {
         backend!(self.end_bulk(id, Some(worker), BulkState::Done).await).map(drop)
     }
 
-    /// revive of many jobs of a shard, at most [`MAX_DEAD`](ringback_core::store_types::MAX_DEAD): dead →
-    /// ready, if they have been dead since and this bulk operation has not revived them before.
+    /// revive of many jobs of a shard, at most [`MAX_DEAD`](ringback_core::store_types::MAX_DEAD): dead → ready, if
+    /// they have been dead since the cursor was read and this bulk operation has not revived them before.
     pub async fn revive_many(
         &self,
         shard: Shard,
@@ -70,8 +71,8 @@ impl Store {
     }
 
     /// cancel, run, revive, reschedule or purge of many jobs of a shard, at most
-    /// [`MAX_DEAD`](ringback_core::store_types::MAX_DEAD): of those that fit a filter when they are changed, and that this
-    /// bulk operation has not moved before.
+    /// [`MAX_DEAD`](ringback_core::store_types::MAX_DEAD). Leaves out jobs that do not match the filter when they are
+    /// changed, and those that this bulk operation has moved before.
     pub async fn change_many(
         &self,
         shard: Shard,

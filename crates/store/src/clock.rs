@@ -1,4 +1,4 @@
-//! The clock of a store, and how far this machine's clock is from it.
+//! The clock of a store: how far this machine's clock is from it, accepting that clock, and a clock that follows Redis.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use crate::backend::{Backend, backend};
 use crate::store::Store;
 
 impl Store {
-    /// How far the time of the store is ahead of this machine's clock, if that is more than a minute. On Redis as the
-    /// last look at the store has shown it; the embedded store follows the clock, and shows how far its time was ahead
-    /// until that makes no difference.
+    /// How far the time of the store is ahead of this machine's clock; `None` if they differ by less than a minute. On
+    /// Redis as it was last read; the embedded store follows the clock, and shows how far its time was ahead until that
+    /// makes no difference.
     pub fn clock_gap(&self) -> Option<ClockGap> {
         backend!(self.clock_gap())
     }
 
-    /// Whether the time of a shard's server and this machine's clock agree within a minute: only then is something
-    /// deleted because it is old. Asks the server.
+    /// Reads the time of a shard's server. Whether it and this machine's clock agree within a minute: only then is
+    /// anything deleted because it is old.
     pub async fn is_time_sure(&self, shard: Shard) -> Result<bool, StoreError> {
         backend!(self.agrees_on_time(shard).await)
     }
@@ -29,12 +29,12 @@ impl Store {
         backend!(self.clock_ahead()).ahead_ms as f64 / 1000.0
     }
 
-    /// Says that the machine's clock is right, and not the time that an embedded store had before.
+    /// Makes an embedded store follow the machine's clock, if its own time was ahead. Does nothing on Redis.
     pub async fn accept_clock(&self) -> Result<AcceptClock, StoreError> {
         backend!(self.accept_clock().await)
     }
 
-    /// The time of day for what anchors, refuses and signs: that of `clock`, or that of the store where the two are more
+    /// A clock for decisions by the time of day: `clock`, or on Redis the time of the server while the two are more
     /// than a minute apart.
     pub fn clock(&self, clock: Arc<dyn Clock>) -> Arc<dyn Clock> {
         match &self.backend {
@@ -44,7 +44,7 @@ impl Store {
     }
 }
 
-/// A clock that shows the time of Redis where it is far from that of this machine.
+/// A clock that shows the time of Redis while that differs from this machine's by more than a minute.
 struct ServerClock {
     clock: Arc<dyn Clock>,
     store: Arc<RedisStore>,

@@ -1,5 +1,5 @@
-//! Calls that change and read the entries of the shared configuration: policies of topics, keys of callers, quotas of
-//! tenants, credentials. Each change notifies every [`SharedConfig`](crate::SharedConfig).
+//! Changing, reading and deleting the entries of the shared configuration: policies of topics, keys of callers, quotas
+//! of tenants, credentials. Each change notifies every [`SharedConfig`](crate::SharedConfig).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -23,16 +23,17 @@ use crate::store::Store;
 const MAX_TRIES: usize = 8;
 
 impl Store {
-    /// Puts the policy of a topic in place of any other, and notifies every [`SharedConfig`](crate::SharedConfig).
+    /// Puts the policy of a topic in place of any other; [`PolicyPut::Outdated`] if others change it in 8 tries in a
+    /// row.
     pub async fn put_policy(&self, topic: &Topic, policy: &Policy) -> Result<PolicyPut, StoreError> {
         let make = |_: Option<&str>| Ok(Ok::<_, Infallible>(policy.clone()));
         let Ok((_, put)) = self.replace_policy(topic, make).await?;
         Ok(put)
     }
 
-    /// Replaces the stored policy of a topic by the one that `make` makes of it. If the stored policy
-    /// changes meanwhile, `make` is called again. After some tries the result is [`PolicyPut::Outdated`].
-    /// Returns the policy that was put, or the error of `make`.
+    /// Replaces the stored policy of a topic by the one that `make` makes of it. If the stored policy changes
+    /// meanwhile, `make` is called again; after 8 tries the result is [`PolicyPut::Outdated`]. Returns the policy that
+    /// was to be put and the result, or the error of `make`. Fails if the stored policy cannot be read.
     pub async fn change_policy<E>(
         &self,
         topic: &Topic,
@@ -42,7 +43,7 @@ impl Store {
         self.replace_policy(topic, make).await
     }
 
-    /// [`Store::change_policy`] of the text that is stored.
+    /// [`Store::change_policy`], where `make` gets the stored text.
     async fn replace_policy<E>(
         &self,
         topic: &Topic,
@@ -52,8 +53,8 @@ impl Store {
         self.replace_entry(topic.as_str(), MAX_POLICIES, make, write).await
     }
 
-    /// Replaces the text of an entry by what `write` makes of the result of `make`, again and again while others change
-    /// it meanwhile. Nothing is put with more than `limit` entries.
+    /// Replaces the text of an entry by what `write` makes of the result of `make`, up to [`MAX_TRIES`] times while
+    /// others change it. Adds no entry if there are `limit` already. Returns the result of `make` and that of the put.
     async fn replace_entry<T, E>(
         &self,
         name: &str,
@@ -78,7 +79,7 @@ impl Store {
         }
     }
 
-    /// The policy of a topic.
+    /// The policy of a topic; `None` if it has none. Fails if the policy cannot be read.
     pub async fn policy(&self, topic: &Topic) -> Result<Option<Policy>, StoreError> {
         backend!(self.entry(topic.as_str()).await)?.as_deref().map(parse_stored).transpose()
     }
@@ -88,8 +89,8 @@ impl Store {
         backend!(self.delete_entry(topic.as_str()).await)
     }
 
-    /// All policies, and a version that they have at least; `None` if the version is still `known`, which
-    /// takes only one small read.
+    /// All policies that can be read, and a version that they have at least; `None` if the version is still `known`,
+    /// which takes only one small read.
     pub async fn policies(
         &self,
         known: Option<PolicyVersion>,
@@ -97,7 +98,7 @@ impl Store {
         Ok(self.read_entries(known).await?.map(|(version, entries)| (version, entries.policies)))
     }
 
-    /// All policies of a scope, for a copy that leaves nothing out: an error if one cannot be read.
+    /// All policies of a scope, for a copy that must be complete: fails if one of them cannot be read.
     pub async fn all_policies(&self, scope: &TenantScope) -> Result<Policies, StoreError> {
         let Entries { policies, unreadable, .. } = self.entries().await?;
         if unreadable.iter().any(|topic| scope.has(topic)) {
@@ -106,12 +107,12 @@ impl Store {
         Ok(policies.into_iter().filter(|(topic, _)| scope.has(topic)).collect())
     }
 
-    /// Adds a key, and notifies every [`SharedConfig`](crate::SharedConfig). Returns the version with it.
+    /// Adds a key. The result is [`PolicyPut::Outdated`] if there is one with its id.
     pub async fn add_key(&self, key: &AccessKey) -> Result<PolicyPut, StoreError> {
         self.put_key(key, None).await
     }
 
-    /// Notes that a key was used. Nothing changes if it was changed or deleted meanwhile.
+    /// Records when a key was used. Changes nothing if the key was changed or deleted since it was read.
     pub async fn note_key_use(&self, key: &AccessKey, at: Timestamp) -> Result<(), StoreError> {
         let used = AccessKey { last_used: Some(at), ..key.clone() };
         self.put_key(&used, Some(&written(key))).await.map(drop)
@@ -129,12 +130,12 @@ impl Store {
         backend!(self.delete_entry(&name_of_key(id)).await)
     }
 
-    /// All keys, in no particular order.
+    /// All keys that can be read, in no particular order.
     pub async fn access_keys(&self) -> Result<Vec<Arc<AccessKey>>, StoreError> {
         Ok(self.entries().await?.keys.into_values().collect())
     }
 
-    /// Sets a quota in place of any other, and notifies every [`SharedConfig`](crate::SharedConfig).
+    /// Sets a quota in place of any other. [`PolicyPut::Outdated`] if others change it in all of 8 tries.
     pub async fn put_quota(&self, of: &QuotaOf, quota: Quota) -> Result<PolicyPut, StoreError> {
         let limit = MAX_POLICIES + MAX_KEYS + MAX_QUOTAS;
         let make = |_: Option<&str>| Ok(Ok::<_, Infallible>(quota));
@@ -148,15 +149,14 @@ impl Store {
         backend!(self.delete_entry(&name_of_quota(of)).await)
     }
 
-    /// All quotas.
+    /// All quotas that can be read.
     pub async fn quotas(&self) -> Result<Quotas, StoreError> {
         Ok(self.entries().await?.quotas)
     }
 
-    /// Replaces the stored credential by the one that `make` makes of it, and notifies every
-    /// [`SharedConfig`](crate::SharedConfig). If it changes meanwhile, `make` is called again. After some tries the
-    /// result is [`PolicyPut::Outdated`]. Returns the credential that was put, or the error of `make`. One that cannot
-    /// be read counts as none.
+    /// Replaces the stored credential by the one that `make` makes of it; one that cannot be read counts as none. If it
+    /// changes meanwhile, `make` is called again; after 8 tries the result is [`PolicyPut::Outdated`]. Returns the
+    /// credential that was to be put and the result, or the error of `make`.
     pub async fn change_credential<E>(
         &self,
         key: &CredentialKey,
@@ -168,7 +168,7 @@ impl Store {
         self.replace_entry(&name_of_credential(key), limit, make, write).await
     }
 
-    /// A credential. One that cannot be read counts as none.
+    /// A credential; `None` if there is none or it cannot be read.
     pub async fn credential(&self, key: &CredentialKey) -> Result<Option<Credential>, StoreError> {
         let stored = backend!(self.entry(&name_of_credential(key)).await)?;
         Ok(stored.and_then(|text| serde_json::from_str(&text).ok()))
@@ -179,7 +179,7 @@ impl Store {
         backend!(self.delete_entry(&name_of_credential(key)).await)
     }
 
-    /// All credentials.
+    /// All credentials that can be read.
     pub async fn credentials(&self) -> Result<Credentials, StoreError> {
         Ok(self.entries().await?.credentials)
     }
@@ -188,7 +188,7 @@ impl Store {
         Ok(self.read_entries(None).await?.map(|(_, entries)| entries).unwrap_or_default())
     }
 
-    /// All entries of the shared configuration, if their version is not the one that is known.
+    /// All entries of the shared configuration with their version; `None` if that is still `known`.
     pub(crate) async fn read_entries(
         &self,
         known: Option<PolicyVersion>,

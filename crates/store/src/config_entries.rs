@@ -1,5 +1,5 @@
-//! The entries of the shared configuration as stores keep them, by their names: policies of topics, keys of callers,
-//! quotas of tenants and credentials. What cannot be read affects nothing else.
+//! The entries of the shared configuration as stores keep them: their names, and parsing them into policies of topics,
+//! keys of callers, quotas of tenants and credentials. What cannot be read affects nothing else.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub type Quotas = BTreeMap<QuotaOf, Quota>;
 /// The credentials that policies refer to.
 pub type Credentials = BTreeMap<CredentialKey, Arc<Credential>>;
 
-/// What the entries of the shared configuration are.
+/// The parsed entries of the shared configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     pub(crate) policies: Policies,
@@ -51,7 +51,7 @@ pub(crate) fn name_of_key(id: &KeyId) -> String {
     format!("{KEY}{id}")
 }
 
-/// The entries with these names and texts.
+/// Parses entries, each by the prefix of its name. Logs and leaves out those that cannot be read.
 pub(crate) fn sorted(rows: PolicyRows) -> Entries {
     let mut entries = Entries { policies: Policies::with_capacity(rows.len()), ..Entries::default() };
     for (name, written) in rows {

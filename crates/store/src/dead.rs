@@ -27,7 +27,7 @@ impl Store {
         Ok(DeadPage { items: items.collect(), next: page.next, now: page.now })
     }
 
-    /// A page of the dead jobs of one shard, only by their cursors, as [`Store::purge_many`] takes them.
+    /// A page of at most `limit` dead jobs of one shard, only their cursors, for [`Store::purge_many`].
     pub async fn dead_cursors(
         &self,
         shard: Shard,
@@ -38,8 +38,8 @@ impl Store {
         backend!(self.dead_cursors(shard, filter, from, limit.clamp(1, MAX_DEAD)).await)
     }
 
-    /// purge of many jobs of a shard, at most [`MAX_DEAD`]: dead → gone, if they have been dead since.
-    /// Returns how many were purged.
+    /// purge of many jobs of a shard, at most [`MAX_DEAD`]: dead → gone. Leaves out jobs that have not been dead since
+    /// their cursor was read. Returns how many were purged.
     pub async fn purge_many(&self, shard: Shard, cursors: &[DeadCursor]) -> Result<u64, StoreError> {
         backend!(self.purge_many(shard, cursors).await)
     }
@@ -49,8 +49,8 @@ impl Store {
         backend!(self.outbox(shard, limit.min(MAX_NOTICES)).await)
     }
 
-    /// acknowledge: removes entries that are done, and postpones the others. At most [`MAX_NOTICES`]
-    /// together.
+    /// acknowledge: removes the entries in `done` and postpones those in `later`, at most [`MAX_NOTICES`] together.
+    /// Does nothing if another carrier owns the shard.
     pub async fn acknowledge(
         &self,
         shard: Shard,
@@ -66,7 +66,7 @@ fn share(limit: usize, shards: usize) -> usize {
     (limit.div_ceil(shards) + limit / 4 + 1).min(limit)
 }
 
-/// The pages of the shards as one page. It ends where the first shard has stopped reading.
+/// Merges the pages of the shards into one. It ends where the first shard has stopped reading, so none is skipped.
 fn merged<T>(pages: Vec<DeadShardPage<T>>, limit: usize) -> DeadShardPage<T> {
     let end = pages.iter().filter_map(|page| page.next).min();
     let now = pages.iter().map(|page| page.now).min().unwrap_or_default();

@@ -20,8 +20,8 @@ const TRIES: usize = 8;
 
 impl Store {
     /// Pauses a destination: no job of the pause's scope is delivered there any more. Deliveries that are under way go
-    /// on and are settled. If there are too many pauses, it is not paused. Works shard by shard: if it fails, the
-    /// destination may be paused in some of them.
+    /// on and are settled. If a shard has too many pauses, ends the pause in all shards and returns the limit. Works
+    /// shard by shard: if it fails, the destination may be paused in some of them.
     pub async fn pause_destination(
         &self,
         pause: &DestinationPause,
@@ -45,14 +45,15 @@ impl Store {
         Ok(was_paused)
     }
 
-    /// All paused destinations.
+    /// All pauses of destinations, of all scopes.
     pub async fn paused_destinations(&self) -> Result<BTreeSet<DestinationPause>, StoreError> {
         let of_shards = self.shards().map(async |shard| backend!(self.paused_destinations(shard).await));
         Ok(try_join_all(of_shards).await?.into_iter().flatten().collect())
     }
 
-    /// A page of origins of these lanes and paused destinations of a scope, at most [`MAX_DESTINATION_PAGE`]. Each page
-    /// reads the counts of all these lanes, a part at a time, so the sums can be off by what moved meanwhile.
+    /// A page of the origins of these lanes and of the scope's paused destinations without jobs,
+    /// [`MAX_DESTINATION_PAGE`] at most. Reads the counts of all these lanes, a part at a time, so the sums can be
+    /// slightly off.
     pub async fn destinations(
         &self,
         spans: &[LaneSpan],
@@ -99,9 +100,9 @@ impl Store {
         Ok(DestinationPage { items, next, pauses, failing })
     }
 
-    /// Takes reports in. Returns false if other processes changed the same destinations each time, so that nothing was
-    /// taken in.
-    /// Reporting the same again can count its failures twice.
+    /// Merges reports into the stored list of failing destinations. Returns false if other processes changed the same
+    /// destinations in each of several tries, so that nothing was stored. Reporting the same again can count its
+    /// failures twice.
     pub async fn report_destinations(&self, reports: &[DestinationReport]) -> Result<bool, StoreError> {
         for _ in 0..TRIES {
             let mut shared = backend!(self.failing().await)?;
@@ -121,7 +122,7 @@ impl Store {
         Ok(backend!(self.failing().await)?.destinations(scope))
     }
 
-    /// Adds the lanes of a shard, a part at a time.
+    /// Adds the counts of a shard's lanes to `sums`, a part at a time. Pauses with a lane are no longer `without_jobs`.
     async fn add_lanes(&self, shard: Shard, span: &LaneSpan, sums: &mut Sums<'_>) -> Result<(), StoreError> {
         let mut from: Option<Box<[u8]>> = None;
         loop {

@@ -1,4 +1,4 @@
-//! How many jobs come due when, over all shards, and how often schedules fire meanwhile.
+//! Forecasts over all shards: how many jobs come due in each slot, and how often schedules fire in it.
 
 use futures_util::future::try_join_all;
 use ringback_core::clock::Timestamp;
@@ -39,8 +39,8 @@ impl Store {
         Ok(sum)
     }
 
-    /// How often the schedules of a scope fire in which slot after `now`, as far as `reaches` takes their topics. Reads
-    /// 10,000 schedules, and counts 50,000 times of cron expressions; periods cost nothing.
+    /// How often the schedules of a scope fire in each slot after `now`, of topics that `reaches` accepts. Reads 10,000
+    /// schedules and counts 50,000 times of cron expressions; `is_cut` if there are more, or one cannot be read.
     pub async fn forecast_schedules(
         &self,
         scope: &TenantScope,
@@ -90,7 +90,8 @@ impl CronFirings {
 }
 
 impl ForecastFirings {
-    /// Adds the firings of a schedule. Finding the times of cron expressions takes microseconds each.
+    /// Adds the firings of a schedule after `now`, slot by slot. Marks the result as cut when no more times of cron
+    /// expressions may be counted. Finding each takes microseconds.
     async fn add(
         &mut self,
         state: &ScheduleState,

@@ -1,6 +1,6 @@
-//! The store: what keeps jobs. [`Store`] has one call per transition of a job's life and passes it to the
-//! backend, Redis or embedded. This crate also has what every user of a store needs: its settings, the
-//! policies of topics, retries of pull jobs, and whether it is nearly full.
+//! The store, which keeps jobs. [`Store`] has one call per transition of a job's life and passes it to the backend,
+//! Redis or embedded. This crate also has what every user of a store needs: its settings, the shared configuration,
+//! retries of pull jobs, streams of events and wake-ups, and whether it is nearly full.
 //!
 //! Every call has a timeout and can fail with any [`StoreError`](ringback_core::store_types::StoreError), and every
 //! transition is atomic. Repeating a call does no harm, unless it says otherwise: the store recognises a submit by its
@@ -21,8 +21,8 @@ mod feeds;
 mod forecast;
 mod pressure;
 mod pull;
+mod pull_retries;
 mod reading;
-mod retries;
 mod schedules;
 pub mod settings;
 mod shared_config;
@@ -38,7 +38,7 @@ pub use ringback_store_embedded::{
 pub use self::config_entries::{AccessKeys, Credentials, Quotas};
 pub use self::forecast::ForecastFirings;
 pub use self::pressure::Shortage;
-pub use self::retries::Retries;
+pub use self::pull_retries::Retries;
 pub use self::shared_config::{ConfigReadings, ConfigUnknown, SharedConfig};
 pub use self::store::Store;
 pub use self::streams::{Events, PolicyChanges, Stream, Wakes};

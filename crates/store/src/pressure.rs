@@ -1,6 +1,6 @@
-//! Pressure: whether the store is nearly full. Then no new jobs should come in and attempts are not logged,
-//! so that the stored jobs can still be delivered. Redis is nearly full at 80 % of its memory limit, an
-//! embedded store when its disk has less room than is to be left free.
+//! Pressure: whether the store is nearly full. Then submits are to be refused and attempts are not logged, so that the
+//! stored jobs can still be delivered. Redis is nearly full at 80 % of its memory limit, an embedded store when its
+//! disk has less room than is to be left free.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ pub(crate) const HIGH: f64 = 0.8;
 /// How long a reading counts. There are no readings while nobody asks.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// What a store that is nearly full has too little of.
+/// The resource of which a store that is nearly full has too little.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shortage {
     Memory,
@@ -45,8 +45,8 @@ impl Pressure {
         Self { shortage, is_high: AtomicBool::default(), read_at: Mutex::default() }
     }
 
-    /// What there is too little of. One caller of `read`s whether pressure is high, the others take the last
-    /// result. If the store does not reply, the result stays the same.
+    /// What there is too little of; `None` if the store has room. At most once a second, one caller runs `read`, which
+    /// says whether pressure is high; the others get the last result. If `read` fails, the last result stays.
     pub(crate) async fn shortage(
         &self,
         read: impl AsyncFnOnce() -> Result<bool, StoreError>,

@@ -19,8 +19,8 @@ impl Store {
         backend!(self.pull(shard, ask).await)
     }
 
-    /// The topics of a shard that have ready pull jobs, in pages: of at most `limit` lanes after the first `from`. Then
-    /// how many lanes were looked at: fewer than `limit` on the last page. No transition.
+    /// The topics of a shard that have ready pull jobs, in pages. Reads at most `limit` lanes after the first `from`,
+    /// and returns also how many were read: fewer than `limit` on the last page. No transition.
     pub async fn pull_topics(
         &self,
         shard: Shard,
@@ -40,9 +40,9 @@ impl Store {
         backend!(self.lease_info(receipt).await)
     }
 
-    /// renew, by receipt: the lease lasts for `by` from now, but no longer than `within` from when it was granted,
-    /// and never shorter than before. Returns the new deadline; `None` if the receipt is not current, or if the
-    /// lease has expired and may not last longer.
+    /// renew, by receipt: the lease lasts for `by` from now, but no longer than `within` from when it was granted, and
+    /// never shorter than before. Returns the new deadline; `None` if the receipt is not current, or if the lease has
+    /// expired and may not last longer.
     pub async fn renew_receipt(
         &self,
         receipt: &Receipt,
@@ -64,7 +64,7 @@ impl Store {
     }
 
     /// [`Store::settle_receipts`] for leases that have run out. A lease that was renewed meanwhile is
-    /// stale.
+    /// [`SettleResult::Stale`].
     pub async fn settle_expired(
         &self,
         shard: Shard,

@@ -1,5 +1,5 @@
-//! Reading the store: one job, pages of jobs, statistics, gauges of the shards that a carrier holds, and the check.
-//! Only a check that repairs changes anything.
+//! Reading the store: one job, pages of jobs, statistics, gauges of the shards that a carrier holds, and the
+//! consistency check. Only a check that repairs changes anything.
 
 use ringback_core::job::{Job, JobKey, Topic};
 use ringback_core::store_types::{
@@ -11,7 +11,7 @@ use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
-    /// A job; an ended one while its tombstone is kept.
+    /// A job; an ended one while its tombstone is kept. `None` if there is none with this key.
     pub async fn get(&self, key: &JobKey) -> Result<Option<Job>, StoreError> {
         backend!(self.get(self.shard_of(key), key).await)
     }
@@ -21,7 +21,7 @@ impl Store {
         backend!(self.get_stored(self.shard_of(key), key).await)
     }
 
-    /// The pauses that hold a job that has not ended; none if it has, or is not known.
+    /// The pauses that hold a job; none if the job has ended or is not known.
     pub async fn paused_by(&self, key: &JobKey) -> Result<JobPauses, StoreError> {
         backend!(self.paused_by(self.shard_of(key), key).await)
     }
@@ -50,8 +50,8 @@ impl Store {
         backend!(self.page_listed(filter, from, look).await)
     }
 
-    /// How many jobs the pages of a filter look at in all if an index serves it; `None` if they scan all jobs. There
-    /// are indexes of dead jobs and of tags.
+    /// How many jobs all pages of a filter read together if an index serves it; `None` if they read all jobs. There are
+    /// indexes of dead jobs and of tags.
     pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
         backend!(self.indexed_jobs(filter).await)
     }

@@ -10,13 +10,13 @@ use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
-    /// A schedule.
+    /// A schedule; `None` if there is none with this key.
     pub async fn schedule(&self, key: &ScheduleKey) -> Result<Option<ScheduleRow>, StoreError> {
         backend!(self.schedule(key).await)
     }
 
-    /// The first schedules of a scope behind one, in the order of their keys, at most `limit`. Fewer, and even none,
-    /// may be followed by others; the second value is where to go on, `None` at the end.
+    /// The first schedules of a scope after one, in the order of their keys, at most `limit`. Fewer, and even none, may
+    /// be followed by others; the second value is where to go on, `None` at the end.
     pub async fn schedules(
         &self,
         scope: &TenantScope,
@@ -35,13 +35,13 @@ impl Store {
         backend!(self.add_schedule(self.shard_of(&row.shard_key()), row, most).await)
     }
 
-    /// Removes the place of a schedule that is not there, which a call that ended early has left. Returns whether there
-    /// was one.
+    /// Removes what a call that ended early has left of a schedule: its key without the schedule itself. Returns
+    /// whether there was such a key.
     pub async fn forget_schedule(&self, key: &ScheduleKey) -> Result<bool, StoreError> {
         backend!(self.forget_schedule(key).await)
     }
 
-    /// Removes a schedule, if it still has this version.
+    /// Removes a schedule, if it still has this version. Returns whether it did.
     pub async fn remove_schedule(&self, row: &ScheduleRow) -> Result<bool, StoreError> {
         backend!(self.remove_schedule(self.shard_of(&row.shard_key()), row).await)
     }
@@ -56,7 +56,7 @@ impl Store {
         backend!(self.change_schedules(shard, changes).await)
     }
 
-    /// The first schedules of a shard whose time has come.
+    /// The first schedules of a shard whose time has come, at most `limit`.
     pub async fn due_schedules(&self, shard: Shard, limit: usize) -> Result<DueSchedules, StoreError> {
         backend!(self.due_schedules(shard, limit).await)
     }

@@ -81,7 +81,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// The most MiB of a setting: a tebibyte.
 const MAX_MIB: u32 = 1024 * 1024;
 
-/// Parses all settings and finds all mistakes at once. `get` returns the value of a name.
+/// Parses all settings, reads the files for TLS, and finds all mistakes at once. `get` returns the value of a name.
 ///
 /// # Errors
 /// The name and the mistake of each wrong setting.
@@ -117,7 +117,7 @@ pub fn parse(
     if mistakes.is_empty() { Ok(options) } else { Err(mistakes) }
 }
 
-/// The value of a setting. If it is wrong, adds the mistake and returns any value.
+/// The value of a setting. If it is wrong, adds the mistake and returns the default of the type.
 fn read<T: Default>(
     name: &'static str,
     get: impl FnOnce(&'static str) -> String,
@@ -143,12 +143,13 @@ fn store(text: &str) -> Result<String, String> {
     }
 }
 
-/// Whether the store is reached over TLS. If not, settings of TLS are ignored: processes may share their settings.
+/// Whether settings of TLS are allowed with a store: one that is reached over TLS, or an embedded one. That ignores
+/// them, because processes may share their settings.
 fn uses_tls(url: &str) -> bool {
     url.starts_with("rediss://") || url.starts_with(SCHEME)
 }
 
-/// Reads the files for TLS.
+/// Reads the files for TLS. Adds mistakes for files that cannot be used, are missing, or do not fit each other.
 fn tls(get: &mut impl FnMut(&'static str) -> String, mistakes: &mut Vec<(&'static str, String)>) -> StoreTls {
     let file = |read: fn(&str) -> Result<Vec<u8>, String>| {
         move |path: &str| if path.is_empty() { Ok(None) } else { read(path).map(Some) }

@@ -1,6 +1,6 @@
-//! The shared configuration: this process's copy of all policies of topics, with the keys of callers, the quotas of
-//! tenants and credentials. It is read again when a change is announced, and every few seconds in case an announcement
-//! was lost.
+//! The shared configuration: this process's copy of the policies of topics, the keys of callers, the quotas of tenants
+//! and the credentials. It is read again when a change is announced, and every few seconds in case an announcement was
+//! lost.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -66,12 +66,12 @@ impl Default for SharedConfig {
     }
 }
 
-/// The readings of a [`SharedConfig`], from some moment on.
+/// The future readings of a [`SharedConfig`].
 #[derive(Debug)]
 pub struct ConfigReadings(watch::Receiver<Option<ConfigSnapshot>>);
 
 impl ConfigReadings {
-    /// Waits until the shared configuration has been read again. Safe to cancel.
+    /// Waits until the shared configuration was read again with changes; for ever if no copy is left. Safe to cancel.
     pub async fn next(&mut self) {
         if self.0.changed().await.is_err() {
             // Nobody has the shared configuration any more.
@@ -92,12 +92,12 @@ impl SharedConfig {
         Self(Arc::new(watch::Sender::new(Some(ConfigSnapshot::new(PolicyVersion(1), entries)))))
     }
 
-    /// All policies.
+    /// All policies that can be read.
     pub fn all(&self) -> Result<Arc<Policies>, ConfigUnknown> {
         self.part(|known| Arc::clone(&known.policies))
     }
 
-    /// The policy of a topic.
+    /// The policy of a topic; `None` if it has none or its policy [cannot be read](Self::is_unreadable).
     pub fn get(&self, topic: &Topic) -> Result<Option<Arc<Policy>>, ConfigUnknown> {
         // Most installations have none.
         self.part(|known| if known.policies.is_empty() { None } else { known.policies.get(topic).cloned() })
@@ -118,12 +118,12 @@ impl SharedConfig {
         self.part(|known| Arc::clone(&known.credentials))
     }
 
-    /// A credential; `None` without it, or before they were loaded.
+    /// A credential; `None` if there is none with this key, or before the first reading.
     pub fn credential(&self, key: &CredentialKey) -> Option<Arc<Credential>> {
         self.0.borrow().as_ref()?.credentials.get(key).cloned()
     }
 
-    /// The quota of a tenant: its own, or that of all that have none.
+    /// The quota of a tenant: its own, or that for all tenants without one; `None` if there is neither.
     pub fn quota(&self, tenant: &Tenant) -> Result<Option<Quota>, ConfigUnknown> {
         let quotas = self.quotas()?;
         if quotas.is_empty() {
@@ -137,23 +137,23 @@ impl SharedConfig {
         self.0.borrow().as_ref().map(read).ok_or(ConfigUnknown)
     }
 
-    /// Whether a topic has a policy that cannot be read. What it says, such as who signs, is then not known.
+    /// Whether a topic has a policy that cannot be read, so that nothing of it is known. False until the first reading.
     pub fn is_unreadable(&self, topic: &Topic) -> bool {
         self.0.borrow().as_ref().is_some_and(|known| known.unreadable.contains(topic))
     }
 
-    /// Whether any loaded policy says which attempts are logged.
+    /// Whether any policy says which attempts are logged; false before the first reading.
     pub fn is_any_logging(&self) -> bool {
         self.0.borrow().as_ref().is_some_and(|known| known.is_any_logging)
     }
 
-    /// Waits until the policies are loaded.
+    /// Waits until the shared configuration has been read for the first time.
     pub async fn known(&self) {
         // It cannot fail: the sender is held here.
         self.0.subscribe().wait_for(Option::is_some).await.ok();
     }
 
-    /// Waits until this version, or a later one, is loaded.
+    /// Waits until this version, or a later one, has been read.
     pub async fn reached(&self, version: PolicyVersion) {
         let reached =
             |known: &Option<ConfigSnapshot>| known.as_ref().is_some_and(|known| known.version >= version);
@@ -165,8 +165,8 @@ impl SharedConfig {
         ConfigReadings(self.0.subscribe())
     }
 
-    /// Keeps the policies up to date, for ever. Calls `known` after they were loaded for the first time.
-    /// `rng` is that of [`Store::policy_changes`].
+    /// Keeps the shared configuration up to date, for ever. Calls `known` after the first reading. `rng` is for
+    /// [`Store::policy_changes`].
     pub async fn keep(self, store: Store, rng: StdRng, known: impl FnOnce() + Send) {
         let (mut changes, mut version, mut known) = (store.policy_changes(rng), None, Some(known));
         let mut look_at = Instant::now();
@@ -188,7 +188,8 @@ impl SharedConfig {
         }
     }
 
-    /// Reads the policies if they have changed. Returns the time until the next check.
+    /// Reads all entries if their version is not `known`; keeps the last ones after an error. Returns the wait after
+    /// it.
     async fn read(&self, store: &Store, known: &mut Option<PolicyVersion>) -> Duration {
         match store.read_entries(*known).await {
             Ok(None) => FLOOR,

@@ -1,4 +1,4 @@
-//! [`Store`]: opening and preparing it, and what is known of it.
+//! [`Store`]: opening and preparing it, and what is known of it as a whole: durability, shards, memory, losses, health.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,22 +70,22 @@ impl Store {
         backend!(self.prepare().await)
     }
 
-    /// [`Store::prepare`]. Returns kind and profile as a text. Takes a clone, for tasks that outlive the
-    /// caller.
+    /// Prepares the store like [`Store::prepare`], and returns its kind and state as a text. Takes a clone, for tasks
+    /// that outlive the caller.
     pub async fn prepared(self) -> Result<String, StoreError> {
         self.prepare().await?;
         Ok(self.describe().await)
     }
 
-    /// Checks that the store replies, and that it still has what it had. Returns the same text as
+    /// Checks that the store replies, and that it has not lost what it had. Returns the same text as
     /// [`Store::prepared`], and takes a clone like it.
     pub async fn answers(self) -> Result<String, StoreError> {
         backend!(self.ping().await)?;
         Ok(self.describe().await)
     }
 
-    /// Kind and profile, and whether an embedded store has little room. Redis is not asked for its memory
-    /// while nobody submits.
+    /// Kind and profile, followed by what is wrong: shards that refuse calls, a clock that differs, and an embedded
+    /// store that has little room. Redis is not asked for its memory while nobody submits.
     async fn describe(&self) -> String {
         let shortage = match &self.backend {
             Backend::Redis(_) => None,
@@ -114,24 +114,24 @@ impl Store {
         }
     }
 
-    /// Host and port of each of its servers that is known: those of its URL, and the masters that they name.
+    /// Host and port of each server of the store that is known: those in the URL, and the masters that they name.
     pub fn addresses(&self) -> Vec<(String, u16)> {
         backend!(self.addresses())
     }
 
-    /// Accepts a loss of jobs that was noticed, so that submits go on.
+    /// Accepts the loss of jobs with this `run_id`, so that submits are accepted again.
     pub async fn accept_loss(&self, run_id: &str) -> Result<AcceptLoss, StoreError> {
         backend!(self.accept_loss(run_id).await)
     }
 
-    /// How often a loss of jobs was noticed since the start, by this process or another one: whoever can submit them
-    /// again does so when this changes.
+    /// How often a loss of jobs was noticed since the start, by this process or another one. Callers that can submit
+    /// the lost jobs again do so when this changes.
     pub fn losses_noticed(&self) -> u64 {
         backend!(self.losses_noticed())
     }
 
-    /// The shortest time for which a process of the installation keeps tombstones, as far as the last look at the store
-    /// showed: of this one and of those that were seen within half a minute.
+    /// The shortest time for which a process of the installation keeps tombstones: of this one, and of those that were
+    /// seen in the half minute before the store was last checked.
     pub fn shortest_keep_done(&self) -> Duration {
         backend!(self.shortest_keep_done())
     }
@@ -142,13 +142,13 @@ impl Store {
         backend!(self.memory_share().await)
     }
 
-    /// Whether the store removes jobs when its memory is short, as far as was looked.
+    /// Whether the store removes jobs when its memory is short, according to the last check of its settings.
     pub fn evicts(&self) -> bool {
         backend!(self.evicts())
     }
 
-    /// What the store has too little of, if it is nearly full: then submits should be refused, and attempts
-    /// are not logged. Reads the share of memory or the room on the disk at most once a second.
+    /// What the store has too little of; `None` if it is not nearly full. If it is, submits should be refused, and
+    /// attempts are not logged. Reads the share of memory or the room on the disk at most once a second.
     pub async fn shortage(&self) -> Option<Shortage> {
         let read = async || match &self.backend {
             Backend::Redis(_) => Ok(self.memory_share().await? >= HIGH),
@@ -157,17 +157,17 @@ impl Store {
         self.pressure.shortage(read).await
     }
 
-    /// The name of its kind in the API.
+    /// The name of the store's kind in the API.
     pub fn kind(&self) -> &'static str {
         backend!(self.kind())
     }
 
-    /// The version of the layout in which it keeps jobs. Each kind counts for itself.
+    /// The version of the layout in which the store keeps jobs. Each kind has layouts of its own.
     pub fn layout(&self) -> u64 {
         backend!(self.layout())
     }
 
-    /// How durable it is; [`Profile::Unknown`] before the first connection.
+    /// How durable the store is; [`Profile::Unknown`] before the first connection.
     pub fn profile(&self) -> Profile {
         backend!(self.profile())
     }
@@ -176,9 +176,9 @@ impl Store {
         (0..self.shards).map(Shard)
     }
 
-    /// Where the pages of a filter can begin: one place for each part of the store, and each part ends where a page
-    /// names another shard. The parts are the shards, but for what the embedded store keeps together: jobs by their
-    /// numbers, and by tags.
+    /// The cursors at which the pages of a filter can begin, one for each part of the store; a part ends where a page
+    /// names another shard. The parts are the shards. The embedded store has only one part, except for dead jobs found
+    /// by their index.
     pub fn page_starts(&self, filter: &Filter) -> Vec<Cursor> {
         if matches!(self.backend, Backend::Embedded(_)) && filter.index() != Some(FilterIndex::Dead) {
             return vec![Cursor::START];
@@ -191,7 +191,7 @@ impl Store {
     }
 }
 
-/// A sentence for the store's check: which shards are refused, and why.
+/// Says which shards are refused and why, to be added to the store's description; empty without shards.
 fn refused(why: &str, shards: &[Shard]) -> String {
     if shards.is_empty() {
         return String::new();

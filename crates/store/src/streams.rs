@@ -36,8 +36,8 @@ macro_rules! next {
 }
 
 impl Events {
-    /// The next item; the first is a [`StreamItem::Gap`]. Cancel safe. Call it again soon: items that are
-    /// not fetched wait in memory, or are lost.
+    /// The next item; the first is a [`StreamItem::Gap`]. Cancel safe. Call it again soon: items that are not fetched
+    /// wait in memory, or are lost.
     pub async fn next(&mut self) -> StreamItem {
         next!(self)
     }

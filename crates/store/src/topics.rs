@@ -1,4 +1,4 @@
-//! Topics over all shards: their counts, pause and resume; what a tenant has in all its topics, and may add.
+//! Topics over all shards: their counts, pause and resume; the jobs of a tenant in all topics, and grants of its quota.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ impl Store {
         Ok(sum)
     }
 
-    /// A page of at most `limit` topics of a scope, and at most [`MAX_TOPIC_PAGE`], after one or from the first.
+    /// A page of the topics of a scope, in order: those after `after`, or from the first. At most `limit`, up to 1,000.
     pub async fn topics(
         &self,
         scope: &TenantScope,
@@ -50,9 +50,9 @@ impl Store {
         Ok(TopicPage { items, next })
     }
 
-    /// pause: no job of the topic is delivered or pulled any more. Deliveries that are under way go on and
-    /// are settled. A topic that was not known becomes known; if there are too many topics, it is not
-    /// paused. Works shard by shard: if it fails, the topic may be paused in some of them.
+    /// pause: no job of the topic is delivered or pulled any more. Deliveries that are under way go on and are settled.
+    /// A topic that was not known becomes known; if there are too many, resumes it and returns the limit. Works shard
+    /// by shard: if it fails, the topic may be paused in some of them.
     pub async fn pause(
         &self,
         topic: &Topic,
@@ -86,7 +86,7 @@ impl Store {
         Ok(self.presence(topic).await?.contains(&Some(TopicPresence::Jobs)))
     }
 
-    /// Whether each shard knows the topic, and has jobs of it.
+    /// What each shard knows of the topic: whether it has jobs of it, or `None` if it does not know the topic.
     async fn presence(&self, topic: &Topic) -> Result<Vec<Option<TopicPresence>>, StoreError> {
         try_join_all(self.shards().map(async |shard| backend!(self.presence(shard, topic).await))).await
     }
@@ -96,12 +96,12 @@ impl Store {
         backend!(self.totals(scope).await)
     }
 
-    /// How many jobs a tenant has that are delayed, ready, reserved or dead.
+    /// How many jobs a tenant has, over all shards, that are delayed, ready, reserved or dead.
     pub async fn jobs_of(&self, tenant: &Tenant) -> Result<u64, StoreError> {
         Ok(self.totals(&TenantScope::One(Some(tenant.clone()))).await?.counts.jobs())
     }
 
-    /// Takes a part of the jobs that a tenant may submit. `now` is the time of a store without a server.
+    /// Draws from the number of jobs that a tenant may submit. `now` is the time of a store without a server.
     /// Repeating draws again.
     pub async fn grant_quota(
         &self,

@@ -1,5 +1,5 @@
-//! The transitions of push jobs: submit, import, promote, recover, evict, reserve, renew and settle of many, and cancel,
-//! reschedule, run, revive and purge of one by its key. And which carrier owns a shard. Pull jobs are in `pull`.
+//! The transitions of push jobs: submit, import, promote, recover, evict, reserve, renew and settle of many, and
+//! cancel, reschedule, run, revive and purge of one. Also which carriers live and own a shard. Pull jobs are in `pull`.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl Store {
     }
 
     /// reschedule: delayed → delayed at another time, or ready if that has come. Repeating with the same token shows
-    /// whether it took effect, here and in the next two.
+    /// whether it took effect; so it does with [`Self::run`] and [`Self::revive`].
     pub async fn reschedule(&self, key: &JobKey, due: Due, token: Token) -> Result<MoveResult, StoreError> {
         self.move_job(key, Move::Reschedule(due, token)).await
     }
@@ -50,7 +50,7 @@ impl Store {
         self.move_job(key, Move::Run(token)).await
     }
 
-    /// revive: dead → ready, due now. Failures start again from zero, attempts go on.
+    /// revive: dead → ready, due now. Failures start again from zero, attempt numbers go on.
     pub async fn revive(&self, key: &JobKey, token: Token) -> Result<MoveResult, StoreError> {
         self.move_job(key, Move::Revive(token)).await
     }
@@ -65,30 +65,30 @@ impl Store {
         backend!(self.move_job(self.shard_of(key), key, what).await)
     }
 
-    /// A carrier's heartbeat: it counts as alive for `ttl`. Zero removes it.
+    /// A carrier's heartbeat: it counts as alive for `ttl`, and no longer if that is zero. Returns the live carriers.
     pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         backend!(self.heartbeat(carrier, ttl).await)
     }
 
-    /// A carrier takes over a shard. The store fences the previous owner.
+    /// Makes a carrier the owner of a shard and returns its epoch. The store refuses later calls of the previous owner.
     pub async fn take_shard(&self, shard: Shard, carrier: &str) -> Result<Epoch, StoreError> {
         backend!(self.take_shard(shard, carrier).await)
     }
 
-    /// A carrier gives up a shard, if it still owns it.
+    /// Gives up a shard, if the epoch is still that of its owner.
     pub async fn release_shard(&self, shard: Shard, epoch: &Epoch) -> Result<(), StoreError> {
         backend!(self.release_shard(shard, epoch).await)
     }
 
-    /// promote: delayed and due → ready, at most `limit` jobs. `max_sleep` is the longest time that the carrier
-    /// will sleep.
+    /// promote: delayed and due → ready, at most as many as `limits` allow. Does nothing if the epoch is no longer the
+    /// shard's.
     pub async fn promote(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
         backend!(self.promote(shard, epoch, limits).await)
     }
 
-    /// recover: jobs whose lease has run out, at most `limit` → ready; dead after
-    /// [`MAX_LOST`](ringback_core::limits::MAX_LOST) in a row; cancelled if that was requested. Expired pull
-    /// jobs are returned instead, for the caller to settle.
+    /// recover: jobs whose lease has run out, at most as many as `limits` allow → ready; dead after
+    /// [`MAX_LOST`](ringback_core::limits::MAX_LOST) in a row; cancelled if that was requested. Expired pull jobs are
+    /// returned instead, for the caller to settle.
     pub async fn recover(
         &self,
         shard: Shard,
@@ -98,7 +98,7 @@ impl Store {
         backend!(self.recover(shard, epoch, limits).await)
     }
 
-    /// evict: dead jobs whose retention has ended, at most `limit` → gone.
+    /// evict: dead jobs whose retention has ended → gone, at most as many as `limits` allow.
     pub async fn evict(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
         backend!(self.evict(shard, epoch, limits).await)
     }
@@ -109,7 +109,7 @@ impl Store {
         backend!(self.reserve(shard, ask).await)
     }
 
-    /// renew: the lease lasts for `by` from now.
+    /// renew: the lease lasts for `by` from now, or as long as before if that is longer.
     pub async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
         let asked = Instant::now();
         let Some(_deadline) = backend!(self.renew(&lease.grant.receipt, by, None).await)? else {
@@ -119,9 +119,8 @@ impl Store {
         Ok(Renewed::Extended)
     }
 
-    /// settle: the outcome of each lease, all of one shard. `lateness` is the lateness of deliveries since
-    /// the last settle of this shard. Returns a result per lease, in order.
-    /// An error returns the leases.
+    /// settle: records the outcome of each lease, all of one shard. `lateness` is the lateness of deliveries since the
+    /// last settle of this shard. Returns a result per lease, in order. An error returns the leases.
     pub async fn settle(
         &self,
         shard: Shard,

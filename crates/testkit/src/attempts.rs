@@ -1,26 +1,26 @@
-//! The attempts of a test in one run of cargo-nextest, which runs a test again that has failed: what only a busy machine
-//! has upset passes then. What one attempt has found out about the product stays: it fails all that come after it.
+//! What a test has found, kept for its later attempts in one run of cargo-nextest. nextest runs a failed test again, so
+//! a test that only a busy machine upset can pass. A test that found a fault of the product fails in all later attempts.
 
 use std::fs;
 use std::path::PathBuf;
 
 use crate::environment::variable;
 
-/// Remembers for further attempts what was found.
+/// Stores a finding of `test` in a temporary file, which its later attempts read. Does nothing without cargo-nextest.
 pub fn remember(test: &str, finding: &str) {
     if let Some(file) = file(test) {
         fs::write(file, finding).expect("the directory of temporary files can be written");
     }
 }
 
-/// Fails if an attempt before this one has found anything.
+/// Panics if an earlier attempt of `test` in this run of cargo-nextest has stored a finding.
 pub fn fail_if_found(test: &str) {
     if let Some(finding) = file(test).and_then(|file| fs::read_to_string(file).ok()) {
         panic!("{test}: an earlier attempt has found this: {finding}");
     }
 }
 
-/// The file for the findings of a test. There are no attempts without cargo-nextest.
+/// The file for the findings of a test in this run of cargo-nextest; `None` without cargo-nextest.
 fn file(test: &str) -> Option<PathBuf> {
     let run: String = variable("NEXTEST_RUN_ID")?;
     Some(std::env::temp_dir().join(format!("ringback-{run}-{}", test.replace(['/', ' '], "-"))))

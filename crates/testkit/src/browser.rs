@@ -1,5 +1,5 @@
-//! A headless Chromium that tests drive by WebDriver: pages opened, elements clicked, keys typed, scripts run, logs and
-//! screenshots taken. Its processes are in `driver`.
+//! A headless Chromium that tests drive by WebDriver. Tests open pages, click elements, type, run scripts, read logs,
+//! take screenshots and emulate sizes, colour schemes and time zones. The processes are in `driver`.
 
 mod driver;
 
@@ -12,7 +12,7 @@ use self::driver::Driver;
 use crate::network::http_client;
 use crate::time::eventually;
 
-/// What a page does at once it does within this on a busy machine too.
+/// The limit for what a page does at once; generous, for a busy machine.
 const SOON: Duration = Duration::from_secs(20);
 
 /// The key of an element in answers of WebDriver.
@@ -39,7 +39,8 @@ impl Key {
     }
 }
 
-/// A browser with one tab and a profile of its own. Dropping it ends all of its processes.
+/// A browser with one tab and a profile of its own. Dropping it ends all of its processes. A method panics when the
+/// browser answers with an error.
 pub struct Browser {
     http: Client,
     session: String,
@@ -47,7 +48,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts a browser; `None` where Chromium or its driver is not installed, see `deploy/local/chromium.sh`.
+    /// Starts a browser. Returns `None` if Chromium or its driver is not installed; see `deploy/local/chromium.sh`.
     pub async fn start() -> Option<Self> {
         let driver = Driver::start().await?;
         let http = http_client();
@@ -63,23 +64,24 @@ impl Browser {
         self.driver.pid()
     }
 
-    /// Opens an address, and waits until it has loaded.
+    /// Opens a URL and waits until the page has loaded.
     pub async fn open(&self, url: &str) {
         self.must("/url", &json!({"url": url})).await;
     }
 
-    /// Runs the body of a function in the page and returns its result.
+    /// Runs `script`, the body of a function with `arguments`, in the page and returns its result.
     pub async fn run(&self, script: &str, arguments: &[Value]) -> Value {
         self.must("/execute/sync", &json!({"script": script, "args": arguments})).await
     }
 
-    /// Runs the body of a function in the page, and waits for the promise that it returns.
+    /// Runs `script`, the body of an async function with `arguments`, in the page and returns its awaited result.
     pub async fn run_async(&self, script: &str, arguments: &[Value]) -> Value {
         // WebDriver awaits promises.
         self.run(&format!("return (async () => {{ {script} }}).apply(null, arguments)"), arguments).await
     }
 
-    /// Waits until a selector fits an element, and clicks it as a user does: it has to be visible, and not covered.
+    /// Clicks the first element that matches a CSS selector, as a user does: the element has to be visible and not
+    /// covered. Tries again for up to [`SOON`], then panics.
     pub async fn click(&self, selector: &str) {
         eventually(SOON, &format!("{selector} can be clicked"), async || {
             self.element_call(selector, "click", &json!({})).await
@@ -87,7 +89,7 @@ impl Browser {
         .await;
     }
 
-    /// Waits until a selector fits a field, and types a text in place of what it has.
+    /// Replaces the text of the first field that matches a CSS selector. Tries again for up to [`SOON`], then panics.
     pub async fn write(&self, selector: &str, text: &str) {
         eventually(SOON, &format!("{selector} can be written to"), async || {
             self.element_call(selector, "clear", &json!({})).await?;
@@ -96,26 +98,26 @@ impl Browser {
         .await;
     }
 
-    /// Presses and releases a key, which goes to what has the focus.
+    /// Presses and releases a key. The element that has the focus receives it.
     pub async fn press(&self, key: Key) {
         let strokes = ["keyDown", "keyUp"].map(|kind| json!({"type": kind, "value": key.code()}));
         let keyboard = json!({"type": "key", "id": "keyboard", "actions": strokes});
         self.must("/actions", &json!({"actions": [keyboard]})).await;
     }
 
-    /// How many elements a selector fits.
+    /// The number of elements that match a CSS selector.
     pub async fn count(&self, selector: &str) -> u64 {
         let script = "return document.querySelectorAll(arguments[0]).length";
         self.run(script, &[selector.into()]).await.as_u64().expect("a number")
     }
 
-    /// The text of the first element that a selector fits, as it is shown; `None` without such an element.
+    /// The visible text of the first element that matches a CSS selector; `None` if no element matches.
     pub async fn text(&self, selector: &str) -> Option<String> {
         let script = "return document.querySelector(arguments[0])?.innerText";
         self.run(script, &[selector.into()]).await.as_str().map(str::to_owned)
     }
 
-    /// Waits until a selector fits an element.
+    /// Waits until an element matches a CSS selector. Panics after [`SOON`].
     pub async fn wait_for(&self, selector: &str) {
         eventually(SOON, &format!("{selector} is shown"), async || match self.count(selector).await {
             0 => Err(self.text("body").await.unwrap_or_default()),
@@ -124,7 +126,7 @@ impl Browser {
         .await;
     }
 
-    /// Waits until a selector fits no element.
+    /// Waits until no element matches a CSS selector. Panics after [`SOON`].
     pub async fn wait_gone(&self, selector: &str) {
         eventually(SOON, &format!("{selector} is gone"), async || match self.count(selector).await {
             0 => Ok(()),
@@ -133,7 +135,8 @@ impl Browser {
         .await;
     }
 
-    /// Waits until the first element of a selector has a text, and returns all of its text.
+    /// Waits until the text of the first element that matches a CSS selector contains `part`, and returns the whole
+    /// text. Panics after [`SOON`].
     pub async fn wait_text(&self, selector: &str, part: &str) -> String {
         eventually(SOON, &format!("{selector} has the text {part}"), async || {
             let text = self.text(selector).await;
@@ -145,13 +148,14 @@ impl Browser {
         .await
     }
 
-    /// What was logged since the last call: `browser` is the console, `performance` the events of the network.
+    /// The entries that a log got since its last call. `kind` is `browser` for the console, `performance` for network
+    /// events.
     pub async fn log(&self, kind: &str) -> Vec<Value> {
         let log = self.must("/se/log", &json!({"type": kind})).await;
         log.as_array().unwrap_or_else(|| panic!("no log: {log}")).clone()
     }
 
-    /// The addresses that were requested since the last call of this or of the log `performance`.
+    /// The URLs that the browser requested since the last call of this method or of `log("performance")`.
     pub async fn requests(&self) -> Vec<String> {
         let log = self.log("performance").await;
         let events = log.iter().map(|entry| {
@@ -165,7 +169,7 @@ impl Browser {
             .collect()
     }
 
-    /// A screenshot of what is visible: a PNG in base64.
+    /// A screenshot of the visible part of the page: a PNG in base64.
     pub async fn screenshot(&self) -> String {
         let image = self.call(Method::GET, "/screenshot", &Value::Null).await.expect("a screenshot");
         image.as_str().expect("base64").to_owned()
@@ -177,23 +181,23 @@ impl Browser {
         self.devtools("Emulation.setDeviceMetricsOverride", &size).await;
     }
 
-    /// Sets the colours that the user prefers: `light` or `dark`.
+    /// Sets the colour scheme that the user prefers: `light` or `dark`.
     pub async fn prefer_colours(&self, scheme: &str) {
         let feature = json!({"name": "prefers-color-scheme", "value": scheme});
         self.devtools("Emulation.setEmulatedMedia", &json!({"features": [feature]})).await;
     }
 
-    /// Sets the time zone of pages that are opened from now on.
+    /// Sets the time zone that pages of the tab see, by its IANA name.
     pub async fn set_time_zone(&self, zone: &str) {
         self.devtools("Emulation.setTimezoneOverride", &json!({"timezoneId": zone})).await;
     }
 
-    /// Whether an alert, a confirmation or a prompt of a script is open.
+    /// Whether an alert, a confirmation or a prompt of a script is open; also false if the browser does not answer.
     pub async fn has_alert(&self) -> bool {
         self.call(Method::GET, "/alert/text", &Value::Null).await.is_ok()
     }
 
-    /// A command of the DevTools protocol.
+    /// Runs a command of the DevTools protocol.
     async fn devtools(&self, command: &str, params: &Value) {
         self.must("/goog/cdp/execute", &json!({"cmd": command, "params": params})).await;
     }
@@ -215,7 +219,7 @@ impl Browser {
     }
 }
 
-/// A call of WebDriver: its value, or its error in words.
+/// Sends a WebDriver command, without a body if `body` is null. Returns the `value` of the answer, or the error as text.
 async fn call(http: &Client, method: Method, url: &str, body: &Value) -> Result<Value, String> {
     let mut request = http.request(method, url);
     if !body.is_null() {

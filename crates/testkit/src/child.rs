@@ -35,8 +35,8 @@ impl Child {
         Self::start(name, command.stdout(out).stderr(err), log, None)
     }
 
-    /// Starts `command`; standard output and standard error go to one pipe, which is full and which nobody reads until
-    /// [`Self::read_output`].
+    /// Starts `command` with standard output and standard error on one full pipe, so its writes block until
+    /// [`Self::read_output`] or [`Self::close_output`].
     pub(crate) fn spawn_unread(name: &str, command: &mut Command, log: &Path) -> Self {
         let (unread, mut out) = io::pipe().expect("a pipe");
         out.write_all(&[b'\n'; PIPE]).expect("an empty pipe takes as much");
@@ -50,15 +50,16 @@ impl Child {
         Self { name: name.to_owned(), child, exited: None, log: log.to_owned(), unread }
     }
 
-    /// Reads the pipe from now on, into the log.
+    /// Starts to copy what the process writes into the log, in a thread that ends with the process. Panics if nothing
+    /// was left unread.
     pub(crate) fn read_output(&mut self) {
         let mut pipe = self.unread.take().expect("it was started with a pipe that nobody reads");
         let mut log = open(&self.log);
-        // Ends with the child.
+        // The thread ends with the child.
         thread::spawn(move || io::copy(&mut pipe, &mut log));
     }
 
-    /// Closes the pipe: writes to it fail from now on.
+    /// Closes the unread pipe, so the process's writes fail from now on. Panics if nothing was left unread.
     pub(crate) fn close_output(&mut self) {
         self.unread.take().expect("it was started with a pipe that nobody reads");
     }
@@ -68,7 +69,7 @@ impl Child {
         self.child.id()
     }
 
-    /// Sends a signal, unless the process has ended: its pid may be another's by then.
+    /// Sends a signal, unless the process has ended: its pid may belong to another process by then.
     pub(crate) fn signal(&mut self, signal: Signal) {
         if self.exit_status().is_none() {
             let pid = i32::try_from(self.child.id()).expect("a pid fits");
@@ -77,7 +78,7 @@ impl Child {
         }
     }
 
-    /// The exit status; `None` while it runs.
+    /// The exit status; `None` while the process runs.
     pub fn exit_status(&mut self) -> Option<ExitStatus> {
         if self.exited.is_none() {
             self.exited = self.child.try_wait().expect("a child can be waited for");
@@ -85,7 +86,7 @@ impl Child {
         self.exited
     }
 
-    /// Waits until it has ended.
+    /// Waits until the process has ended. Panics if that takes longer than `within`.
     pub async fn wait_exit(&mut self, within: Duration) -> ExitStatus {
         let deadline = Instant::now() + within;
         loop {

@@ -25,7 +25,7 @@ use crate::time::now;
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7411";
 
 const TOPIC: &str = "demo";
-/// The pause between two looks at the jobs.
+/// The pause between two reads of the jobs.
 const POLL: Duration = Duration::from_millis(100);
 /// The wait after the last due time for deliveries that should not come.
 const QUIET: Duration = Duration::from_millis(500);
@@ -39,10 +39,10 @@ struct Submitted {
     due: Timestamp,
 }
 
-/// Runs the demo against the API at `url`.
+/// Runs the demo against the API at `url`, and prints the results.
 ///
 /// # Errors
-/// When no Ringback answers there, or a result is wrong.
+/// When no Ringback answers there, when a call fails, or when a result is wrong.
 pub async fn run(url: &str) -> anyhow::Result<()> {
     let api = Api::new(url);
     api.is_up().await?;
@@ -62,7 +62,8 @@ pub async fn run(url: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Submits a job of each case, with an id of this run.
+/// Submits one job for each case, with an id of this run, after it has set the receiver's answers to the job. Cancels
+/// the jobs of cases that end cancelled.
 async fn submit(api: &Api, sink: &Sink) -> anyhow::Result<Vec<Submitted>> {
     let run = format!("{}-{}", now().as_millisecond(), std::process::id());
     let mut jobs = Vec::new();
@@ -82,7 +83,8 @@ async fn submit(api: &Api, sink: &Sink) -> anyhow::Result<Vec<Submitted>> {
     Ok(jobs)
 }
 
-/// Prints progress until all jobs have ended and no delivery can follow. Returns the final state of each job.
+/// Prints progress until all jobs have ended and no delivery can follow, or the [`DEADLINE`] is over. Returns the last
+/// state of each job. Fails if a job cannot be read.
 async fn watch(api: &Api, sink: &Sink, jobs: &[Submitted]) -> anyhow::Result<Vec<Value>> {
     let latest = jobs.iter().map(|job| job.due).max().unwrap_or_else(now);
     let left: Duration = latest.duration_since(now()).try_into().unwrap_or_default();
@@ -140,7 +142,7 @@ fn say(text: &str) {
     write(&format!("{text}\n"));
 }
 
-/// Writes to standard output, and ignores that it may be closed.
+/// Writes to standard output and flushes it. Ignores errors, because standard output may be closed.
 fn write(text: &str) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -1,19 +1,19 @@
-//! What the environment asks of tests: how much they do, and the seed of what they choose.
+//! Environment variables that set how much tests do, and the seed of their random choices.
 
 use std::fmt::Debug;
 use std::str::FromStr;
 
 use crate::time::now;
 
-/// The value of a variable such as `RINGBACK_TEST_PAUSES`, if it is set. One that cannot be read panics.
+/// The parsed value of a variable such as `RINGBACK_TEST_PAUSES`; `None` if it is unset. Panics if parsing fails.
 pub fn variable<T: FromStr<Err: Debug>>(name: &str) -> Option<T> {
     let text = std::env::var_os(name)?;
     let text = text.to_str().unwrap_or_else(|| panic!("{name} is not a string"));
     Some(text.parse().unwrap_or_else(|error| panic!("{name}={text}: {error:?}")))
 }
 
-/// The seed that a variable names, else one that is new in each run of the tests. It is the same for each attempt of a
-/// test in one run of cargo-nextest.
+/// The seed in a variable; if it is unset, a seed that differs from run to run. All attempts of a test in one run of
+/// cargo-nextest get the same seed.
 pub fn seed(name: &str) -> u64 {
     variable(name).unwrap_or_else(|| {
         // A random UUID.

@@ -1,5 +1,5 @@
-//! The figures of the fault suite: how often each fault was made in a run of the tests, and what it cost. Each test
-//! writes what it has reached below `target/figures`; the program `figures` adds it up.
+//! The figures of the fault suite: how often a run of the tests made each fault, and how much went wrong. Each test
+//! writes its figures below `target/figures`; the program `figures` adds them up.
 
 mod table;
 
@@ -25,14 +25,14 @@ macro_rules! figures {
         }
 
         impl Figure {
-            /// What is counted, and what is wrong.
+            /// A phrase for what the figure counts and what counts as wrong.
             pub const fn meaning(self) -> &'static str {
                 match self {
                     $(Self::$name => $meaning,)*
                 }
             }
 
-            /// How much a run of the tests has to reach.
+            /// The count that a run of the tests has to reach.
             pub const fn wanted(self) -> u64 {
                 match self {
                     $(Self::$name => $wanted,)*
@@ -77,32 +77,32 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// A count without anything wrong.
+    /// A figure of the test `by`, with nothing wrong.
     pub fn new(figure: Figure, by: &str, count: u64) -> Self {
         Self { figure, by: by.to_owned(), count, of: None, wrong: 0, longest: None }
     }
 
-    /// How much went wrong.
+    /// Sets how much went wrong.
     #[must_use]
     pub fn wrong(self, wrong: u64) -> Self {
         Self { wrong, ..self }
     }
 
-    /// How many were chosen for this run.
+    /// Sets the count to reach in this run, in place of [`Figure::wanted`].
     #[must_use]
     pub fn of(self, chosen: u64) -> Self {
         Self { of: Some(chosen), ..self }
     }
 
-    /// How long a recovery took at the longest, and may take.
+    /// Sets the longest recovery and the longest that is allowed.
     #[must_use]
     pub fn took(self, longest: Duration, allowed: Duration) -> Self {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         Self { longest: Some((millis(longest), millis(allowed))), ..self }
     }
 
-    /// Writes it, in place of what the same test has written before. A program that is not below `target` writes
-    /// nothing.
+    /// Writes the figure to `target/figures`, in place of the one that the same test wrote before. Does nothing if the
+    /// program is not below a target directory of cargo.
     pub fn write(&self) {
         let Some(directory) = directory() else { return };
         fs::create_dir_all(&directory).expect("target/figures can be made");
@@ -112,10 +112,10 @@ impl Reached {
     }
 }
 
-/// What was written, by figure.
+/// All written figures, sorted by figure and test; empty if none were written.
 ///
 /// # Errors
-/// The file that cannot be read.
+/// When a file cannot be read or parsed.
 pub fn read() -> anyhow::Result<Vec<Reached>> {
     let Some(Ok(files)) = directory().map(fs::read_dir) else { return Ok(Vec::new()) };
     let mut all = Vec::new();
@@ -126,7 +126,8 @@ pub fn read() -> anyhow::Result<Vec<Reached>> {
     Ok(all)
 }
 
-/// `target/figures`: beside `target/debug`, in which this program is, or below which.
+/// `target/figures`: the directory `figures` in the nearest ancestor of this program that has a directory `debug`.
+/// `None` if no ancestor has one.
 fn directory() -> Option<PathBuf> {
     let exe = std::env::current_exe().expect("this program knows its own path");
     let target = exe.ancestors().find(|directory| directory.join("debug").is_dir());

@@ -38,10 +38,10 @@ pub use self::reader::Unreadable;
 pub use self::report::{InvariantResult, Quantiles, Recovery, Report, Standing};
 pub use self::writer::History;
 
-/// Checks a history. It is read once, as a stream; what is kept of an event is about a hundred bytes.
+/// Checks a history. It is read once, as a stream; about a hundred bytes of each event stay in memory.
 ///
 /// # Errors
-/// The first line that cannot be read, or that no history can have there.
+/// Describes the first line that cannot be read or contradicts earlier lines. An empty history is an error too.
 pub fn check<R: BufRead>(history: R) -> Result<Report, Unreadable> {
     let mut ingest = ingest::Ingest::default();
     let lines = reader::read_lines(history, |line, text, entry| ingest.take(line, text, entry))?;

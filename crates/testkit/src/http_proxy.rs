@@ -1,5 +1,5 @@
-//! A proxy of HTTP/1.1 that changes requests and answers on their way, as a process would that has a bug. Each
-//! connection of a client has one of its own to the server.
+//! A proxy for HTTP/1.1 that changes requests and answers on their way, as a faulty process would. It opens one
+//! connection to the server for each connection of a client.
 
 mod message;
 
@@ -47,7 +47,7 @@ pub struct HttpProxy {
 }
 
 impl HttpProxy {
-    /// A proxy to a server, by its URL without a path.
+    /// Starts a proxy to a server, which is named by its URL without a path.
     pub async fn start(server: &str, changes: HttpChanges) -> Self {
         let server = server.trim_start_matches("http://").parse().expect("an address");
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
@@ -68,7 +68,7 @@ async fn accept(listener: TcpListener, server: SocketAddr, changes: HttpChanges)
     loop {
         if let Ok((client, _)) = listener.accept().await {
             connections.spawn(async move {
-                // Either side may end it.
+                // Either side may end the connection.
                 let _ = converse(client, server, &changes).await;
             });
         }
@@ -76,7 +76,8 @@ async fn accept(listener: TcpListener, server: SocketAddr, changes: HttpChanges)
     }
 }
 
-/// Passes on one request after the other, each with its answer.
+/// Passes on the requests of a client one after the other, each with its answer, and makes the changes. Returns when a
+/// side closes or no answer comes in time.
 async fn converse(client: TcpStream, server: SocketAddr, changes: &HttpChanges) -> io::Result<()> {
     let (mut client, mut server) = (Peer::new(client)?, Peer::new(TcpStream::connect(server).await?)?);
     loop {
@@ -116,7 +117,7 @@ mod tests {
     use crate::network::http_client;
     use crate::sink::{Answer, Sink};
 
-    /// Posts a body through a proxy. Returns the status of the answer.
+    /// Posts a body through a proxy. Returns the status of the answer; `None` if the connection broke.
     async fn post(proxy: &HttpProxy) -> Option<u16> {
         let request = http_client().request(Method::POST, proxy.url("/hook")).body("{ }");
         Some(request.send().await.ok()?.status().as_u16())

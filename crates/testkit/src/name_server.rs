@@ -35,7 +35,7 @@ struct Shared {
     asked: Mutex<HashMap<String, usize>>,
 }
 
-/// What a question for a name comes to, and its addresses.
+/// The outcome of look-ups of a name, and its addresses.
 #[derive(Clone)]
 struct Name {
     look_up: LookUp,
@@ -53,7 +53,7 @@ pub enum Family {
     Six,
 }
 
-/// What a question for one family comes to.
+/// How questions for one family of addresses fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failing {
     /// No answer.
@@ -65,7 +65,7 @@ pub enum Failing {
 }
 
 impl NameServer {
-    /// One that knows no name. Its answers may be kept for so many seconds.
+    /// Starts a server that knows no name. Its answers may be cached for `ttl` seconds.
     pub fn start(ttl: u32) -> Self {
         let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").expect("a port is free"));
         let address = socket.local_addr().expect("it is bound");
@@ -79,20 +79,20 @@ impl NameServer {
         self.address
     }
 
-    /// From now on a name has these addresses.
+    /// Gives a name these addresses from now on. What was set for the name before no longer holds.
     pub fn knows(&self, name: &str, addresses: &[IpAddr]) {
         let known = Name { look_up: LookUp::Found, addresses: addresses.to_vec(), failing: None };
         self.shared.names().insert(name.to_owned(), known);
     }
 
-    /// From now on questions for a name come to this.
+    /// Sets how look-ups of a name end from now on. A known name keeps its addresses; a new one has none.
     pub fn set(&self, name: &str, look_up: LookUp) {
         let mut names = self.shared.names();
         let new = Name { look_up, addresses: Vec::new(), failing: None };
         names.entry(name.to_owned()).or_insert(new).look_up = look_up;
     }
 
-    /// From now on questions for one family of a name that it knows come to this.
+    /// Makes questions for one family of a name fail from now on. Panics if the name is unknown.
     pub fn fails(&self, name: &str, family: Family, failing: Failing) {
         let wanted = match family {
             Family::Four => A,
@@ -101,7 +101,7 @@ impl NameServer {
         self.shared.names().get_mut(name).expect("it knows the name").failing = Some((wanted, failing));
     }
 
-    /// How often it was asked for a name.
+    /// How often the server was asked for a name.
     pub fn asked(&self, name: &str) -> usize {
         self.shared.asked().get(name).copied().unwrap_or(0)
     }
@@ -112,7 +112,7 @@ impl Drop for NameServer {
         // An empty message ends it. If it cannot be sent, the thread ends with the process.
         let sent = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.send_to(&[], self.address));
         if let (Ok(_), Some(thread)) = (sent, self.thread.take()) {
-            // It fails only if the thread panicked, which it has printed.
+            // The join fails only if the thread panicked, which printed a message.
             let _ = thread.join();
         }
     }
@@ -147,7 +147,7 @@ impl Shared {
         }
     }
 
-    /// The answer to a query, and how it is given; `None` if none is.
+    /// Counts a query, and returns its answer with the time to send it; `None` if no answer is sent.
     fn answer(&self, query: &[u8]) -> Option<(Vec<u8>, LookUp)> {
         let mut labels = Vec::new();
         let mut at = HEADER;

@@ -5,16 +5,16 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Below the range from which Linux takes the ports of outgoing connections (32768 and up): a server that is
-/// restarted on its port must not find a client's socket there.
+/// The range of ports ends below that from which Linux takes the ports of outgoing connections (32768 and up): a server
+/// that is restarted on its port must not find a client's socket there.
 const FIRST: u32 = 11_000;
 const COUNT: u32 = 20_000;
 
 /// The limit of one request.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Finds a port of 127.0.0.1 on which nothing listens. A process gets each port only once. Other processes start
-/// elsewhere in the range, so a clash is unlikely but possible.
+/// Finds a port of 127.0.0.1 on which nothing listens; panics without one. A process gets each port only once. Other
+/// processes start elsewhere in the range, so a clash is unlikely but possible.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let start = std::process::id().wrapping_mul(7_919);
@@ -29,14 +29,14 @@ pub fn free_port() -> u16 {
     panic!("no free port between {FIRST} and {}", FIRST + COUNT);
 }
 
-/// Builds a client for plain HTTP. Its connections belong to the calling runtime, so make one per test, not one per
-/// process.
+/// Builds a client for plain HTTP, with a limit of 30 seconds a request. Its connections belong to the calling
+/// runtime, so make one for each test, not for each process.
 pub fn http_client() -> reqwest::Client {
-    // It trusts no certificate: a debug build takes longer to read those of the system than to make most requests.
+    // The client trusts no certificate: a debug build takes longer to read those of the system than for most requests.
     build(reqwest::Client::builder().tls_certs_only([]))
 }
 
-/// Builds a client that also speaks HTTPS.
+/// Builds a client that also speaks HTTPS, with the same limit.
 pub(crate) fn https_client() -> reqwest::Client {
     build(reqwest::Client::builder())
 }

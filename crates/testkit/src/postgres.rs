@@ -27,17 +27,17 @@ pub struct PostgresServer {
     port: u16,
     fsync: &'static str,
     child: Child,
-    // After the child: the directory goes when nobody writes into it any more.
+    // Dropped after the child, so that nobody writes into the directory any more.
     dir: TempDir,
 }
 
 impl PostgresServer {
-    /// Makes a new database cluster and starts it. A crash of the machine would lose data.
+    /// Makes a new database cluster and starts it without fsync, so a crash of the machine would lose data.
     pub async fn start() -> Self {
         Self::launch("off").await
     }
 
-    /// The same, synced to disk as in an installation.
+    /// Makes a new database cluster and starts it with fsync, as in an installation.
     pub async fn durable() -> Self {
         Self::launch("on").await
     }
@@ -69,7 +69,7 @@ impl PostgresServer {
         format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", self.port)
     }
 
-    /// From its next start it takes connections with TLS alone, with the certificate and the key of these files.
+    /// Makes the server accept only TLS connections from its next start on, with copies of this certificate and key.
     pub fn require_tls(&self, certificate: &Path, key: &Path) {
         let data = data(&self.dir);
         for (from, name) in [(certificate, "server.crt"), (key, "server.key")] {
@@ -86,12 +86,12 @@ impl PostgresServer {
         settings.write_all(b"ssl = on\n").expect("it is written");
     }
 
-    /// `kill -9` of the server; the processes of its connections end by themselves.
+    /// Sends SIGKILL to the server. The processes of its connections end by themselves.
     pub fn kill(&mut self) {
         self.child.kill();
     }
 
-    /// Sends SIGSTOP to the server and all processes of its connections, or SIGCONT.
+    /// Sends SIGSTOP to the server and all of its child processes, or SIGCONT if `is_paused` is false.
     pub fn pause(&mut self, is_paused: bool) {
         let signal = if is_paused { Signal::SIGSTOP } else { Signal::SIGCONT };
         for pid in children(self.child.pid()) {
@@ -100,10 +100,10 @@ impl PostgresServer {
         self.child.signal(signal);
     }
 
-    /// Kills it if it runs, starts it again on the same port and data, and waits until it accepts connections.
+    /// Kills the server if it runs, starts it again on the same port and data, and waits until it accepts connections.
     pub async fn restart(&mut self) {
         self.child.kill();
-        // It refuses to start while processes of the one before it are still about to end.
+        // The server refuses to start while processes of the former one are still about to end.
         eventually(START_DEADLINE, "the server starts again", async || {
             if self.child.exit_status().is_some() {
                 self.child = spawn(&self.programs, &self.dir, self.port, self.fsync);
@@ -113,7 +113,7 @@ impl PostgresServer {
         .await;
     }
 
-    /// Whether it accepts connections; not while it recovers from a crash.
+    /// Whether the server accepts connections. While it recovers from a crash, it does not.
     fn is_ready(&self) -> bool {
         let mut ready = Command::new(self.programs.join("pg_isready"));
         ready.args(["-q", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
@@ -135,12 +135,12 @@ fn data(dir: &TempDir) -> PathBuf {
 fn spawn(programs: &Path, dir: &TempDir, port: u16, fsync: &str) -> Child {
     let mut command = command(programs, "postgres");
     command.arg("-D").arg(data(dir)).args(["-h", "127.0.0.1", "-p", &port.to_string(), "-k"]).arg(dir.path());
-    // Without fsync what a killed process has written is with the operating system; the machine does not crash here.
+    // Without fsync, data of a killed process stay with the operating system; the machine does not crash here.
     command.args(["-c", &format!("fsync={fsync}"), "-c", "max_connections=20", "-c", "shared_buffers=16MB"]);
     Child::spawn("postgres", &mut command, &dir.path().join("log"))
 }
 
-/// A command that runs one of the programs, as another user than root.
+/// A command that runs a program of PostgreSQL: as [`USER`] if this process is root, else as its own user.
 fn command(programs: &Path, name: &str) -> Command {
     let program = programs.join(name);
     if !geteuid().is_root() {
@@ -152,7 +152,7 @@ fn command(programs: &Path, name: &str) -> Command {
     command
 }
 
-/// The processes that a process has started.
+/// The process ids of a process's children; empty if the process has ended.
 fn children(pid: u32) -> Vec<i32> {
     let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()

@@ -1,5 +1,5 @@
-//! What a program sees of the world, changed while it runs: its clock steps, the names that it looks up stop to resolve,
-//! and what it connects to lies behind proxies. A small library in C is compiled once and loaded into the program.
+//! Changes what a program sees while it runs: its clock is set, host names stop resolving, and its connections lead
+//! through proxies. A small library in C is compiled once and loaded into the program by `LD_PRELOAD`.
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr};
@@ -26,17 +26,17 @@ pub struct Preload {
     led: Arc<AtomicUsize>,
 }
 
-/// What one program sees.
+/// The clock, names and address of one program.
 #[derive(Clone)]
 pub struct Seen {
     file: Arc<File>,
     address: u32,
     env: [(&'static str, String); 3],
-    // Goes after the last program that reads a file in it.
+    // Dropped after the last program that reads a file in the directory.
     _dir: Arc<TempDir>,
 }
 
-/// What a look-up comes to.
+/// The outcome of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookUp {
     /// 127.0.0.1.
@@ -50,7 +50,7 @@ pub enum LookUp {
 }
 
 impl Preload {
-    /// Compiles the library with `cc`. `None` where there is none.
+    /// Compiles the library with `cc`. Returns `None` if that fails, as without a C compiler.
     #[must_use]
     pub fn compile() -> Option<Self> {
         let dir = tempfile::Builder::new().prefix("ringback-preload-").tempdir().expect("a temp directory");
@@ -64,7 +64,7 @@ impl Preload {
         compiled.is_ok_and(|status| status.success()).then(|| Self { dir: Arc::new(dir), led })
     }
 
-    /// From now on connections of all programs to a port of 127.0.0.1 lead to another one.
+    /// Leads connections of all programs to a port of 127.0.0.1 to the port `to` from now on.
     ///
     /// # Panics
     /// After 64 ports.
@@ -78,7 +78,7 @@ impl Preload {
         }
     }
 
-    /// For one more program: the clock of this machine, and every name is found.
+    /// Settings for one more program: it has an address of its own, and at first this machine's clock and working names.
     #[must_use]
     pub fn seen(&self) -> Seen {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -99,24 +99,24 @@ impl Preload {
 }
 
 impl Seen {
-    /// The variables that the program is started with.
+    /// The environment variables to start the program with.
     #[must_use]
     pub fn env(&self) -> &[(&'static str, String)] {
         &self.env
     }
 
-    /// Where its connections to ports that lead elsewhere come from.
+    /// The address that the program's connections to redirected ports come from.
     #[must_use]
     pub fn address(&self) -> IpAddr {
         Ipv4Addr::from_bits(self.address).into()
     }
 
-    /// Steps the clock: it is so many microseconds ahead.
+    /// Sets how many microseconds the program's clock is ahead of the machine's.
     pub fn set_ahead(&self, micros: i64) {
         write(&self.file, 0, micros);
     }
 
-    /// From now on look-ups of names that end in `.store.test` come to this.
+    /// Sets how look-ups of names that end in `.store.test` end from now on.
     pub fn set_names(&self, look_up: LookUp) {
         let number = match look_up {
             LookUp::Found => 0,

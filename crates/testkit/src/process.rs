@@ -1,4 +1,4 @@
-//! The binaries of the workspace as child processes. They are found beside the test that starts them.
+//! Starts the workspace's binaries, which are found beside the running test, and signals and restarts them.
 
 mod state;
 
@@ -25,8 +25,8 @@ pub struct ProcessSpec {
 }
 
 impl ProcessSpec {
-    /// A binary of this workspace, by name. Its callbacks may go everywhere, as most receivers of tests are on this
-    /// machine; tests of the address guard set the variables again.
+    /// A binary of this workspace, by name. Its callbacks may go to every address, host and port, because most
+    /// receivers of tests are on this machine; [`Self::guarded`] undoes that.
     pub fn new(binary: &str) -> Self {
         let everywhere = [
             ("RINGBACK_EGRESS_ALLOW", "0.0.0.0/0,::/0"),
@@ -43,38 +43,37 @@ impl ProcessSpec {
         }
     }
 
-    /// Gives the address guard its defaults.
+    /// Gives the address guard its default settings.
     pub fn guarded(self) -> Self {
         let names = ["RINGBACK_EGRESS_ALLOW", "RINGBACK_EGRESS_HOSTS", "RINGBACK_EGRESS_PORTS"];
         // An empty variable counts as unset.
         names.into_iter().fold(self, |spec, name| spec.env(name, ""))
     }
 
-    /// Adds an argument.
     pub fn arg(mut self, arg: &str) -> Self {
         self.args.push(arg.to_owned());
         self
     }
 
-    /// Adds an environment variable. The last value of a name counts.
+    /// Adds an environment variable. The last value of a name wins.
     pub fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Sends its output to a pipe that is full, and that nobody reads until [`Process::read_output`].
+    /// Sends the output to a full pipe that nobody reads until [`Process::read_output`], so writes block.
     pub fn unread(mut self) -> Self {
         self.is_unread = true;
         self
     }
 
-    /// Starts it in a session of its own, which has no terminal (setsid(1)).
+    /// Starts the binary in a session of its own, which has no terminal (setsid(1)).
     pub fn without_terminal(mut self) -> Self {
         self.has_terminal = false;
         self
     }
 
-    /// The command that starts it, for callers that connect its input and output themselves.
+    /// The command that starts the binary, without variables `RINGBACK_…` and `OTEL_…` of this program.
     pub fn command(&self) -> Command {
         let program = match &self.binaries {
             Some(directory) => directory.join(&self.binary),
@@ -96,7 +95,7 @@ impl ProcessSpec {
         command
     }
 
-    /// Starts it without waiting until it is ready.
+    /// Starts the binary without waiting until it is ready.
     pub fn start(self) -> Process {
         let dir = tempfile::Builder::new().prefix("ringback-process-").tempdir().expect("a temp directory");
         let child = spawn(&self, dir.path());
@@ -108,12 +107,12 @@ impl ProcessSpec {
 pub struct Process {
     spec: ProcessSpec,
     child: Child,
-    // After the child: the directory goes when nobody writes into it any more.
+    // Dropped after the child, so that nobody writes into the directory any more.
     dir: TempDir,
 }
 
 impl Process {
-    /// The process id, another one after each restart.
+    /// The process id, which changes with each restart.
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }
@@ -133,7 +132,7 @@ impl Process {
         self.child.kill();
     }
 
-    /// Sends SIGSTOP: it keeps its connections and does nothing.
+    /// Sends SIGSTOP: the process keeps its connections and does nothing.
     pub fn stop(&mut self) {
         self.child.signal(Signal::SIGSTOP);
     }
@@ -143,23 +142,23 @@ impl Process {
         self.child.signal(Signal::SIGCONT);
     }
 
-    /// Kills it if it runs, and starts it again with the same settings.
+    /// Kills the process if it runs, and starts it again with the same settings.
     pub fn restart(&mut self) {
         self.child.kill();
         self.child = spawn(&self.spec, self.dir.path());
     }
 
-    /// Sets an environment variable from the next restart on.
+    /// Sets an environment variable for the next restart and those after it.
     pub fn set_env(&mut self, name: &str, value: &str) {
         self.spec.env.push((name.to_owned(), value.to_owned()));
     }
 
-    /// Takes the binary from a directory with another build at the next restart, or from this build.
+    /// Sets the directory of the binary for the next restarts; `None` means this build.
     pub fn use_binaries_of(&mut self, directory: Option<PathBuf>) {
         self.spec.binaries = directory;
     }
 
-    /// Reads the output of a process that was started [unread](ProcessSpec::unread).
+    /// Starts to read the output of a process that was started [unread](ProcessSpec::unread).
     pub fn read_output(&mut self) {
         self.child.read_output();
     }
@@ -169,17 +168,17 @@ impl Process {
         self.child.close_output();
     }
 
-    /// The exit status; `None` while it runs.
+    /// The exit status; `None` while the process runs.
     pub fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.exit_status()
     }
 
-    /// Waits until it has ended.
+    /// Waits until the process has ended. Panics if that takes longer than `within`.
     pub async fn wait_exit(&mut self, within: Duration) -> ExitStatus {
         self.child.wait_exit(within).await
     }
 
-    /// The value that it was given for an environment variable.
+    /// The value that an environment variable was set to; `None` if it was not set.
     pub fn setting(&self, name: &str) -> Option<&str> {
         self.spec.env.iter().rfind(|(have, _)| have == name).map(|(_, value)| value.as_str())
     }
@@ -188,7 +187,7 @@ impl Process {
         self.dir.path()
     }
 
-    /// All of its output, over all its restarts, as far as it was read.
+    /// The output of the process over all its restarts, as far as it was read.
     pub fn log(&self) -> String {
         self.child.log()
     }
@@ -201,7 +200,8 @@ fn spawn(spec: &ProcessSpec, dir: &Path) -> Child {
     start(&spec.binary, &mut command, &dir.join("log"))
 }
 
-/// `target/debug/<name>` for a test in `target/debug/deps`, and `<name>` beside a program in `target/debug`.
+/// The path of a binary: beside this program, or one directory above, as for a test in `target/debug/deps`. Panics if
+/// there is none.
 fn binary(name: &str) -> PathBuf {
     let exe = std::env::current_exe().expect("this program knows its own path");
     let found = exe.ancestors().skip(1).take(2).map(|dir| dir.join(name)).find(|file| file.is_file());

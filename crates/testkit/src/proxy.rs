@@ -1,6 +1,6 @@
-//! A TCP proxy on 127.0.0.1 that can stop to pass on what arrives: it swallows, delays or holds it, or cuts the
-//! connection, whole, in one direction, or in place of a reply; for all clients, or for those of some addresses. Where
-//! new connections lead can be changed, as when a host name moves to another address.
+//! A TCP proxy on 127.0.0.1 that can swallow, delay or hold bytes, or cut the connection: in one direction or both,
+//! for all clients or for those of some addresses. New connections can be led to another port, as when a host name
+//! gets another address.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
@@ -39,7 +39,7 @@ struct Shared {
     connections: Mutex<Vec<Arc<Connection>>>,
 }
 
-/// A mode, and the addresses of the clients whose new connections have it: those of all without any.
+/// A mode, and the addresses of clients whose new connections get it; `None` for all.
 #[derive(Default)]
 struct Fault {
     mode: ProxyMode,
@@ -58,11 +58,11 @@ struct Connection {
 pub enum ProxyMode {
     #[default]
     Pass,
-    /// They are taken, and nothing is given.
+    /// They are read and not passed on, in both directions.
     Swallow,
-    /// Bytes from the client are taken and not passed on.
+    /// Bytes from the client are read and not passed on.
     SwallowRequests,
-    /// Bytes for the client are taken and not passed on.
+    /// Bytes for the client are read and not passed on.
     SwallowReplies,
     /// Nothing is passed on before this ends, and then all of it, as after a break of the network.
     Hold,
@@ -77,14 +77,14 @@ pub enum ProxyMode {
 }
 
 impl ProxyMode {
-    /// Whether bytes are lost while the connection goes on.
+    /// Whether bytes are lost while the connection stays open.
     fn loses_bytes(self) -> bool {
         matches!(self, Self::Swallow | Self::SwallowRequests | Self::SwallowReplies | Self::HalfClose)
     }
 }
 
 impl Proxy {
-    /// A proxy to a port of 127.0.0.1.
+    /// Starts a proxy to a port of 127.0.0.1.
     pub fn start(target: u16) -> Self {
         let (port, shared) = (free_port(), Arc::new(Shared { target: target.into(), ..Shared::default() }));
         let listener = std::net::TcpListener::bind(("127.0.0.1", port)).expect("the port is free");
@@ -107,47 +107,47 @@ impl Proxy {
         self.port
     }
 
-    /// New connections lead to this port of 127.0.0.1. Those that exist stay where they are.
+    /// Leads new connections to another port of 127.0.0.1. Existing connections stay where they are.
     pub fn lead_to(&self, target: u16) {
         self.shared.target.store(target, Ordering::SeqCst);
     }
 
-    /// From now on the connections that exist take everything and give nothing, in both directions. Returns how
-    /// many they are.
+    /// Makes the existing connections read everything and pass on nothing, in both directions. Returns how many these
+    /// are.
     pub fn swallow(&self) -> usize {
         self.change(None, ProxyMode::Swallow)
     }
 
-    /// As [`Proxy::swallow`], for those connections on which a client of Redis has subscribed to a channel.
+    /// Does the same as [`Proxy::swallow`] to connections on which a client has sent Redis' SUBSCRIBE.
     pub fn swallow_subscriptions(&self) -> usize {
         self.set(ProxyMode::Swallow, |connection| connection.is_subscription.load(Ordering::SeqCst))
     }
 
-    /// Closes the connections that exist.
+    /// Closes the existing connections.
     pub fn cut(&self) {
         self.change(None, ProxyMode::Cut);
     }
 
-    /// Puts the connections that exist into a mode: those from some addresses, or all. Returns how many they are. Those
-    /// that have lost bytes are only cut or lose all of them: with others passed on, a reply would look like another
-    /// one's.
+    /// Sets the mode of existing connections: of those from some addresses, or of all. Returns how many changed.
+    /// Connections that have lost bytes can only be cut or swallowed: otherwise a reply could be taken for that of
+    /// another request.
     pub fn change(&self, from: Option<&[IpAddr]>, mode: ProxyMode) -> usize {
         self.set(mode, |connection| from.is_none_or(|from| from.contains(&connection.from)))
     }
 
-    /// Puts the connections that exist and new ones into a mode, until [`Proxy::heal`].
+    /// Sets the mode of existing and new connections, until [`Proxy::heal`].
     pub fn fail(&self, mode: ProxyMode) {
         self.fail_from(None, mode);
     }
 
-    /// As [`Proxy::fail`], for the connections from some addresses, or for all.
+    /// Does the same as [`Proxy::fail`] to connections from some addresses, or to all.
     pub fn fail_from(&self, from: Option<&[IpAddr]>, mode: ProxyMode) {
         *self.fault() = Fault { mode, from: from.map(<[IpAddr]>::to_vec) };
         self.change(from, mode);
     }
 
-    /// Passes on what comes on new connections, and on those that were delayed or held, or whose next reply was to be
-    /// cut. Those that have lost bytes stay as they are.
+    /// Passes everything on again on new connections, and on those that were delayed or held, or whose next reply was
+    /// to be cut. Connections that have lost bytes stay as they are.
     pub fn heal(&self) {
         *self.fault() = Fault::default();
         self.set(ProxyMode::Pass, |connection| {
@@ -159,14 +159,14 @@ impl Proxy {
         self.shared.fault.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many connections were accepted since the start.
+    /// The number of connections accepted since the start.
     pub fn accepted(&self) -> usize {
         self.shared.accepted.load(Ordering::SeqCst)
     }
 
     fn set(&self, mode: ProxyMode, which: impl Fn(&Connection) -> bool) -> usize {
         let mut connections = self.shared.connections.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that have ended have nobody who listens.
+        // Connections that have ended have no receiver.
         connections.retain(|connection| !connection.mode.is_closed());
         let mut changed = 0;
         for connection in connections.iter().filter(|connection| which(connection)) {
@@ -186,16 +186,17 @@ impl Drop for Proxy {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It fails only if the thread panicked, which it has printed.
+            // The join fails only if the thread panicked, which printed a message.
             let _ = thread.join();
         }
     }
 }
 
 impl Shared {
-    /// A new connection from an address.
+    /// Adds a new connection, with the mode of the current fault if that hits its address. Returns it and its changes
+    /// of mode.
     fn connection(&self, from: IpAddr) -> (Arc<Connection>, watch::Receiver<ProxyMode>) {
-        // Until it is among the others, so that no fault misses it.
+        // Held until the connection is among the others, so that no fault misses it.
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         let is_hit = fault.from.as_ref().is_none_or(|all| all.contains(&from));
         let (mode, changes) = watch::channel(if is_hit { fault.mode } else { ProxyMode::Pass });
@@ -221,7 +222,7 @@ async fn accept(listener: std::net::TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// Passes on what either side sends, until one of them closes.
+/// Connects to `target`, once nothing is held, and passes bytes on by the mode until a side closes or the mode cuts.
 async fn pass(
     client: TcpStream,
     target: u16,
@@ -229,7 +230,7 @@ async fn pass(
     mut changes: watch::Receiver<ProxyMode>,
 ) {
     held(&mut changes).await;
-    // Without a server the client's connection is closed.
+    // If there is no server, the client's connection is closed.
     let Ok(server) = TcpStream::connect(("127.0.0.1", target)).await else { return };
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
     let look = |bytes: &[u8]| {
@@ -266,7 +267,7 @@ async fn copy_replies(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut mode:
     loop {
         let now = *mode.borrow_and_update();
         if now == ProxyMode::HalfClose {
-            // Fails only if the client has gone, which ends the other direction too.
+            // The shutdown fails only if the client has gone, which ends the other direction too.
             let _ = to.shutdown().await;
         }
         let read = tokio::select! {
@@ -275,7 +276,7 @@ async fn copy_replies(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut mode:
         };
         let now = held(&mut mode).await;
         let Ok(read @ 1..) = read else { return };
-        // After the end of its direction, replies go nowhere.
+        // Replies after the end of their direction are dropped.
         let is_ended = matches!(now, ProxyMode::HalfClose | ProxyMode::SwallowReplies);
         if now == ProxyMode::CutReplies || (!is_ended && !write(&mut to, &buffer[..read], now).await) {
             return;
@@ -283,13 +284,13 @@ async fn copy_replies(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut mode:
     }
 }
 
-/// The mode, as soon as nothing is held.
+/// Waits while the mode is [`ProxyMode::Hold`], and returns the mode after that.
 async fn held(mode: &mut watch::Receiver<ProxyMode>) -> ProxyMode {
     // The sender goes last.
     mode.wait_for(|mode| *mode != ProxyMode::Hold).await.map_or(ProxyMode::Cut, |mode| *mode)
 }
 
-/// Whether the connection goes on.
+/// Writes, delays or drops bytes as the mode says. Returns whether the connection goes on.
 async fn write(to: &mut OwnedWriteHalf, bytes: &[u8], mode: ProxyMode) -> bool {
     match mode {
         ProxyMode::Swallow => return true,

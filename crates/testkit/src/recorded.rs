@@ -1,7 +1,5 @@
-//! Clients that write into a [`History`] what they ask for, what they are answered, and what is left at the end.
-//!
-//! A run has one value of this. Receivers that write into the same history are
-//! [`Sink::recorded`](crate::Sink::recorded).
+//! Clients that write a [`History`]: their calls with the answers, the faults of the run, and what is left at the end.
+//! [`Sink::recorded`](crate::Sink::recorded) is a receiver that writes into the same history.
 
 mod calls;
 mod ending;
@@ -61,7 +59,7 @@ pub struct RecordedJob {
 }
 
 impl Default for Bounds {
-    /// Without a time, and with the retry policy of a stack that sets no other.
+    /// No bound for deliveries, and the retry policy of a stack that sets no other.
     fn default() -> Self {
         let policy = Policy { p: 0, delays: vec![100, 200, 400], max: 4, jitter: 0.1 };
         Self { live: None, policies: vec![policy] }
@@ -74,12 +72,12 @@ impl RecordedJob {
         Self { topic: topic.to_owned(), id: id.to_owned(), url, body, ..Self::default() }
     }
 
-    /// `topic/id`.
+    /// The job as `topic/id`.
     pub fn name(&self) -> String {
         format!("{}/{}", self.topic, self.id)
     }
 
-    /// The text that is sent. The body goes in as it is.
+    /// The JSON text of the submit. The body goes in unchanged.
     fn text(&self) -> String {
         let mut fields = serde_json::Map::new();
         fields.insert("topic".to_owned(), self.topic.clone().into());
@@ -99,7 +97,8 @@ impl RecordedJob {
 }
 
 impl Recorded {
-    /// Begins a history. Fails if [`Self::assert_clean`] did in an earlier attempt.
+    /// Begins a history with the bounds of the run. Panics if [`Self::assert_clean`] failed in an earlier attempt of
+    /// the test.
     pub fn start(name: &str, bounds: &Bounds) -> Self {
         attempts::fail_if_found(name);
         let dir = tempfile::Builder::new().prefix("ringback-history-").tempdir().expect("a temp directory");
@@ -124,7 +123,7 @@ impl Recorded {
         &self.history
     }
 
-    /// Reads how far the clock of a server is ahead.
+    /// Reads how far the clock of a server is ahead, and writes the reading.
     pub async fn read_clock(&self, server: &RedisServer) {
         let mut client = server.client().await;
         let asked = self.history.t();
@@ -137,12 +136,12 @@ impl Recorded {
         self.history.write(&Entry::Clock(ClockReading { t, store: 0, ahead, error }));
     }
 
-    /// Writes that a fault begins. Returns its number.
+    /// Writes that a fault begins. Returns the number of the fault.
     pub fn fault(&self, kind: &str, class: FaultClass) -> u64 {
         self.begin(kind, class, None)
     }
 
-    /// The same for a fault that hits one process.
+    /// Writes that a fault of one process begins. Returns the number of the fault.
     pub fn fault_of(&self, kind: &str, class: FaultClass, pid: u32) -> u64 {
         self.begin(kind, class, Some(pid))
     }
@@ -153,19 +152,19 @@ impl Recorded {
         f
     }
 
-    /// Writes that a fault has ended.
+    /// Writes that the fault `f` has ended.
     pub fn healed(&self, f: u64) {
         self.history.write(&Entry::Healed(Healed { t: self.history.t(), f }));
     }
 
-    /// Checks the history as it is now.
+    /// Checks the history as written so far. Panics if it cannot be read.
     pub fn check(&self) -> Report {
         self.history.flush();
         let file = File::open(self.dir.path().join("history.jsonl")).expect("it was created");
         check(BufReader::new(file)).unwrap_or_else(|error| panic!("the history cannot be read: {error}"))
     }
 
-    /// Fails if a report on this history has violations. Then further attempts of this test fail too.
+    /// Panics with `at` and the report if it has violations. Later attempts of the test then fail at [`Self::start`].
     pub fn assert_clean(&self, report: &Report, at: &str) {
         if !report.clean {
             let found: Vec<_> = report.violations.iter().map(ToString::to_string).collect();
@@ -181,7 +180,7 @@ impl Recorded {
     }
 }
 
-/// The digest of the headers of a job that brings none.
+/// The digest of a job without headers.
 pub(crate) fn no_headers() -> Digest {
     Digest::of_headers([])
 }

@@ -4,6 +4,7 @@
 
 mod calls;
 mod cluster;
+mod instructions;
 mod links;
 mod options;
 mod replication;
@@ -24,6 +25,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 pub use self::calls::CallWatch;
 pub use self::cluster::RedisCluster;
+pub use self::instructions::InstructionCount;
 pub use self::options::{Persistence, RedisOptions};
 pub use self::sentinel::RedisSentinel;
 pub use self::shard_fields::{add_to_shard_field, set_shard_field, shard_field, shard_fields};
@@ -47,7 +49,7 @@ pub struct RedisServer {
     seen: Option<Box<Seen>>,
     proxies: Vec<Proxy>,
     child: Child,
-    // After the child: the directory goes when nobody writes into it any more.
+    // Dropped after the child, so that nobody writes into the directory any more.
     dir: TempDir,
 }
 
@@ -57,7 +59,6 @@ impl RedisServer {
         RedisOptions::default().start().await
     }
 
-    /// The options of a server, to change them before it starts.
     pub fn options() -> RedisOptions {
         RedisOptions::default()
     }
@@ -77,12 +78,12 @@ impl RedisServer {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// The port it listens on, the same over restarts.
+    /// The port that the server listens on, also after restarts.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The process id, another one after each restart.
+    /// The process id, which changes with each restart.
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }
@@ -91,7 +92,7 @@ impl RedisServer {
         self.dir.path()
     }
 
-    /// A field of INFO; empty if there is none.
+    /// The value of a field in a section of INFO; empty if there is none.
     pub async fn info_field(&self, section: &str, field: &str) -> String {
         let info = self.info(section).await;
         let line = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
@@ -102,29 +103,29 @@ impl RedisServer {
         self.child.log()
     }
 
-    /// `kill -9`.
+    /// Sends SIGKILL and waits until the server is gone.
     pub fn kill(&mut self) {
         self.child.kill();
     }
 
-    /// Kills it if it runs, starts it again on the same port and data, and waits until it answers.
+    /// Kills the server if it runs, starts it again on the same port and data, and waits until it answers.
     pub async fn restart(&mut self) {
         self.child.kill();
         self.child = spawn(&self.options, self.seen.as_deref(), self.port, self.dir.path());
         self.answers().await.unwrap_or_else(|reason| panic!("{reason}"));
     }
 
-    /// Kills it, deletes its data, and starts it again on the same port.
+    /// Kills the server, deletes its append-only files, and starts it again on the same port.
     pub async fn restart_empty(&mut self) {
         self.child.kill();
         std::fs::remove_dir_all(self.dir.path().join(APPEND_ONLY)).ok();
         self.restart().await;
     }
 
-    /// The append-only file that it writes now, with its length.
+    /// The path of the append-only file that the server now writes, and its length in bytes.
     ///
     /// # Panics
-    /// If it keeps none.
+    /// If the server keeps no such file.
     #[must_use]
     pub fn append_only_file(&self) -> (PathBuf, u64) {
         let files = std::fs::read_dir(self.dir.path().join(APPEND_ONLY)).expect("it has an append-only file");
@@ -139,10 +140,10 @@ impl RedisServer {
         (path, length)
     }
 
-    /// A copy of its append-only files, as they are now.
+    /// A copy of the append-only files as they are now.
     ///
     /// # Panics
-    /// If it keeps none.
+    /// If the server keeps none.
     #[must_use]
     pub fn copy_data(&self) -> TempDir {
         let copy = tempfile::Builder::new().prefix("ringback-redis-").tempdir().expect("a temp directory");
@@ -150,7 +151,7 @@ impl RedisServer {
         copy
     }
 
-    /// Kills it, puts a copy in the place of its data, and starts it again on the same port.
+    /// Kills the server, replaces its append-only files by a copy, and starts it again on the same port.
     pub async fn restart_with(&mut self, copy: &TempDir) {
         self.child.kill();
         let data = self.dir.path().join(APPEND_ONLY);
@@ -160,7 +161,7 @@ impl RedisServer {
         self.restart().await;
     }
 
-    /// SIGSTOP: connections stay open and nothing is answered.
+    /// Sends SIGSTOP: connections stay open and nothing is answered.
     pub fn stop(&mut self) {
         self.child.signal(Signal::SIGSTOP);
     }
@@ -169,16 +170,16 @@ impl RedisServer {
         self.child.signal(Signal::SIGCONT);
     }
 
-    /// Waits until so many replicas have all that it has now.
+    /// Waits until `replicas` replicas have all that was written before the call.
     pub async fn is_replicated_to(&self, replicas: usize) {
         eventually(START_DEADLINE, "replicas have everything", async || self.replicates_to(replicas).await)
             .await;
     }
 
-    /// Whether so many replicas have all that it has now.
+    /// Waits up to two seconds until `replicas` replicas have all that was written before the call.
     ///
     /// # Errors
-    /// If fewer have it within two seconds, or it is a replica itself.
+    /// If fewer have it by then, or if a call fails, as it does on a replica.
     pub async fn replicates_to(&self, replicas: usize) -> Result<(), String> {
         let mut client = self.client().await;
         // WAIT concerns what was written until the last call of its connection.
@@ -189,12 +190,12 @@ impl RedisServer {
         if have >= replicas { Ok(()) } else { Err(format!("{have} have it")) }
     }
 
-    /// Opens a connection with a response time-out of five seconds.
+    /// Opens a connection that waits five seconds for a response. Panics if the server does not answer.
     pub async fn client(&self) -> MultiplexedConnection {
         connect(self.port).await.unwrap_or_else(|error| panic!("redis-server on port {}: {error}", self.port))
     }
 
-    /// Sets how many bytes the server may use; 0 for any number.
+    /// Sets the memory limit in bytes; 0 means none.
     pub async fn limit_memory(&self, bytes: u64) {
         let mut config = redis::cmd("CONFIG");
         config.arg("SET").arg("maxmemory").arg(bytes);
@@ -218,7 +219,7 @@ impl RedisServer {
         line.and_then(|number| number.trim().parse().ok()).expect("INFO memory has used_memory")
     }
 
-    /// One section of INFO. A server that is made a replica closes its connections, so another one is tried then.
+    /// One section of INFO. If the connection breaks, as when a server becomes a replica, a second one is tried.
     async fn info(&self, section: &str) -> String {
         let ask = async || redis::cmd("INFO").arg(section).query_async(&mut connect(self.port).await?).await;
         let answer = match ask().await {
@@ -228,7 +229,7 @@ impl RedisServer {
         answer.expect("INFO answers")
     }
 
-    /// Waits for PONG; the error is the last reason why none came.
+    /// Waits until the server's own process answers PING. The error says why it ended, or why no PONG came in time.
     async fn answers(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + START_DEADLINE;
         loop {
@@ -262,10 +263,12 @@ fn spawn(options: &RedisOptions, seen: Option<&Seen>, port: u16, dir: &Path) -> 
         Persistence::EverySec => ("yes", "everysec"),
         Persistence::Always => ("yes", "always"),
     };
-    let mut command = Command::new(server_binary());
+    let binary = server_binary();
+    let mut command =
+        if options.counts_instructions { InstructionCount::command(binary) } else { Command::new(binary) };
     command.envs(seen.iter().flat_map(|seen| seen.env()).map(|(name, value)| (name, value)));
     if options.is_sentinel {
-        // It keeps what it knows in this file.
+        // A sentinel keeps its state in this file.
         let file = dir.join("sentinel.conf");
         if !file.exists() {
             let text = "bind 127.0.0.1\nsentinel announce-ip 127.0.0.1\n";
@@ -304,8 +307,8 @@ async fn ping(port: u16) -> redis::RedisResult<()> {
     redis::cmd("PING").query_async(&mut client).await
 }
 
-/// The redis-server to start: `REDIS_SERVER`, else redis-server or valkey-server on PATH, else the one in
-/// `target/tools`.
+/// The path of the redis-server to start: `REDIS_SERVER`, else redis-server or valkey-server on PATH, else the one in
+/// `target/tools`. Panics if there is none.
 pub fn server_binary() -> PathBuf {
     if let Some(path) = std::env::var_os("REDIS_SERVER").filter(|path| !path.is_empty()) {
         return PathBuf::from(path);

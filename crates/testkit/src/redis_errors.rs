@@ -1,5 +1,5 @@
-//! A proxy to a redis-server that speaks its protocol: it passes calls on one by one, and answers chosen calls with an
-//! error, with garbage, with half an answer, or not at all.
+//! A proxy to a redis-server that knows its protocol. It passes calls on one by one, and answers chosen calls with an
+//! error, garbage or half an answer, or not at all.
 
 mod frame;
 
@@ -38,7 +38,7 @@ pub struct RedisErrors {
 }
 
 impl RedisErrors {
-    /// A proxy to a port of 127.0.0.1.
+    /// Starts a proxy to a port of 127.0.0.1.
     pub async fn start(target: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let port = listener.local_addr().expect("a listener has an address").port();
@@ -52,18 +52,17 @@ impl RedisErrors {
         self.port
     }
 
-    /// The next call of a function, by the name of its script, or of a command, such as `GET` or `FUNCTION LOAD`, gets
-    /// this.
+    /// Makes the next call of a name fail: a script's function, or a command such as `GET` or `FUNCTION LOAD`.
     pub fn arm(&self, call: &str, fault: RedisFault) {
         lock(&self.armed).insert(call.to_owned(), fault);
     }
 
-    /// The calls that are armed and were not made yet.
+    /// The names of armed calls that were not made yet.
     pub fn left(&self) -> Vec<String> {
         lock(&self.armed).keys().cloned().collect()
     }
 
-    /// Nothing is armed any more.
+    /// Disarms all calls.
     pub fn disarm(&self) {
         lock(&self.armed).clear();
     }
@@ -81,7 +80,7 @@ async fn accept(listener: TcpListener, target: u16, armed: Armed) {
         if let Ok((client, _)) = listener.accept().await {
             let armed = Arc::clone(&armed);
             connections.spawn(async move {
-                // Either side may end it.
+                // Either side may end the connection.
                 let _ = converse(client, target, &armed).await;
             });
         }
@@ -89,7 +88,7 @@ async fn accept(listener: TcpListener, target: u16, armed: Armed) {
     }
 }
 
-/// Passes on one call after the other, each with its answer.
+/// Passes on a client's calls one after the other, each with its answer or fault. After SUBSCRIBE it passes all bytes.
 async fn converse(mut client: TcpStream, target: u16, armed: &Armed) -> io::Result<()> {
     let mut server = TcpStream::connect(("127.0.0.1", target)).await?;
     client.set_nodelay(true)?;

@@ -43,7 +43,7 @@ impl Arrival {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// `ringback-job-id`, empty when absent.
+    /// The header `ringback-job-id`; empty when absent.
     pub fn job_id(&self) -> &str {
         self.header("ringback-job-id").unwrap_or_default()
     }
@@ -52,7 +52,7 @@ impl Arrival {
         self.header("ringback-attempt")?.parse().ok()
     }
 
-    /// `ringback-due-at`: the time at which this attempt was due.
+    /// The time in `ringback-due-at`, at which this attempt was due; `None` when absent or not a time.
     pub fn due_at(&self) -> Option<Timestamp> {
         self.header("ringback-due-at")?.parse().ok()
     }
@@ -79,7 +79,7 @@ struct Shared {
     arrivals: Mutex<Vec<Arrival>>,
     counts: Mutex<HashMap<String, u32>>,
     scripts: Mutex<Scripts>,
-    // Counts releases; held requests wait for it to change.
+    // Counts releases; held requests wait until it changes.
     releases: watch::Sender<u64>,
 }
 
@@ -110,8 +110,8 @@ impl Sink {
         Self::listen(Detail::Everything, Some(history.clone()), None).await
     }
 
-    /// Starts a receiver that writes into a history, keeps nothing itself, and answers each request as a function of
-    /// its path says.
+    /// Starts a receiver that writes into a history, keeps no arrivals or counts itself, and answers each request with
+    /// what `choose` returns for its path.
     pub async fn recorded_only(
         history: &History,
         choose: impl Fn(&str) -> Answer + Send + Sync + 'static,
@@ -119,7 +119,7 @@ impl Sink {
         Self::listen(Detail::History, Some(history.clone()), Some(Box::new(choose))).await
     }
 
-    /// Starts a receiver for high load, which only counts arrivals by `ringback-job-id`.
+    /// Starts a receiver for high load, which keeps no arrivals but counts them by `ringback-job-id`.
     pub async fn counting() -> Self {
         Self::listen(Detail::CountById, None, None).await
     }
@@ -153,7 +153,7 @@ impl Sink {
         format!("http://{}{path}", self.address)
     }
 
-    /// Sets the script of requests that have no script of their job or path.
+    /// Sets the script for requests whose job and path have no script.
     pub fn answer(&self, script: impl Into<Script>) {
         lock(&self.shared.scripts).default = script.into();
     }
@@ -183,7 +183,7 @@ impl Sink {
         self.shared.hung_up.load(Ordering::Acquire)
     }
 
-    /// All arrivals, in order of completion; empty on a counting receiver.
+    /// All arrivals, in order of completion; empty on a receiver that only counts or writes a history.
     pub fn arrivals(&self) -> Vec<Arrival> {
         lock(&self.shared.arrivals).clone()
     }
@@ -192,12 +192,12 @@ impl Sink {
         lock(&self.shared.arrivals).iter().filter(|arrival| arrival.job_id() == id).cloned().collect()
     }
 
-    /// The number of arrivals of each job.
+    /// The number of arrivals of each job, by id; empty on a receiver that only writes a history.
     pub fn counts(&self) -> HashMap<String, u32> {
         lock(&self.shared.counts).clone()
     }
 
-    /// Waits for at least `wanted` requests and returns all arrivals.
+    /// Waits for at least `wanted` requests and returns all arrivals. Panics after `within`.
     pub async fn wait_for(&self, wanted: usize, within: Duration) -> Vec<Arrival> {
         eventually(within, &format!("{wanted} requests arrive"), async || {
             let seen = self.seen();
@@ -207,13 +207,13 @@ impl Sink {
         self.arrivals()
     }
 
-    /// Waits for at least `wanted` requests of one job and returns them.
+    /// Waits for at least `wanted` requests of one job and returns them. Panics after `within`.
     pub async fn wait_for_job(&self, id: &str, wanted: usize, within: Duration) -> Vec<Arrival> {
         self.wait_for_jobs(&[id], wanted, within).await;
         self.arrivals_of(id)
     }
 
-    /// Waits until each of these jobs has arrived at least `wanted` times.
+    /// Waits until each of these jobs has arrived at least `wanted` times. Panics after `within`.
     pub async fn wait_for_jobs<S: AsRef<str>>(&self, ids: &[S], wanted: usize, within: Duration) {
         eventually(within, &format!("{wanted} arrivals of each of {} jobs", ids.len()), async || {
             let counts = lock(&self.shared.counts);
@@ -229,7 +229,7 @@ impl Sink {
 }
 
 impl Shared {
-    /// Records a request and returns its answer.
+    /// Counts and records a request, as far as the detail of the receiver says, and returns the answer for it.
     fn arrived(&self, arrival: Arrival) -> Answer {
         let answer = match &self.choose {
             Some(choose) => choose(&arrival.path),
@@ -256,7 +256,7 @@ impl Scripts {
     }
 }
 
-/// Locks the state. A test that panicked with the lock held has left nothing half done.
+/// Locks the state, also after a panic with the lock held, because nothing is left half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

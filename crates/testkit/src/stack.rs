@@ -93,7 +93,6 @@ impl StackOptions {
 }
 
 impl Stack {
-    /// Starts a stack with the default options.
     pub async fn start() -> Self {
         StackOptions::default().start().await
     }
@@ -103,7 +102,7 @@ impl Stack {
         StackOptions::default()
     }
 
-    /// Waits until every process is ready.
+    /// Waits until every process is ready, for up to `within` each.
     pub async fn ready(&mut self, within: Duration) {
         for process in self.processes_mut() {
             process.ready(within).await;
@@ -137,7 +136,7 @@ impl Stack {
         group.last_mut().expect("it has just been added")
     }
 
-    /// The settings of one more process of a role, with its own ports, for tests that start it themselves.
+    /// The settings of one more process of a role, with ports of its own, for tests that start the process themselves.
     pub fn spec(&self, role: Role) -> ProcessSpec {
         self.options.spec(role, &self.store.url())
     }
@@ -151,7 +150,7 @@ impl Stack {
         }
     }
 
-    /// The redis-server, to kill or pause it.
+    /// The redis-server, to kill or pause it. Panics if the stack has another kind of store.
     pub fn redis_mut(&mut self) -> &mut RedisServer {
         match &mut self.store {
             Store::Single(server) => server,
@@ -168,7 +167,7 @@ impl Stack {
         }
     }
 
-    /// The master, its replicas and their sentinels.
+    /// The master, its replicas and their sentinels. Panics if the stack has another kind of store.
     pub fn sentinel_mut(&mut self) -> &mut RedisSentinel {
         match &mut self.store {
             Store::Sentinel(sentinel) => sentinel,
@@ -181,13 +180,13 @@ impl Stack {
         self.store.url()
     }
 
-    /// The base URLs of all processes with an API.
+    /// The base URLs of all processes that serve the API.
     pub fn api_urls(&self) -> Vec<String> {
         let apis = self.apis.iter().chain(&self.ups).filter_map(|api| api.setting("RINGBACK_API_LISTEN"));
         apis.map(|listen| format!("http://{listen}")).collect()
     }
 
-    /// The URL of a path of the first api.
+    /// The URL of a path on the first process that serves the API.
     pub fn url(&self, path: &str) -> String {
         let api = self.apis.first().or(self.ups.first()).expect("this stack has an api");
         format!("http://{}{path}", api.setting("RINGBACK_API_LISTEN").expect("an api knows where it listens"))

@@ -15,7 +15,8 @@ pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Calls `check` every 10 ms until it returns `Ok`, and returns that value.
+/// Calls `check` every 10 ms until it returns `Ok`, and returns that value. Panics after `within` with `what` and the
+/// last error.
 pub async fn eventually<T, E: Display>(
     within: Duration,
     what: &str,

@@ -33,7 +33,7 @@ pub struct ArchiveResponse {
 }
 
 impl ArchiveResponse {
-    /// The answer; `None` if there never was an archive.
+    /// The answer; `None` if no archive is attached and no entry waits or was ever dropped.
     pub fn of(status: &ArchiveStatus) -> Option<Self> {
         let ArchiveStatus { settings, pending, bytes, bound, dropped, oldest, stalled } = *status;
         if settings.is_none() && pending == 0 && dropped == 0 {

@@ -1,4 +1,4 @@
-//! Answers with the attempt log of a job.
+//! Answers with the attempt log of a job, and the start of a response as text or base64.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -57,7 +57,7 @@ impl From<Attempt> for LoggedAttempt {
     }
 }
 
-/// The start of a response as the fields `answer` and `answer_base64`.
+/// The start of a response as the fields `answer` (text) and `answer_base64` (other bytes); neither if it is empty.
 pub(super) fn shown(start: &[u8]) -> (Option<String>, Option<String>) {
     match text(start) {
         Some("") => (None, None),
@@ -66,7 +66,7 @@ pub(super) fn shown(start: &[u8]) -> (Option<String>, Option<String>) {
     }
 }
 
-/// The start of a response as text. If it was cut off, an incomplete last character is dropped.
+/// The start of a response as text; `None` if it is not UTF-8. An incomplete last character is dropped if it was cut.
 fn text(start: &[u8]) -> Option<&str> {
     match std::str::from_utf8(start) {
         Ok(text) => Some(text),

@@ -1,4 +1,4 @@
-//! The audit log: who has changed what by a call of the API. The same JSON is stored and shown.
+//! The audit log in the API: its entries, with what each has changed, and pages of them. The same JSON is stored.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -89,7 +89,7 @@ pub struct AuditLogTarget {
 }
 
 impl AuditLogTarget {
-    /// Takes the parts that another one has in place of its own.
+    /// Replaces the own parts by those that `other` has.
     pub fn take(&mut self, other: Self) {
         let Self { topic, id, schedule, secret, credential, bulk, host, key, quota, tag } = other;
         for (own, new) in [
@@ -110,7 +110,7 @@ impl AuditLogTarget {
         }
     }
 
-    /// The parts with their names.
+    /// The parts that are set, each with its name.
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let Self { topic, id, schedule, secret, credential, bulk, host, key, quota, tag } = self;
         let parts = [

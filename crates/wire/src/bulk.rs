@@ -1,4 +1,5 @@
-//! Bulk operations in the API: calls that cancel, run, revive, reschedule or purge the jobs that a filter fits.
+//! Bulk operations in the API: the requests to cancel, run, revive, reschedule or purge the jobs that a filter fits,
+//! the answers with their progress, and the result of a dry run.
 
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::job::Due;
@@ -7,13 +8,13 @@ use ringback_core::store_types::{Bulk, BulkAction, BulkTarget, BulkVerb, Filter,
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::answer::JobResponse;
 use super::dead::{DEFAULT_RATE, RATE, Rate};
 use super::declare::request;
 use super::fields::due::due;
 use super::fields::object::{Fields, Mistakes, open_or_empty};
 use super::fields::values::object;
 use super::filter::{FilterDetails, parse};
+use super::job_answers::JobResponse;
 use super::kinds::{Flag, Given};
 use super::problem::Problem;
 use super::schema::{Delay, DueTime, FilterFields, ZoneName};
@@ -65,7 +66,6 @@ request! {
 pub struct NewBulk {
     /// Which jobs to change. A topic has no tenant yet.
     pub filter: Filter,
-    /// What to do to them.
     pub action: BulkAction,
     /// Jobs a second.
     pub rate: u32,
@@ -74,7 +74,7 @@ pub struct NewBulk {
 }
 
 impl NewBulk {
-    /// Parses the body of the call with the name of an action.
+    /// Parses the body of the call that does `verb`. `now` is for the due time of a reschedule.
     ///
     /// # Errors
     /// A 400 problem if it is not a JSON object, 422 with all wrong fields.
@@ -99,7 +99,7 @@ impl NewBulk {
     }
 }
 
-/// Jobs that are delivered soon come slowly; nobody has to deliver the others.
+/// The rate if the request names none: lower where the jobs are delivered soon after the change.
 const fn default_rate(action: BulkAction) -> u32 {
     match action {
         BulkAction::Run | BulkAction::Revive => DEFAULT_RATE,
@@ -107,7 +107,7 @@ const fn default_rate(action: BulkAction) -> u32 {
     }
 }
 
-/// The filter, and whether it has mistakes.
+/// Parses the filter; without one it fits all jobs. Returns also whether it has mistakes.
 fn filter(fields: &Fields<'_>, mistakes: &mut Mistakes) -> (Filter, bool) {
     if fields.get("filter").is_none() {
         return (Filter::default(), false);
@@ -129,7 +129,7 @@ fn check_state(filter: &Filter, action: BulkAction, mistakes: &mut Mistakes) {
     }
 }
 
-/// The action of a call, with what the body says of it.
+/// The action of a verb. A reschedule has the due time of the body; if that is missing, adds a mistake.
 fn action(verb: BulkVerb, fields: &Fields<'_>, now: Timestamp, mistakes: &mut Mistakes) -> BulkAction {
     match verb {
         BulkVerb::Cancel => BulkAction::Cancel,

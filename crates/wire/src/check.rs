@@ -1,4 +1,4 @@
-//! Answers of the check, and accepting a loss.
+//! The answers of the consistency check, and of accepting a loss or the machine's clock.
 
 use ringback_core::clock::millis;
 use ringback_core::store_types::{Check, ClockGap, Finding, Loss};

@@ -1,5 +1,5 @@
-//! Credentials: the request to put one, the answers that show them without their secrets, the lines of an export, and
-//! the JSON under which stores keep them.
+//! Credentials: the request to put one, the answers that show them without their secrets, and the lines of an export.
+//! `ringback_core` has the stored form.
 
 use ringback_core::credential::{
     Basic, ClientCertificate, Contents, Credential, CredentialKey, MAX_CONTENTS, MAX_ORIGINS, MAX_SEALED,
@@ -25,15 +25,13 @@ const CA: &str = "certificate authorities in the PEM form (RFC 7468)";
 const SEALED: &str = "what GET /v1/export/credentials prints of this credential; leave it out otherwise";
 const NONE: &str = "at least one of bearer, basic, certificate with key, and ca";
 
-/// What is asked to be put.
+/// A parsed request to put a credential.
 pub struct NewCredential {
     /// The origins whose callbacks carry it, sorted.
     pub to: Vec<String>,
-    /// Its contents.
     pub contents: NewContents,
 }
 
-/// The contents of a new credential.
 pub enum NewContents {
     /// In the clear.
     Plain(Box<Contents>),
@@ -41,10 +39,11 @@ pub enum NewContents {
     Sealed(Box<str>),
 }
 
-/// Parses the request to put a credential. `check_tls` says what is wrong with its certificates, by the name of a field.
+/// Parses the request to put a credential. `check_tls` returns what is wrong with certificates, and the name of the
+/// field. It is called only if nothing else is wrong, and not for sealed contents.
 ///
 /// # Errors
-/// A 400 problem if it is not JSON object, or 422 with all wrong fields. They show no secret.
+/// A 400 problem if it is not a JSON object, 422 with all wrong fields. The messages show no secret.
 pub fn parse_credential(
     json: &[u8],
     check_tls: impl Fn(&Contents) -> Result<(), (&'static str, String)>,
@@ -142,7 +141,8 @@ fn contents(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Contents {
     Contents { bearer, basic, client, ca: hidden(fields, "ca", CA, mistakes, |_| true) }
 }
 
-/// A text that the mistake does not show. The last part of `path` is its name.
+/// The text of a field whose mistake does not show it; the last part of `path` is the field's name. `None` if the field
+/// is missing, or if it is not valid, which adds the mistake.
 fn hidden(
     fields: &Fields<'_>,
     path: &str,

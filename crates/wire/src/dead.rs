@@ -1,4 +1,4 @@
-//! Calls about dead jobs: their pages, purges of many, and the call that revives many.
+//! Requests and answers about many dead jobs of a topic: their pages, purging them, and reviving them at a rate.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::Job;
@@ -6,13 +6,13 @@ use ringback_core::store_types::MAX_RATE;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::answer::JobResponse;
 use super::declare::request;
 use super::effective::EffectiveSettings;
 use super::fields::values::REASON;
 use super::inspect::Inspection;
+use super::job_answers::JobResponse;
 use super::kinds::Whole;
-use super::request::RequestDetails;
+use super::request_details::RequestDetails;
 use super::schema::{DeadReason, Time};
 
 /// A dead job, with its request if that was asked for.
@@ -34,7 +34,7 @@ pub struct DeadJobDetails {
 }
 
 impl DeadJobDetails {
-    /// A job that died at this time, with its request if that is there.
+    /// The answer for a job that died at this time, with its request and settings if there is an inspection.
     pub fn new(job: Job, died: Timestamp, inspection: Option<Inspection>) -> Self {
         let (request, effective) = Inspection::split(inspection);
         Self { job: job.into(), died_at: died.to_string(), request, effective }

@@ -13,18 +13,18 @@ use super::fields::object::{Fields, Mistakes};
 /// Named schemas that others refer to.
 pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
 
-/// What a field can be: how it is parsed, and how the OpenAPI document describes it.
+/// A kind of field: how it is parsed, and how the OpenAPI document describes it.
 pub trait Kind {
     /// The parsed value.
     type Value;
 
-    /// The field, if it is there and right. `allowed` is said of a wrong one where the kind says nothing more exact.
+    /// Reads the field; `None` if it is missing or wrong. A wrong one adds a mistake, which may show `allowed`.
     fn read(fields: &Fields<'_>, name: &str, allowed: &str, mistakes: &mut Mistakes) -> Option<Self::Value>;
 
-    /// Its schema, or a reference to it.
+    /// The schema of the field, or a reference to it.
     fn schema() -> RefOr<Schema>;
 
-    /// Adds the schemas that it refers to.
+    /// Adds the named schemas that [`Kind::schema`] refers to.
     fn collect(_: &mut Schemas) {}
 }
 
@@ -33,7 +33,7 @@ pub trait Request: Sized {
     /// The names of the fields that its declaration has.
     const NAMES: &'static [&'static str];
 
-    /// What each of them means.
+    /// What each of these fields means.
     const ABOUT: &'static [&'static str];
 
     /// The names of all fields.
@@ -41,7 +41,7 @@ pub trait Request: Sized {
         Self::NAMES.to_vec()
     }
 
-    /// Reads these fields. The request is right only if no mistakes were added.
+    /// Reads the declared fields, not looking for unknown ones. The request is right only if no mistakes were added.
     fn values(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Self;
 
     /// All fields, as the OpenAPI document describes them.
@@ -103,7 +103,7 @@ macro_rules! request {
         }
 
         $(impl $name {
-            /// Reads all fields. The request is right only if no mistakes were added.
+            /// Reads all fields and refuses unknown ones. The request is right only if no mistakes were added.
             pub(crate) fn read(
                 fields: &$crate::fields::object::Fields<'_>,
                 mistakes: &mut $crate::fields::object::Mistakes,
@@ -115,7 +115,7 @@ macro_rules! request {
             /// Parses a body.
             ///
             /// # Errors
-            /// A 400 problem if it is not a JSON object in UTF-8, 422 with all wrong fields.
+            /// A 413 problem if it is too long, 400 if it is not a JSON object in UTF-8, 422 with all wrong fields.
             pub fn parse(json: &[u8]) -> Result<Self, $crate::Problem> {
                 let mut mistakes = $crate::fields::object::Mistakes::default();
                 let request = Self::read(&$crate::fields::object::$open(json)?, &mut mistakes);
@@ -154,7 +154,7 @@ macro_rules! request {
 }
 pub(crate) use request;
 
-/// What a field of a request means, if its declaration has it.
+/// What a field of a request means; `None` if the request does not declare it itself.
 pub fn about<R: Request>(field: &str) -> Option<&'static str> {
     let place = R::NAMES.iter().position(|name| *name == field)?;
     Some(R::ABOUT[place].trim())
@@ -168,13 +168,13 @@ pub struct Field {
     pub(crate) is_required: bool,
 }
 
-/// The names of the fields of a request that has those of another one, but without some.
+/// The names of the fields of `Other`, except those in `without`, followed by the own ones that `Other` does not have.
 pub(crate) fn names<R: Request, Other: Request>(without: &[&str]) -> Vec<&'static str> {
     let of_other = Other::NAMES.iter().filter(|name| !without.contains(name));
     of_other.chain(R::NAMES.iter().filter(|name| !Other::NAMES.contains(name))).copied().collect()
 }
 
-/// The fields of a request, and those of another one that it has too.
+/// The fields of `Other`, except those in `without` or with the name of an own one, followed by the own ones.
 pub(crate) fn with_those_of<Other: Request>(without: &[&str], own: Vec<Field>) -> Vec<Field> {
     let is_taken =
         |field: &Field| !without.contains(&field.name) && own.iter().all(|other| other.name != field.name);
@@ -196,7 +196,7 @@ pub(crate) fn object(about: &str, examples: Vec<Value>, fields: Vec<Field>) -> R
     fields.into_iter().fold(object, with).into()
 }
 
-/// A schema with the description of the field that has it.
+/// The schema of a field: the given one with the field's description, and null as a further value if that is allowed.
 fn described(schema: RefOr<Schema>, about: &str, may_be_null: bool) -> RefOr<Schema> {
     let with_null = |one: &SchemaType| match one {
         SchemaType::Type(one) if may_be_null => SchemaType::from_iter([one.clone(), Type::Null]),

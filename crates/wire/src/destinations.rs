@@ -1,4 +1,4 @@
-//! Answers of the calls about destinations.
+//! Answers of the calls about destinations, with counts, pauses and failures, and the line of a pause in an export.
 
 use ringback_core::destination::{Destination, DestinationPause, Origin};
 use ringback_core::job::TenantScope;
@@ -97,7 +97,7 @@ impl DestinationLine {
 }
 
 impl DestinationsResponse {
-    /// The page for a caller of this scope.
+    /// The page for a caller of this scope. Pauses of other scopes count as pauses, but are not listed.
     pub fn new(page: &DestinationPage, scope: &TenantScope) -> Self {
         let item = |(place, counts)| DestinationDetails::new(place, counts, page, scope);
         let items = page.items.iter().map(item).collect();
@@ -148,7 +148,7 @@ impl From<&Failures> for FailureDetails {
 }
 
 impl DestinationPauseResponse {
-    /// A destination with the pauses that there are now, for a caller of this scope.
+    /// A destination with the pauses that hold all of it, as a caller of this scope sees them.
     pub fn new<'a>(
         destination: &Destination,
         pauses: impl IntoIterator<Item = &'a DestinationPause>,
@@ -161,7 +161,7 @@ impl DestinationPauseResponse {
     }
 }
 
-/// Whether there are pauses, and those of a scope.
+/// Whether there are pauses, and the destinations of those that are of exactly this scope.
 fn held<'a>(pauses: impl Iterator<Item = &'a DestinationPause>, scope: &TenantScope) -> (bool, Vec<String>) {
     let (mut is_paused, mut own) = (false, Vec::new());
     for pause in pauses {

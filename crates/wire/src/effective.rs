@@ -94,7 +94,7 @@ pub struct EffectiveValue {
 }
 
 impl EffectiveSettings {
-    /// The settings of a job of this topic under its policy. `retry` are the retries of the installation.
+    /// The settings of the next attempt of a job under its topic's policy. `retry` are the retries of the installation.
     pub fn new(
         topic: &Topic,
         delivery: &Delivery,
@@ -140,7 +140,7 @@ impl EffectiveRetry {
     }
 }
 
-/// The setting of the job, or else that of its topic, and which of them it is.
+/// The setting of the job, or else that of its topic, and which of them it is; `None` if neither is set.
 fn set<T>(own: Option<T>, of_topic: Option<T>) -> Option<(T, SetBy)> {
     own.map(|own| (own, SetBy::Job)).or_else(|| Some((of_topic?, SetBy::Topic)))
 }
@@ -150,7 +150,7 @@ fn duration(own: Option<Duration>, of_topic: Option<Duration>, default: Duration
     EffectiveValue { from, value: format_duration(value) }
 }
 
-/// The policy's headers, if they go to the job's URL, and the job's own, which replace those of the same name.
+/// The policy's headers that go to the job's URL, and the job's own, which replace those, with secret values masked.
 fn headers(delivery: &Delivery, policy: Option<&Policy>) -> Entries {
     let own = &delivery.headers;
     let of_topic = policy.map_or(&[][..], |policy| policy.headers_for(delivery.callback.origin()));
@@ -160,7 +160,7 @@ fn headers(delivery: &Delivery, policy: Option<&Policy>) -> Entries {
     Headers::from_entries(all).masked().entries().into()
 }
 
-/// The URL for a notice, of the job or else of its topic.
+/// The URL for a notice, of the job or else of its topic; `None` if neither has one.
 fn notice(own: Option<&Callback>, of_topic: Option<&Callback>) -> Option<EffectiveValue> {
     let (url, from) = set(own, of_topic)?;
     Some(EffectiveValue { from, value: url.to_string() })

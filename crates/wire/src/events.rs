@@ -1,4 +1,4 @@
-//! Events, as the API streams them.
+//! An event of a job, as the API streams it.
 
 use ringback_core::clock::millis;
 use ringback_core::store_types::{AttemptEnded, Event, EventKind};

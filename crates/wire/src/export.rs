@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::answer::LastAttemptDetails;
 use super::fields::entries::Entries;
-use super::request::{RequestDetails, RetryDetails};
+use super::job_answers::LastAttemptDetails;
+use super::request_details::{RequestDetails, RetryDetails};
 
 /// A pending or dead job on its way to another installation. Absent fields are left out.
 #[derive(Debug, Serialize, ToSchema)]

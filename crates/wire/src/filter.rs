@@ -1,4 +1,4 @@
-//! The fields of a filter of jobs. Queries, bodies and flags of the command line have the same names.
+//! The fields of a filter of jobs, parsed and shown. Queries, bodies and flags of the command line have the same names.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::destination::Destination;
@@ -46,7 +46,7 @@ pub struct WrongValue {
 /// Sets a field of a filter from its text. A topic is set without a tenant.
 ///
 /// # Errors
-/// If the text is not allowed.
+/// If there is no field with this name, or the text is not allowed.
 pub fn set_filter_field(filter: &mut Filter, name: &str, text: &str) -> Result<(), WrongValue> {
     let allowed =
         FILTER_FIELDS.into_iter().find(|(known, _)| *known == name).map_or("", |(_, allowed)| allowed);
@@ -82,12 +82,12 @@ pub fn set_filter_field(filter: &mut Filter, name: &str, text: &str) -> Result<(
     Ok(())
 }
 
-/// Whether ids can begin so. A single dot is not an id, and begins some.
+/// Whether ids can begin with a text: it is an id itself, or `.` or `..`, which are not.
 fn is_start_of_id(text: &str) -> bool {
     text.parse::<JobId>().is_ok() || [".", ".."].contains(&text)
 }
 
-/// A text for a message: its first 80 characters, in quotes.
+/// A text for a message: in quotes, cut after 80 characters.
 fn quoted(text: &str) -> String {
     match text.char_indices().nth(80) {
         Some((cut, _)) => format!("{:?}", format!("{}…", &text[..cut])),
@@ -95,7 +95,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// The state of jobs that have not ended with a name. Otherwise why there is none, if there is more to say.
+/// The state with a name. The error says why it is refused if jobs in it have ended; `None` for an unknown name.
 fn state(text: &str) -> Result<State, Option<String>> {
     match text.parse::<State>() {
         Ok(state) if state.is_terminal() => {
@@ -116,7 +116,7 @@ fn is_error_text(text: &str) -> bool {
     (1..=MAX_ERROR_TEXT).contains(&text.chars().count()) && !text.chars().any(char::is_control)
 }
 
-/// A filter in a body, parsed. A topic has no tenant yet.
+/// Parses a filter in a body. A topic has no tenant yet. Each wrong or unknown field adds a mistake.
 pub(super) fn parse(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Filter {
     let names = FILTER_FIELDS.map(|(name, _)| name);
     fields.check_names("", &names, mistakes);

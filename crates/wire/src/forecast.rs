@@ -1,4 +1,4 @@
-//! The answer of a forecast.
+//! The answer of a forecast, and how it follows from the counts of the store.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::store_types::{Forecast, ForecastSlots};
@@ -52,7 +52,8 @@ pub struct RecentDeliveries {
 }
 
 impl ForecastResponse {
-    /// The answer. `firings` is how often schedules fire in each slot; `is_cut` says that some were left out.
+    /// The answer. `firings` is how often schedules fire in each slot; `is_cut` says that some were left out. Recent
+    /// deliveries are shown only if the forecast `is_of_all` topics.
     pub fn new(
         forecast: &Forecast,
         slots: &ForecastSlots,
@@ -84,7 +85,7 @@ impl ForecastResponse {
     }
 }
 
-/// A number of jobs, which is neither negative nor too large.
+/// A number of jobs, rounded.
 const fn whole(jobs: f64) -> u64 {
     jobs.round() as u64
 }

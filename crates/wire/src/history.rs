@@ -1,4 +1,4 @@
-//! Calls on the history, which are the ended jobs that the archive has kept: pages of it, replays and erasures.
+//! Requests and answers about the history, the ended jobs in the archive: filters, pages, replays and erasures.
 
 use std::net::Ipv6Addr;
 
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 use utoipa::ToSchema;
 
-use super::answer::LastAttemptDetails;
 use super::attempts::LoggedAttempt;
 use super::declare::{Request as _, request};
 use super::fields::object::{Mistakes, open_or_empty, read};
 use super::fields::values::{MAX_REPLAY_NAME, REASON};
+use super::job_answers::LastAttemptDetails;
 use super::kinds::{Part, Text, Whole, kinds, valid};
 use super::problem::Problem;
-use super::request::RequestDetails;
+use super::request_details::RequestDetails;
 use super::schema::{
     DeadReason, HistoryState, HostText, JobIdText, ReplayCursorText, ReplayName, TagText, Time, TopicName,
 };
@@ -88,12 +88,12 @@ kinds! {
     HostText: String = valid(|raw| history_host(&read::<String>(raw)?));
 }
 
-/// The state of an ended job with a name.
+/// The state of ended jobs with this name; `None` for another text. Expired jobs are `dead`.
 pub fn end_state(name: &str) -> Option<&'static str> {
     EndedState::VARIANTS.iter().copied().map(EndedState::state).find(|state| *state == name)
 }
 
-/// A host as the history has it, in lower case; `None` if it is none.
+/// A host as the history has it: a name in lower case, or an IPv6 address without brackets; `None` for another text.
 pub fn history_host(text: &str) -> Option<String> {
     if let Ok(address) = text.parse::<Ipv6Addr>() {
         return Some(address.to_string());
@@ -117,10 +117,10 @@ pub enum ReplayIds {
 }
 
 impl ReplayRequest {
-    /// Parses a body.
+    /// Parses a body; an empty one counts as `{}`.
     ///
     /// # Errors
-    /// A 400 problem if it is not a JSON object, 422 with all wrong fields.
+    /// A 400 problem if it is not a JSON object, 413 if it is too long, 422 with all wrong fields.
     pub fn parse(json: &[u8]) -> Result<Self, Problem> {
         let (fields, mut mistakes) = (open_or_empty(json)?, Mistakes::default());
         fields.check_names("", Self::NAMES, &mut mistakes);

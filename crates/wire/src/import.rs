@@ -112,7 +112,8 @@ pub fn parse_import(line: &[u8], defaults: Defaults<'_>, scope: &TenantScope) ->
     }
 }
 
-/// The tenant of a line.
+/// The tenant of a line: that of a caller who may import only its own, else the one that the line names. Adds a mistake
+/// if the line names another tenant than that caller's.
 fn tenant(named: Option<Tenant>, scope: &TenantScope, mistakes: &mut Mistakes) -> Option<Tenant> {
     let TenantScope::One(own) = scope else { return named };
     if named.is_some() && named != *own {
@@ -130,7 +131,7 @@ fn history(fields: &Fields<'_>, line: ImportLine, mistakes: &mut Mistakes) -> Hi
     History { dead: reason.filter(|_| state == Some(State::Dead)), created, attempts, failures, last }
 }
 
-/// Checks that a job has a reason if it is dead, and only then.
+/// Adds a mistake if a dead job has no reason or has a `delay`, or if another job has a reason.
 fn check_dead(fields: &Fields<'_>, line: &ImportLine, mistakes: &mut Mistakes) {
     if line.state == Some(State::Dead) {
         if fields.get("reason").is_none() {

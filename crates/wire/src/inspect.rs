@@ -9,9 +9,9 @@ use ringback_core::topic_policy::Policy;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::answer::JobResponse;
 use super::effective::EffectiveSettings;
-use super::request::RequestDetails;
+use super::job_answers::JobResponse;
+use super::request_details::RequestDetails;
 
 /// The value of `include` that asks for requests.
 pub const INCLUDE_REQUEST: &str = "request";
@@ -37,7 +37,7 @@ pub struct InspectedJob {
 }
 
 impl InspectedJob {
-    /// A job with its request, if that is there.
+    /// A job with its request and settings, if there is an inspection.
     pub fn new(job: Job, inspection: Option<Inspection>) -> Self {
         let (request, effective) = Inspection::split(inspection);
         Self { job: job.into(), tenant: None, host: None, request, effective }
@@ -61,7 +61,7 @@ pub fn host_of(origin: &str) -> Option<String> {
     Origin::parse(origin).map(|Origin { host, port, .. }| format!("{host}:{port}"))
 }
 
-/// What `include=request` adds to a job.
+/// The request and the settings that `include=request` adds to a job.
 #[derive(Clone, Debug)]
 pub struct Inspection {
     request: RequestDetails,
@@ -81,7 +81,7 @@ impl Inspection {
         Self { request: RequestDetails::masked(delivery), effective }
     }
 
-    /// Both parts as the fields of an answer.
+    /// Both parts as the fields of an answer; both are `None` without an inspection.
     pub(super) fn split(this: Option<Self>) -> (Option<Box<RequestDetails>>, Option<Box<EffectiveSettings>>) {
         this.map(|Self { request, effective }| (Box::new(request), Box::new(effective))).unzip()
     }

@@ -1,4 +1,4 @@
-//! The keys of callers: the request to make one, the answers that show them, and the JSON under which stores keep them.
+//! The keys of callers: the request to make one, and the answers that show them. `ringback_core` has the stored form.
 
 use std::net::Ipv6Addr;
 
@@ -65,7 +65,7 @@ kinds! {
 /// Parses the request to make a key. `is_network` says whether a text is a network.
 ///
 /// # Errors
-/// A 400 problem if it is not a JSON object, or 422 with all wrong fields.
+/// A 400 problem if it is not a JSON object, 413 if it is too long, 422 with all wrong fields.
 pub fn parse_new_key(
     json: &[u8],
     now: Timestamp,
@@ -93,7 +93,7 @@ fn some<T: ToSchema>() -> ArrayBuilder {
     list::<T>().min_items(Some(1)).max_items(Some(MAX_ENTRIES)).unique_items(true)
 }
 
-/// A list of 1 to 32 texts that differ from each other.
+/// Parses a list of 1 to 32 texts. `None` if it is something else, one cannot be parsed, or two entries are equal.
 fn distinct<T: PartialEq>(raw: &RawValue, parse: impl Fn(String) -> Option<T>) -> Option<Vec<T>> {
     let texts = read::<Vec<String>>(raw).filter(|texts| (1..=MAX_ENTRIES).contains(&texts.len()))?;
     let entries = texts.into_iter().map(parse).collect::<Option<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! The kinds of fields of declared requests: whole numbers, flags, durations, times, texts.
+//! The kinds of fields of requests: numbers, flags, objects, durations, times, texts; and the macro `kinds` for more.
 
 pub(crate) mod jobs;
 
@@ -194,14 +194,14 @@ kinds! {
     };
 }
 
-/// Reads a value with a parser. The declaration of the field says what is allowed.
+/// A reader of a field, for `kinds!`: parses its value. The declaration of the field says what is allowed.
 pub(crate) fn valid<T>(
     parse: impl FnOnce(&RawValue) -> Option<T>,
 ) -> impl FnOnce(&Fields<'_>, &str, &str, &mut Mistakes) -> Option<T> {
     |fields, name, allowed, mistakes| parsed(fields, name, allowed, mistakes, parse)
 }
 
-/// Reads a value with a parser, whose mistakes are worded for it.
+/// A reader of a field, for `kinds!`: parses its value. A mistake shows `wrong` and `allowed`.
 pub(crate) fn worded<T>(
     wrong: &'static str,
     allowed: &'static str,
@@ -210,7 +210,7 @@ pub(crate) fn worded<T>(
     move |fields, name, _, mistakes| field(fields, name, wrong, allowed, mistakes, parse)
 }
 
-/// Reads a duration.
+/// A reader of a field, for `kinds!`: a duration within `range`. A mistake shows `wrong` and `allowed`.
 pub(crate) fn within(
     wrong: &'static str,
     range: RangeInclusive<Duration>,

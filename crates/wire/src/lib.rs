@@ -2,7 +2,6 @@
 //! types of answers and problems, and the lines of exports and imports. Used by the API and the
 //! command line. No I/O and no HTTP.
 
-mod answer;
 mod archive;
 mod attempts;
 mod audit_log;
@@ -22,6 +21,7 @@ mod forecast;
 mod history;
 mod import;
 mod inspect;
+mod job_answers;
 mod keys;
 mod kinds;
 mod listing;
@@ -31,7 +31,7 @@ mod policy;
 mod problem;
 mod pull;
 mod quotas;
-mod request;
+mod request_details;
 mod schedules;
 pub mod schema;
 mod submit;
@@ -43,8 +43,8 @@ pub use self::fields::entries::Entries;
 pub use self::fields::values::{MAX_KEEP, MAX_REPLAY_NAME, MAX_WAIT, REASON, is_reason};
 pub use self::first_items::FirstItems;
 pub use self::{
-    answer::*, archive::*, attempts::*, audit_log::*, bulk::*, check::*, credentials::*, dead::*,
-    destinations::*, effective::*, events::*, export::*, filter::*, forecast::*, history::*, import::*,
-    inspect::*, keys::*, listing::*, moves::*, notice::*, policy::*, problem::*, pull::*, quotas::*,
-    request::*, schedules::*, submit::*, topics::*,
+    archive::*, attempts::*, audit_log::*, bulk::*, check::*, credentials::*, dead::*, destinations::*,
+    effective::*, events::*, export::*, filter::*, forecast::*, history::*, import::*, inspect::*,
+    job_answers::*, keys::*, listing::*, moves::*, notice::*, policy::*, problem::*, pull::*, quotas::*,
+    request_details::*, schedules::*, submit::*, topics::*,
 };

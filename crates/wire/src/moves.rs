@@ -1,4 +1,4 @@
-//! Bodies of the calls that move one job: reschedule has a due time, the others have no fields.
+//! Bodies of calls that change one job: a reschedule has a due time; cancel, run, revive and purge have no fields.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::Due;

@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
-use super::answer::JobResponse;
 use super::attempts::shown;
 use super::fields::entries::Entries;
 use super::fields::object::{Fields, Mistakes};
 use super::fields::values::url;
+use super::job_answers::JobResponse;
 use super::problem::Problem;
 
 /// The `type` of a notice, by its topic.
@@ -111,7 +111,7 @@ impl fmt::Display for NoticeBody {
     }
 }
 
-/// The place of the notices of an ended job in [`NOTICE_TOPICS`].
+/// The index in [`NOTICE_TOPICS`] and [`KINDS`]: 0 for a dead job, 1 for one that is done.
 fn kind(ended: &EndedJob) -> usize {
     usize::from(ended.success.is_some())
 }
@@ -142,7 +142,7 @@ pub fn notice_of(ended: &EndedJob, policy: Option<&Policy>) -> Option<NewJob> {
     Some(NewJob { key, due: Due::In(Duration::ZERO), delivery, content, if_exists, limits: None })
 }
 
-/// The topic of the job that a notice is about, from the topic and the body of the notice.
+/// The topic of the job that a notice is about, from the notice's topic and body; `None` if the body is another one.
 pub fn topic_of_notice(notice: &Topic, body: &[u8]) -> Option<Topic> {
     #[derive(Deserialize)]
     struct Notice<'a> {
@@ -167,7 +167,7 @@ fn notice_id(ended: &EndedJob) -> JobId {
     Hex(&digest[..16]).to_string().parse().expect("digits lie within the alphabet of ids")
 }
 
-/// The field `on_dead` or `on_done` of a submit: the URL of the notice.
+/// The URL of the notice (`on_dead` or `on_done`) of a submit; `None` if missing, or not allowed, which adds a mistake.
 pub(super) fn notice_url(
     fields: &Fields<'_>,
     field: &str,
@@ -195,7 +195,7 @@ pub fn submit_of_notice(topic: &Topic) -> Problem {
     mistakes.into_problem()
 }
 
-/// The problem of a policy with `on_dead` or `on_done` for a topic of notices.
+/// The problem of a policy for a topic of notices, if it has `on_dead` or `on_done`; `None` if it has neither.
 pub fn policy_of_notices(policy: &Policy) -> Option<Problem> {
     let mut mistakes = Mistakes::default();
     for (field, url) in [("on_dead", &policy.on_dead), ("on_done", &policy.on_done)] {

@@ -1,4 +1,4 @@
-//! Parses the policy of a topic; answers of the calls about policies.
+//! The policy of a topic: parses it, limits its size, and answers the calls about it. Some fields have modules below.
 
 mod headers_to;
 mod mask;
@@ -41,7 +41,7 @@ const SECRETS: &str = "secrets";
 /// The bytes of that field's name, its colon, and the comma before it.
 const SECRETS_NAME: usize = SECRETS.len() + 4;
 
-/// Parses a policy.
+/// Parses a policy, and keeps its JSON as `written`.
 ///
 /// # Errors
 /// A 400 problem if it is not a JSON object in UTF-8, 413 if it has more than [`MAX_POLICY`] bytes beside what is
@@ -93,7 +93,7 @@ fn bound(bytes: usize) -> Result<(), Problem> {
     Err(Problem::new(http::StatusCode::PAYLOAD_TOO_LARGE, detail))
 }
 
-/// The fields that are not null, without the white space between their parts.
+/// The JSON of the known fields that are not null, without white space between its parts.
 fn written(fields: &Fields<'_>) -> Box<str> {
     let compact = |raw: &RawValue| Some(read::<serde_json::Value>(raw)?.to_string());
     let fields = PolicyRequest::NAMES

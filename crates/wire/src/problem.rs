@@ -78,7 +78,7 @@ impl Problem {
         }
     }
 
-    /// The problem of a call whose effect on a job is not known.
+    /// The problem of a call whose effect on a job is not known, with the topic and the id of the job.
     #[must_use]
     pub fn about(self, key: &JobKey) -> Self {
         Self { topic: Some(key.topic.to_string()), id: Some(key.id.to_string()), ..self }

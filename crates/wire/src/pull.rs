@@ -1,4 +1,4 @@
-//! Request bodies of the pull calls: reserve, and settling or renewing a receipt.
+//! Request bodies of the pull calls: reserving jobs, and settling or renewing them by receipt. Answers are in `answer`.
 
 mod answer;
 

@@ -1,4 +1,4 @@
-//! The quotas of tenants: the request to set one, the answers that show them, and the JSON under which stores keep them.
+//! The quotas of tenants: the request to set one, and the answers that show them. `ringback_core` has the stored form.
 
 use ringback_core::access::{MAX_JOBS_PER_SECOND, MAX_QUOTA_JOBS, Quota, QuotaOf};
 use ringback_core::job::MAX_BODY;

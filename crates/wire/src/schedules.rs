@@ -1,4 +1,5 @@
-//! Schedules: the request to put one, and the answers that show them.
+//! Schedules: parsing the request to put one, with its job and the rules that concern several fields. The fields are
+//! declared in `request`, the answers are in `answer`.
 
 mod answer;
 mod request;
@@ -30,10 +31,9 @@ use super::submit::{self, Defaults};
 /// The most times of `next`.
 pub const MAX_UPCOMING: usize = 100;
 
-/// A schedule as it is to be put.
+/// A parsed request to put a schedule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewSchedule {
-    /// The schedule.
     pub schedule: Schedule,
     /// Whether it is paused, if the request says it.
     pub paused: Option<bool>,
@@ -42,7 +42,6 @@ pub struct NewSchedule {
 /// What a schedule needs besides its own fields.
 #[derive(Clone, Copy)]
 pub struct ScheduleDefaults<'a> {
-    /// The current time.
     pub now: Timestamp,
     /// Its id.
     pub id: &'a ScheduleId,
@@ -55,7 +54,7 @@ pub struct ScheduleDefaults<'a> {
 /// Parses the request to put a schedule. `policies` is `None` while they are not loaded yet.
 ///
 /// # Errors
-/// As for a submit. 422 also for a schedule that never fires.
+/// As for a submit. 422 also for a schedule that never fires, unless it has the times of the stored one.
 pub fn parse_schedule(
     json: &[u8],
     defaults: ScheduleDefaults<'_>,
@@ -105,7 +104,7 @@ pub fn parse_schedule(
     mistakes.or(NewSchedule { schedule, paused })
 }
 
-/// Says why a schedule never fires.
+/// Adds a mistake that says why a schedule never fires after `now`.
 fn never(schedule: &Schedule, now: Timestamp, mistakes: &mut Mistakes) {
     let without_end = Schedule { until: None, ..schedule.clone() };
     let (field, detail, allowed) = match (without_end.next_after(now), &schedule.rule) {
@@ -124,7 +123,8 @@ fn never(schedule: &Schedule, now: Timestamp, mistakes: &mut Mistakes) {
     mistakes.add(field, detail, allowed);
 }
 
-/// The field `job`.
+/// The field `job`; `None` if it is missing or wrong, which adds mistakes. Fails with 413 for a body that is too large,
+/// and with 503 if `policies` are needed and not loaded.
 fn job(
     fields: &Fields<'_>,
     defaults: &ScheduleDefaults<'_>,

@@ -61,7 +61,7 @@ pub fn parse_job(json: &[u8], defaults: Defaults<'_>) -> Result<NewJob, Problem>
 /// one. `policies` is `None` while they are not loaded yet.
 ///
 /// # Errors
-/// A 400 problem if it is not a JSON object in UTF-8, 413 for a body over
+/// A 400 problem if it is not a JSON object in UTF-8, 413 if it is too long or its body is over
 /// [`MAX_BODY`](ringback_core::job::MAX_BODY), 422 with all wrong fields, 503 if the policies are needed and not
 /// loaded.
 pub fn parse_job_with_policies(
@@ -88,7 +88,8 @@ pub fn parse_job_with_policies(
     }
 }
 
-/// Builds the job from the fields of a submit. The job is valid only if no mistakes were added.
+/// Builds the job from the fields of a submit. The job is valid only if no mistakes were added; `None` if topic, id or
+/// URL are wrong. Fails with 413 for a body that is too large, and with 503 if `policies` are needed and not loaded.
 pub(super) fn build_job(
     fields: &Fields<'_>,
     defaults: Defaults<'_>,
@@ -152,7 +153,7 @@ pub(super) fn build_job(
     }))
 }
 
-/// Refuses a field of a job that is for pull.
+/// Adds a mistake if a pull job has a field that needs a URL.
 fn only_with_url(fields: &Fields<'_>, field: &str, mistakes: &mut Mistakes) {
     if fields.get(field).is_some() {
         let allowed = format!("no {field}, or a url");
@@ -160,7 +161,7 @@ fn only_with_url(fields: &Fields<'_>, field: &str, mistakes: &mut Mistakes) {
     }
 }
 
-/// Checks that a method fits the rest of the job.
+/// Adds a mistake if a pull job has a method, or if the method has no body and the job has one.
 fn check_method(fields: &Fields<'_>, method: Option<CallbackMethod>, is_push: bool, mistakes: &mut Mistakes) {
     if !is_push {
         only_with_url(fields, "method", mistakes);
@@ -172,7 +173,7 @@ fn check_method(fields: &Fields<'_>, method: Option<CallbackMethod>, is_push: bo
     }
 }
 
-/// Checks that a job is due before it expires.
+/// Adds a mistake if the job expires at a fixed time that is not after its due time.
 fn check_expires(job: &NewJob, now: Timestamp, mistakes: &mut Mistakes) {
     let due = match job.due {
         Due::In(delay) => now.plus(delay),
@@ -217,7 +218,7 @@ fn content_hash(fields: &Fields<'_>, made: Option<&JobId>) -> ContentHash {
     ContentHash::of(hash.finalize().into())
 }
 
-/// A field without the white space between the parts of an object or a list.
+/// A field as it is hashed: objects and lists, except in `body`, without the white space between their parts.
 fn as_hashed<'a>((name, raw): (&'a str, &'a RawValue)) -> (&'a str, Cow<'a, str>) {
     let text = raw.get();
     let compact = if name != "body" && text.starts_with(['{', '[']) {

@@ -117,7 +117,7 @@ impl TopicResponse {
         }
     }
 
-    /// Whether the topic has no jobs, had none since it became known, and has no policy.
+    /// Whether the topic has no jobs and no policy, and no job of it was done or cancelled since it became known.
     pub fn is_unused(&self) -> bool {
         self.states == TopicStates::default() && self.policy.is_none()
     }

@@ -1,4 +1,5 @@
-//! Erasures: what is erased is gone with its bodies, also if it comes later.
+//! Erasures of the history: ended jobs are gone with their bodies, also those that wait for the archive meanwhile. And
+//! the database rights that an API needs.
 
 use ringback_testkit::{PostgresServer, Role};
 
@@ -6,7 +7,7 @@ use super::{ends, found, history, some_ends};
 use crate::archive::database::{Database, attached, nothing_waits, readable};
 use crate::prelude::*;
 
-/// Rows of so many jobs with a tag, as an archiver writes them.
+/// Inserts rows of `count` done jobs with a tag, as an archiver writes them.
 async fn insert_many(database: &Database, count: usize) {
     const COLUMNS: &str = "tenant, topic, id, generation, attempts, state, finished_at, created_at, first_due_at, due_at, failures, \
         attempt_log, attempts_complete, tags";
@@ -85,7 +86,7 @@ async fn an_end_that_waits_for_the_archive_while_it_is_erased_never_comes() {
             let erased = stack.delete(&format!("/v1/history?{query}")).await.expect(200);
             assert_eq!(erased, json!({"erased": 0, "complete": true}));
         }
-        // Of another topic, so that it erases nothing.
+        // An erasure of another topic changes nothing.
         stack.delete("/v1/history?topic=other&tag=customer:8").await.expect(200);
         stack.add(Role::Archiver).await;
         found(&stack, "?tag=customer:8", 1).await;
@@ -106,7 +107,7 @@ async fn many_ends_are_erased_by_several_at_once_and_none_is_left() {
             let mut erased = 0;
             loop {
                 let reply = stack.delete("/v1/history?tag=all:1").await;
-                // On a busy machine the turn may not come in time.
+                // A busy machine may refuse the call.
                 if reply.status == 503 && reply.header("retry-after").is_some() {
                     continue;
                 }

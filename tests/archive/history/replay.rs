@@ -1,4 +1,4 @@
-//! Replays: what the history has is submitted again, each job once, at a rate.
+//! Replays: ended jobs of the history are submitted again, once each, at a rate and within quotas, unless they did well.
 
 use http::Method;
 
@@ -26,7 +26,7 @@ async fn a_replay_submits_each_job_once_as_it_was_and_says_what_it_cannot_submit
             (&arrival.body[..], arrival.header("ringback-context-k")),
             (&br#"{"of":"a"}"#[..], Some("a"))
         );
-        // The same again: what it has submitted ends too, and is not a part of it.
+        // The same replay again: jobs that it has submitted end too, but are not replayed.
         let answer = replay(json!({"filter": {"tag": "customer:1"}, "rate": 1000})).await;
         assert_eq!(counts(&answer), [0, 4, 0], "{answer}");
         let answer = replay(json!({"filter": {"id": "a"}, "name": "second"})).await;
@@ -39,7 +39,7 @@ async fn a_replay_submits_each_job_once_as_it_was_and_says_what_it_cannot_submit
 
         let cursor = stack.get("/v1/history?cursor=gICAgICAgAEDcGF5B29yZGVyLTGA8AICBGRlYWQ").await;
         assert_eq!(cursor.status, 422, "a time that no end has: {cursor:?}");
-        // Under the same ids only those that are free.
+        // With the same ids, only free ids are submitted.
         let answer = replay(json!({"filter": {"id": "b"}, "ids": "same"})).await;
         assert_eq!(counts(&answer), [0, 1, 0]);
         sink.answer_job("e", Answer::status(410));
@@ -67,7 +67,7 @@ async fn a_job_that_came_to_a_good_end_later_is_not_replayed_and_neither_are_not
         sink.answer_job("mended", Answer::status(200));
         stack.post(&format!("/v1/jobs/{TOPIC}/mended/revive"), &json!({})).await.expect(200);
         stack.wait_state(TOPIC, "mended", "done", SOON).await;
-        // Two deaths, a success, and two notices.
+        // Waits for two deaths, a success, and two notices.
         found(&stack, "", 5).await;
         sink.answer_job("stays", Answer::status(200));
         let replay = async |filter: Value| {
@@ -152,7 +152,7 @@ async fn a_replay_under_a_quota_goes_on_as_the_quota_allows() {
 async fn of_several_ends_and_lives_a_replay_submits_the_last_ones() {
     for (_database, stack) in Database::each(|options| options).await {
         let sink = Sink::start().await;
-        // The first generation is dead and purged, the second one purged too; each has a body of its own.
+        // The job has two generations, both dead and purged, each with a body of its own.
         for generation in 1..=2 {
             sink.answer_job("a", Answer::status(410));
             stack.accept(&with(job(&sink, "a"), "body", json!({"generation": generation}))).await;

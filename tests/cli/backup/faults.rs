@@ -1,4 +1,4 @@
-//! Backups that are damaged, streams that break, and runs that are killed.
+//! Damaged backups, broken streams and killed restores write nothing, leave no file, or are completed by the next run.
 
 use std::fs;
 use std::process::Stdio;

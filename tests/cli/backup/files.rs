@@ -1,4 +1,4 @@
-//! Runs backups and restores, and reads the files.
+//! Helpers for backup tests: run backups and restores, read backup files, and make such a file from jobs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,7 +37,7 @@ impl Backup {
         self.lines.iter().filter(move |line| line["kind"] == kind).map(|line| &line["value"])
     }
 
-    /// The number of topics and jobs.
+    /// The number of topics and of jobs.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.lines("topic").count(), self.lines("job").count())
     }
@@ -46,8 +46,7 @@ impl Backup {
         self.lines("topic").map(|line| (line["topic"].to_string(), line.clone())).collect()
     }
 
-    /// The jobs by name, none of them twice. A reserved job is restored as a ready one, and one that is due is due when
-    /// it is restored.
+    /// The jobs by topic and id: reserved ones as ready, ready ones without due time. Panics if one is there twice.
     pub(super) fn jobs(&self) -> BTreeMap<String, Value> {
         let mut jobs = BTreeMap::new();
         for line in self.lines("job") {
@@ -62,7 +61,7 @@ impl Backup {
     }
 }
 
-/// Makes a backup in a directory: what is in it, and its path.
+/// Makes a backup in a directory and asserts its messages and that only the owner can read it. Returns content and path.
 pub(super) async fn backup(stack: &Stack, dir: &Path, name: &str) -> (Backup, String) {
     let path = dir.join(name).to_str().expect("UTF-8").to_owned();
     let run = ringback(&stack.url(""), &["backup", &path]).await;
@@ -78,7 +77,7 @@ pub(super) async fn restore(stack: &Stack, path: &str, flags: &[&str]) -> Run {
     ringback(&stack.url(""), &[&["restore", path], flags].concat()).await
 }
 
-/// Restores a backup, which must end well. Returns the counts. A busy server is tried again.
+/// Restores a backup. Asserts that it succeeds, with no message but retries of a busy server. Returns printed counts.
 pub(super) async fn restored(stack: &Stack, path: &str) -> Value {
     let run = restore(stack, path, &["--json"]).await;
     let has_failed = run.err.lines().any(|line| !line.contains("trying again for up to"));
@@ -86,7 +85,7 @@ pub(super) async fn restored(stack: &Stack, path: &str) -> Value {
     run.json()
 }
 
-/// A backup of these jobs.
+/// The text of a backup file with these jobs.
 pub(super) fn of_jobs(jobs: impl Iterator<Item = Value>) -> String {
     let header = serde_json::json!({"kind": "backup", "value":
         {"format": 1, "version": "0.1.0", "store": "redis", "layout": 1, "at": "2026-11-22T17:00:00.000Z"}});

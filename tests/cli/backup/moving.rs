@@ -47,7 +47,7 @@ async fn what_is_pending_all_the_time_is_in_a_backup_once_whatever_moves() {
     }
 }
 
-/// Checks that each steady job is in a backup. That no job is in it twice is checked where it is read.
+/// Asserts that each steady job is in a backup. [`Backup::jobs`] asserts that no job is there twice.
 fn check(saved: &Backup) {
     let jobs = saved.jobs();
     let steady =
@@ -59,7 +59,7 @@ fn is_steady(id: &str) -> bool {
     id.starts_with("steady-")
 }
 
-/// Submits a batch. A busy machine may refuse it.
+/// Submits a batch of jobs; a busy machine may answer 503.
 async fn submit(stack: &Stack, jobs: &[Value]) {
     let (status, answer) = stack.batch(jobs).await;
     assert!(matches!(status, 200 | 503), "{status} {answer}");
@@ -74,7 +74,7 @@ async fn submits_and_deliveries(stack: &Stack, sink: &Sink) {
     }
 }
 
-/// Submits jobs and cancels them, for ever.
+/// Submits jobs and cancels them, batch by batch, for ever.
 async fn cancels(stack: &Stack) {
     for batch in 0_u64.. {
         let jobs: Vec<_> = (0..50).map(|n| far(&format!("cancelled-{batch}-{n}"))).collect();
@@ -85,7 +85,7 @@ async fn cancels(stack: &Stack) {
     }
 }
 
-/// Replaces the steady jobs, which stay pending, for ever: by jobs whose bodies a store keeps apart.
+/// Replaces the steady jobs, which stay pending, for ever, with bodies that a store keeps beside the records.
 async fn replacements(stack: &Stack) {
     for round in 0_u64.. {
         let jobs: Vec<_> = (0..200)

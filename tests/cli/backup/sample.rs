@@ -1,4 +1,4 @@
-//! A small installation with each kind of thing that is kept, and the proof that it goes on where it is restored.
+//! A small installation with policies, paused topics and all kinds of jobs, and the check that they go on when restored.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ fn policies(url: &str) -> [(&'static str, Value); 3] {
     ]
 }
 
-/// Fills an installation in which nothing is delivered.
+/// Fills an installation that has only an API, so nothing is delivered.
 pub(super) async fn fill(stack: &Stack, url: &str) {
     for (topic, policy) in policies(url) {
         stack.set_policy(topic, &policy).await;
@@ -68,7 +68,7 @@ pub(super) async fn fill(stack: &Stack, url: &str) {
     fill_pull(stack).await;
 }
 
-/// Pull jobs: one that is ready, one that is reserved, one that failed and one that is dead.
+/// Adds pull jobs: one that is ready, one that is reserved, one that failed and one that is dead.
 async fn fill_pull(stack: &Stack) {
     for (topic, id) in &JOBS[8..] {
         stack.accept(&json!({"topic": topic, "id": id, "body": {"of": topic}, "ttr": "5m"})).await;
@@ -83,8 +83,8 @@ async fn fill_pull(stack: &Stack) {
         .expect(200);
 }
 
-/// Checks that everything goes on in a complete installation: nothing of a paused topic is sent before it is resumed,
-/// everything else that is due is, and attempts go on counting.
+/// Checks in an installation with all roles that due jobs are delivered once and unchanged, that paused topics stay
+/// paused until they are resumed, and that attempts go on counting.
 pub(super) async fn settle_in(stack: &Stack, sink: &Sink) {
     sink.wait_for_jobs(&["ready", "binary", "due", "by-policy"], 1, SOON).await;
     for id in ["ready", "binary"] {

@@ -1,4 +1,4 @@
-//! Schedules in a backup: they are restored as they are written, whatever JSON the bodies of their jobs are.
+//! Schedules in a backup are restored with the exact text of their jobs' bodies, whatever JSON these are.
 
 use http::Method;
 
@@ -27,7 +27,7 @@ async fn schedules_are_restored_with_bodies_that_are_not_values() {
     let run = ringback(&first.url(""), &["backup", &path]).await;
     assert_eq!(run.code, Some(0), "{run:?}");
     let other = api_only(Some("embedded:./data"), 3).start().await;
-    // One that is there with another body stays.
+    // A schedule that is there with another body stays.
     put(&other, "s1", "1e401").await;
     let run = restore(&other, &path, &["--json"]).await;
     assert_eq!(

@@ -1,5 +1,5 @@
-//! Backups of installations with tenants: what belongs to a tenant goes back to that tenant, whatever has the same
-//! name elsewhere, and nothing is restored for another.
+//! Backups and exports of installations with tenants: jobs, policies, secrets and pauses of a tenant go back to that
+//! tenant, whatever has the same name elsewhere, and a key restores nothing for another tenant.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ const MASTER_KEY: &str = "k1:MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=";
 /// A time that no test reaches.
 const FAR: &str = "2036-01-02T03:04:05.678Z";
 
-/// An API that asks for keys.
+/// The options of an API that requires keys.
 fn api(store: Option<&str>, shards: u16) -> StackOptions {
     let options = api_only(store, shards).env("RINGBACK_MASTER_KEYS", MASTER_KEY);
     options.env("RINGBACK_ROOT_KEY", ROOT)
@@ -27,7 +27,7 @@ fn name(owner: Option<&str>) -> &str {
     owner.unwrap_or("nobody")
 }
 
-/// The flags that choose a tenant.
+/// The command-line flags that choose a tenant; none without a tenant.
 fn flags(owner: Option<&str>) -> Vec<&str> {
     owner.map(|tenant| vec!["--tenant", tenant]).unwrap_or_default()
 }
@@ -36,15 +36,14 @@ async fn as_root(stack: &Stack, words: &[&str]) -> Run {
     keyed(&stack.url(""), ROOT, words).await
 }
 
-/// Runs a command that succeeds.
+/// Runs a command with the root key, and asserts that it succeeds.
 async fn done(stack: &Stack, words: &[&str]) -> Run {
     let run = as_root(stack, words).await;
     assert_eq!(run.code, Some(0), "{words:?}: {run:?}");
     run
 }
 
-/// Fills an installation: for each owner a policy with a header and a signing secret, paused topics and hosts, and
-/// jobs.
+/// Gives each owner a policy with a header, a signing secret, paused topics and hosts, and three jobs.
 async fn fill(stack: &Stack) {
     for owner in OWNERS {
         let header = format!("authorization:of {}", name(owner));
@@ -78,7 +77,7 @@ fn jobs(owner: Option<&str>) -> [Value; 3] {
     jobs
 }
 
-/// All jobs of an installation, by tenant and name, as an export has them.
+/// All exported jobs of an installation, by tenant, topic and id.
 async fn exported(stack: &Stack) -> BTreeMap<String, Value> {
     let lines = done(stack, &["export"]).await.out;
     let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
@@ -86,7 +85,7 @@ async fn exported(stack: &Stack) -> BTreeMap<String, Value> {
     lines.map(named).collect()
 }
 
-/// Makes a backup; its lines by kind.
+/// Makes a backup. Returns the values of its lines by kind.
 async fn saved(stack: &Stack, path: &str, words: &[&str]) -> BTreeMap<String, Vec<Value>> {
     done(stack, &[&["backup", path], words].concat()).await;
     let mut lines = BTreeMap::<_, Vec<_>>::new();
@@ -98,13 +97,13 @@ async fn saved(stack: &Stack, path: &str, words: &[&str]) -> BTreeMap<String, Ve
     lines
 }
 
-/// The topics and jobs of a backup, without what differs between two backups of the same.
+/// The lines of a backup except the first and the last, in which two backups of the same installation differ.
 fn content(mut lines: BTreeMap<String, Vec<Value>>) -> Value {
     lines.retain(|kind, _| !["backup", "end"].contains(&kind.as_str()));
     json!(lines)
 }
 
-/// What a restore prints: the lines of topics and jobs that were created, repeated and refused.
+/// Restores a backup. Returns how many topics and jobs were created, repeated and refused.
 async fn restored(stack: &Stack, path: &str, words: &[&str]) -> Value {
     let run = done(stack, &[&["restore", path, "--json"], words].concat()).await.json();
     let counts = |of: &str| json!([run[of]["created"], run[of]["repeated"], run[of]["refused"]]);

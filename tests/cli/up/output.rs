@@ -1,4 +1,5 @@
-//! Output of `ringback up`: for people on standard output, for operators on standard error, and for wrong settings.
+//! The output of `ringback up`: the greeting for people on standard output, whose commands work as printed, the log on
+//! standard error, and messages about wrong settings.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -23,12 +24,12 @@ struct Up {
 }
 
 impl Up {
-    /// On an embedded store of its own; both its ports are of this address. Callbacks may go to this machine.
+    /// Starts `ringback up` on a new embedded store, with both ports on this address. Callbacks may go to this machine.
     fn start(ip: &str) -> Self {
         Self::start_with(ip, &["--egress-allow=127.0.0.0/8"])
     }
 
-    /// The same with these flags.
+    /// Starts `ringback up` in the same way, with these flags in place of the permission for callbacks.
     fn start_with(ip: &str, flags: &[&str]) -> Self {
         Self::start_by(ProcessSpec::new("ringback").guarded(), ip, flags)
     }
@@ -48,12 +49,12 @@ impl Up {
         Self { child, out, api, admin, dir }
     }
 
-    /// What it prints for people, once it is up.
+    /// Reads the greeting, up to its last line.
     fn greeting(&mut self) -> String {
         self.greeting_to(LAST)
     }
 
-    /// The same to a line that begins so.
+    /// Reads the greeting up to a line that begins with `last`. Panics if the process ends before.
     fn greeting_to(&mut self, last: &str) -> String {
         let mut greeting = String::new();
         loop {
@@ -66,7 +67,7 @@ impl Up {
         }
     }
 
-    /// Kills it: what else it has printed, on standard output and on standard error.
+    /// Kills the process. Returns what else it has printed on standard output and on standard error.
     fn end(&mut self) -> (String, String) {
         self.child.kill().expect("it runs or has run");
         let (mut out, mut err) = (String::new(), String::new());
@@ -85,12 +86,13 @@ impl Drop for Up {
     }
 }
 
-/// Types the commands of a greeting from its `curl` on; returns the id of the job and what was printed.
+/// Runs the commands of a greeting from `curl` on in a shell. Returns the id of the job and the output.
 async fn typed(greeting: &str) -> (String, String) {
     typed_with(greeting, "").await
 }
 
-/// The same in a shell with a key.
+/// Runs the commands of a greeting with `sh` and a key in `RINGBACK_KEY`. Asserts that they succeed and show the job.
+/// Returns the job's id and the output.
 async fn typed_with(greeting: &str, key: &str) -> (String, String) {
     let commands: String =
         greeting.lines().filter_map(|line| line.strip_prefix("  ")).collect::<Vec<_>>().join("\n");

@@ -1,4 +1,4 @@
-//! How `ringback up` stops and starts again: by one signal, by two, and after kill -9.
+//! How `ringback up` ends and starts again: after one signal, after two, and after kill -9.
 
 use std::collections::HashMap;
 
@@ -78,7 +78,7 @@ async fn what_outlasts_the_grace_is_given_back() {
         sink.answer_job("hangs", Answer::status(200));
         stack.ups[0].restart();
         stack.ready(SOON).await;
-        // Well before its lease of eleven seconds runs out.
+        // Well before the lease of eleven seconds expires.
         let done = stack.wait_state(TOPIC, "hangs", "done", Duration::from_secs(8)).await;
         assert_eq!((&done["attempts"], &done["failures"]), (&json!(2), &json!(0)), "{store}: {done}");
     }
@@ -117,7 +117,7 @@ async fn after_kill_9_all_that_was_answered_is_delivered_and_nothing_early() {
                 let id = result["job"]["id"].as_str().expect("an id").to_owned();
                 due.insert(id, time(&result["job"]["due_at"]));
             }
-            // At once after an answer, and once during deliveries.
+            // The process ends at once after an answer, and in one round during deliveries.
             if round == 1 {
                 sink.wait_for(150, SOON).await;
             }
@@ -142,7 +142,7 @@ async fn kill_and_start(up: &mut Process) {
     up.ready(SOON).await;
 }
 
-/// Its API is closed, though it goes on.
+/// Waits until nobody listens at the URL any more.
 async fn takes_no_more(url: &str) {
     let client = http_client();
     eventually(SOON, "nobody listens any more", async || match client.get(url).send().await {

@@ -1,4 +1,4 @@
-//! Events of calls that change many jobs: imports, bulk revives, purges, large batches, exchanges.
+//! Cases of events of calls on many jobs: imports, replacements, promotions, revives, purges, batches and exchanges.
 
 use ringback_core::job::{Due, History, IfExists, ImportJob, NewJob};
 use ringback_core::outcome::LastAttempt;
@@ -121,7 +121,7 @@ pub(crate) async fn a_large_batch_has_all_its_events_in_order(bench: &Workbench)
         leases.extend(bench.take(JOBS).await);
     }
     let keys: Vec<_> = leases.iter().map(|lease| lease.key.clone()).collect();
-    // In the second half some fail, so that both ways of a settle are taken.
+    // Some jobs fail, so that settles are published in both ways.
     let items = leases.into_iter().enumerate().map(|(n, lease)| {
         let outcome = if n % 7 == 6 { bury() } else { Outcome::Complete };
         (lease, outcome)
@@ -153,7 +153,7 @@ pub(crate) async fn an_exchange_has_events_of_what_it_settles(bench: &Workbench)
     let (_, mut reserved) = bench.exchange(vec![(lease, Outcome::Complete)], &bench.ask(1)).await;
     watching.expect(&key, complete(1)).await;
     let lease = reserved.leases.remove(0);
-    // The same again is only a repetition.
+    // The settle by the repeated answer is the first one.
     assert_eq!(bench.settle(lease, bury()).await, SettleResult::Applied);
     watching.expect(&next, [failed(1, AttemptOutcome::Bury, None), dead("exhausted")]).await;
     watching.nothing(bench, "mark").await;

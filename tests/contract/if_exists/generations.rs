@@ -1,5 +1,4 @@
-//! Which changes begin a new generation of a job, and what it has in common with the former one: the number of
-//! attempts, and nothing else.
+//! Cases of `if_exists` that begin a new generation of a job, which keeps only the number of attempts of the former one.
 
 use bytes::Bytes;
 use ringback_core::job::{Callback, History, ImportJob, Job, NewJob};
@@ -17,7 +16,7 @@ use crate::contract::workbench::{Workbench, now};
 
 const CANCELLED: Cancelled = Cancelled::Cancelled { in_flight_unknown: false };
 
-/// Checks that a job has begun anew, after a generation of some attempts.
+/// Asserts that `job` is a new generation after `former`, with its number of attempts and nothing else of it.
 fn is_new_life(job: &Job, former: &Job) {
     assert!(job.created > former.created, "{job:?} after {former:?}");
     assert!(job.created <= now().plus(ms(1)), "{job:?}");

@@ -1,4 +1,4 @@
-//! When a postponed job is due, whom a change wakes, what is published of it, and that a paused topic stays so.
+//! Cases of `if_exists` and times: how far a job is postponed, who is woken, and that jobs of paused topics wait on.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{Due, IfExists, Job, NewJob};
@@ -74,7 +74,7 @@ pub(crate) async fn a_change_wakes_whom_a_submit_would(bench: &Workbench) {
     bench.promote(10).await;
     let mut wakes = bench.wakes().await;
     answered(bench, &bench.postponing(bench.job("a").after(LONG / 2)), SubmitResult::Postponed).await;
-    // In a cluster the wake-up of the first submit may come late.
+    // In a cluster, the wake-up of the first submit may come late.
     while let Wake::Due(shard, wait) = next(&mut wakes).await {
         assert_eq!(shard, bench.shard());
         if wait <= LONG / 2 + ms(2) {

@@ -1,4 +1,4 @@
-//! Pull jobs that are cancelled: while ready, and while a consumer has them.
+//! Cases of pull jobs that are cancelled while they are ready or reserved, and of lanes that only have such jobs.
 
 use ringback_core::store_types::{Cancelled, PulledJob, SettleResult};
 
@@ -54,7 +54,7 @@ pub(crate) async fn many_cancelled_jobs_take_few_calls(bench: &Workbench) {
     let names = |jobs: &[PulledJob]| jobs.iter().map(|job| job.key.clone()).collect::<Vec<_>>();
     assert_eq!(names(&first.jobs), [jobs[0].key.clone()]);
     assert_eq!((names(&last.jobs), last.more), (vec![jobs[90].key.clone()], false));
-    // No more than was asked for, though it looks at more.
+    // No more jobs than asked for, although more entries are examined.
     bench.submit(&(0..5).map(|n| bench.pull_job(&format!("next-{n}"))).collect::<Vec<_>>()).await;
     bench.cancel(&bench.pull_job("next-0").key).await;
     let pulled = bench.pull(2, LONG).await;

@@ -1,4 +1,4 @@
-//! Pull jobs: leases that expire before the job is settled.
+//! Cases of expired leases of pull jobs: they are returned until settled, postponed, renewed, or finished late.
 
 use std::collections::HashSet;
 
@@ -89,7 +89,7 @@ pub(crate) async fn expired_leases_that_are_not_settled_are_postponed(bench: &Wo
     assert!(held.next_lease.is_some_and(|wait| wait > ms(0) && wait <= ms(1000)), "{held:?}");
     assert!(held.moved == 0 && bench.promote(10).await.next_lease > Some(ms(0)), "{held:?}");
     if bench.store().kind() == "embedded" {
-        crate::contract::check::tables(bench.store()).await;
+        crate::contract::audit::tables(bench.store()).await;
     }
     // A second lease beside it runs out in its time.
     let other = bench.accept(bench.pull_job("b")).await;

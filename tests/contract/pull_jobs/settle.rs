@@ -1,4 +1,4 @@
-//! Pull jobs: settling by receipt, its repetition, renewals, and receipts that are no longer current.
+//! Cases of pull jobs that are settled by receipt: each outcome, repetitions, renewals, and stale receipts.
 
 use ringback_core::limits::MAX_RENEWED;
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
@@ -140,7 +140,7 @@ pub(crate) async fn a_stale_receipt_changes_nothing(bench: &Workbench) {
     assert_eq!(bench.settle_receipt(other.receipt, Outcome::Complete).await, SettleResult::Applied);
     assert_eq!(bench.settle_receipt(job.receipt, bury()).await, SettleResult::Stale);
 
-    // Nothing but the random bits is wrong.
+    // A receipt in which only the random bits are wrong.
     let held = bench.pulled("b").await;
     let text = held.receipt.to_string();
     let guessed: Receipt = format!("{}AAAAAAAAAA", &text[..30]).parse().expect("a receipt");

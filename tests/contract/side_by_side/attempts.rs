@@ -1,4 +1,4 @@
-//! Recorded attempts, side by side: of leases and receipts, with stale and repeated calls.
+//! Recorded attempts on both stores, side by side: by leases and receipts, with stale and repeated calls.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::JobKey;
@@ -9,7 +9,7 @@ use crate::contract::jobs::ms;
 use crate::contract::workbench::now;
 
 impl Pair {
-    /// Notes the attempts of some of the leases ever given, all in one call for each shard.
+    /// Records attempts of some of the leases and receipts so far, in one call for each shard.
     pub(crate) async fn note(&mut self, hands: &[usize], times: Times) {
         for shard in self.stores[0].shards() {
             let mut notes = [Vec::new(), Vec::new()];
@@ -39,7 +39,7 @@ impl Pair {
         }
     }
 
-    /// The same log, but for its times.
+    /// Asserts that both stores have the same recorded attempts, except for times.
     pub(crate) async fn same_attempts(&self, key: &JobKey) {
         let mut logs = Vec::new();
         for store in &self.stores {

@@ -1,4 +1,4 @@
-//! Calls on jobs and topics by name, side by side: both stores must give the same answer.
+//! Calls on jobs and topics by name, on both stores side by side: both must give the same answer.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ fn destination_of(topic: &Topic, n: usize, is_own: bool) -> DestinationPause {
 }
 
 impl Pair {
-    /// What the next reserve asks for.
+    /// Makes a call about a topic on both stores, and compares the answers.
     pub(crate) async fn on_topic(&self, topic: &Topic, what: OnTopic) {
         let [redis, memory] = &self.stores;
         match what {
@@ -106,7 +106,7 @@ impl Pair {
         }
     }
 
-    /// Lists, then purges or revives, all dead jobs of a filter.
+    /// Lists all dead jobs of a filter on both stores, then purges or revives them, and compares the results.
     pub(crate) async fn dead(&mut self, filter: &DeadFilter, purge: bool) {
         self.sequence += 1;
         let (token, mut reported) = (Token(self.sequence.to_le_bytes()), Vec::new());
@@ -128,7 +128,7 @@ impl Pair {
             let mut count = 0;
             for shard in store.shards() {
                 let cursors = store.dead_cursors(shard, filter, None, 500).await.expect("cursors").items;
-                // Again, as after a lost answer.
+                // The call is repeated, as after a lost answer.
                 for _ in 0..2 {
                     if purge {
                         count += store.purge_many(shard, &cursors).await.expect("purge");
@@ -149,7 +149,7 @@ impl Pair {
         let mut answers = Vec::new();
         for store in &self.stores {
             answers.push(match store.cancel(key).await.expect("cancel") {
-                // Whether a brief lease has run out depends on the moment.
+                // Whether a brief lease has expired depends on the moment.
                 Cancelled::Requested { .. } => Cancelled::Requested { in_flight_unknown: false },
                 other => other,
             });

@@ -1,4 +1,4 @@
-//! Events of both stores, side by side: the same events for each job, in the same order.
+//! Events of both stores, side by side: each job has the same events in the same order.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(crate) struct WatchedEvents {
 }
 
 impl WatchedEvents {
-    /// Watches every shard of both.
+    /// Subscribes to both stores and watches every shard.
     pub(crate) async fn watch(stores: &[Store; 2]) -> Self {
         let mut streams = [&stores[0], &stores[1]].map(|store| store.events(random::generator()));
         for (store, stream) in stores.iter().zip(&mut streams) {
@@ -32,7 +32,7 @@ impl WatchedEvents {
         Self { streams, events: [ByJob::new(), ByJob::new()] }
     }
 
-    /// Takes the events published so far, before the buffer drops any.
+    /// Reads the events published so far, before the buffer drops any.
     pub(crate) async fn drain(&mut self) {
         for (stream, events) in self.streams.iter_mut().zip(&mut self.events) {
             while let Ok(item) = timeout(Duration::ZERO, stream.next()).await {
@@ -41,7 +41,7 @@ impl WatchedEvents {
         }
     }
 
-    /// Compares all events. A marker event in each shard shows that the earlier ones have arrived.
+    /// Compares all events of both stores. A job in each shard marks the end, after which no earlier event can come.
     pub(crate) async fn compare(mut self, stores: &[Store; 2]) {
         for shard in stores[0].shards() {
             let key = (0..).map(|n| format!("mark-{n}")).find_map(|id| {
@@ -77,7 +77,7 @@ fn add(events: &mut ByJob, item: StreamItem) {
     }
 }
 
-/// An event without its times, which are of two clocks.
+/// An event as text without times, which are of two clocks.
 fn described(what: &EventKind) -> String {
     match what {
         EventKind::Attempt(AttemptEnded { number, outcome, due, status, error, duration }) => format!(

@@ -1,4 +1,4 @@
-//! Deliveries, side by side: reserves, exchanges, outcomes and renewals.
+//! Deliveries on both stores, side by side: reserves, exchanges, settles and renewals.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ const PARTS: usize = 1000;
 type Items = BTreeMap<Shard, [Vec<(Lease, Outcome)>; 2]>;
 
 impl Pair {
-    /// What the next reserve asks for. Unless its leases are brief, they outlast the run.
+    /// The next reserve, with closed lanes, origins and tenants. Unless its leases are brief, they outlast the run.
     fn ask(&mut self, lanes: Open, brief: bool) -> Reserve<'static> {
         self.sequence += 1;
         let names = TOPICS.iter().flat_map(|topic| ORIGINS.map(|origin| format!("{topic} {origin}")));
@@ -30,7 +30,7 @@ impl Pair {
         Reserve {
             caller: "notifier",
             sequence: self.sequence,
-            // More than there can be, so that both take the same whatever their order.
+            // More jobs than there can be, so that both stores reserve the same, whatever their order.
             limit: 500,
             lane_limit: 500,
             lane_limits,
@@ -52,8 +52,7 @@ impl Pair {
         }
     }
 
-    /// Reserves a few jobs at a time until all are taken. Which ones come first depends on the store, but together
-    /// they are the same.
+    /// Reserves a few jobs at a time until all are reserved, and compares them. Their order depends on the store.
     pub(crate) async fn reserve_in_parts(
         &mut self,
         shard: usize,
@@ -72,7 +71,8 @@ impl Pair {
                 let lanes: Vec<_> = reserved.leases.iter().map(lane_of).collect();
                 let most = lanes.iter().map(|lane| lanes.iter().filter(|other| *other == lane).count()).max();
                 assert!(lanes.len() <= limit && most.unwrap_or(0) <= lane_limit, "{}: {lanes:?}", self.at);
-                // On Redis the entry of a job that has moved on uses up the limit of its lane, which is full then.
+                // On Redis, an entry of a job that has moved on uses up the limit of its lane, which then counts as
+                // full.
                 let is_closed = |lane: &String| ask.lane_limits.iter().any(|(name, _)| name == lane);
                 let is_more = reserved.more || !reserved.full.iter().all(is_closed);
                 if reserved.leases.is_empty() && !is_more {
@@ -98,7 +98,8 @@ impl Pair {
         self.pair_up(redis.leases, memory.leases);
     }
 
-    /// Outcomes of one shard and a reserve of it together; repeated, the reserve alone.
+    /// Settles outcomes on both stores and compares the answers: those of one shard together with a reserve of it,
+    /// others alone. A repetition has only the reserve.
     pub(crate) async fn exchange(
         &mut self,
         outcomes: &[(usize, RandomOutcome)],
@@ -145,13 +146,13 @@ impl Pair {
         }
     }
 
-    /// Settles some of the leases ever given, stale ones and second copies among them.
+    /// Settles some of the leases so far, also stale ones and second copies.
     pub(crate) async fn settle(&mut self, outcomes: &[(usize, RandomOutcome)], late: u8) {
         let items = self.items(outcomes);
         self.settle_items(items, &lateness(late)).await;
     }
 
-    /// Outcomes for some of the leases ever given.
+    /// Removes some of the leases so far and pairs them with outcomes, by shard.
     fn items(&mut self, outcomes: &[(usize, RandomOutcome)]) -> Items {
         let mut items = Items::new();
         for (hand, random) in outcomes {

@@ -1,4 +1,4 @@
-//! The random operations, and how often each is chosen.
+//! The random operations of the side-by-side runs, and how often each is chosen.
 
 use proptest::prelude::*;
 use ringback_core::job::IfExists;

@@ -1,4 +1,4 @@
-//! The outbox, side by side: both stores have the same entries, and keep those that were postponed.
+//! The outbox of both stores, side by side: the same entries, which are acknowledged or postponed.
 
 use ringback_core::job::Callback;
 use ringback_core::store_types::{AckResult, EndedJob, Epoch, Lease, OutboxAck, OutboxId, Shard, Success};
@@ -8,7 +8,7 @@ use super::{NewJob, Pair};
 use crate::contract::jobs::{LONG, ms};
 use crate::contract::workbench::{now, until};
 
-/// What a settle is given of the answer to a success, if the name of the job asks for it.
+/// The lease with the answer of a success, if the job's name asks for it.
 pub(crate) fn with_success(mut lease: Lease) -> Lease {
     if lease.key.id.as_str().contains('4') {
         lease.success = Some(Box::new(Success { status: 201, answer: "thank you".into() }));
@@ -16,7 +16,7 @@ pub(crate) fn with_success(mut lease: Lease) -> Lease {
     lease
 }
 
-/// A job with an `on_dead` URL, if its name asks for one.
+/// The job with an `on_dead` URL, if its name asks for it.
 pub(crate) fn with_on_dead(mut job: NewJob) -> NewJob {
     let has_on_dead = job.key.id.as_str().contains('3');
     let url = || Box::new(Callback::parse("http://up.example/dead").expect("a URL"));
@@ -25,7 +25,7 @@ pub(crate) fn with_on_dead(mut job: NewJob) -> NewJob {
 }
 
 impl Pair {
-    /// Postpones every third entry briefly and every ninth for long.
+    /// Compares the entries of both stores, acknowledges most, postpones every third briefly and every ninth for long.
     pub(crate) async fn acknowledge(&mut self) {
         // Entries that were postponed briefly are due by now.
         until(self.soon).await;
@@ -47,7 +47,7 @@ impl Pair {
     }
 }
 
-/// In an order that does not depend on times.
+/// The entries of a shard, in an order that does not depend on times.
 async fn pending(store: &Store, shard: Shard) -> Vec<(EndedJob, OutboxId)> {
     let deaths = store.outbox(shard, 100).await.expect("outbox").pending.into_iter();
     let mut deaths: Vec<_> =
@@ -56,7 +56,7 @@ async fn pending(store: &Store, shard: Shard) -> Vec<(EndedJob, OutboxId)> {
     deaths
 }
 
-/// Acknowledges entries, and postpones some; returns whether an entry is left.
+/// Acknowledges entries and postpones some. Returns whether an entry is left.
 async fn acknowledge(store: &Store, shard: Shard, epoch: &Epoch, deaths: Vec<(EndedJob, OutboxId)>) -> bool {
     let mut ack = OutboxAck::default();
     for (number, (_, id)) in deaths.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Pull jobs, side by side: reserves by topic and settles by receipt, repeated and stale ones too, and expired leases.
+//! Pull jobs on two stores, side by side: reserves, settles and renewals, also repeated and stale, and expired leases.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,13 +25,12 @@ pub(crate) enum Ttr {
     Long,
 }
 
-/// A third of the names are of pull jobs.
+/// Whether a name is that of a pull job: a third of the names are.
 pub(crate) const fn is_pull(number: usize) -> bool {
     number.is_multiple_of(3)
 }
 
-/// A push or a pull job, by its name. All push jobs have brief timeouts: which leases outlast the run is chosen at their
-/// reserve.
+/// A pull job if the id ends with `p`, else a push job. All push jobs and, if `brief`, pull jobs get brief timeouts.
 pub(crate) fn push_or_pull(mut job: NewJob, brief: bool) -> NewJob {
     let is_pull = job.key.id.as_str().ends_with('p');
     if is_pull {
@@ -44,8 +43,8 @@ pub(crate) fn push_or_pull(mut job: NewJob, brief: bool) -> NewJob {
     }
 }
 
-/// Gives the failure of one store the times of the other's, where they were taken from the stores' clocks: as a
-/// consumer's failures have them, which have no status.
+/// Copies the times of Redis' failed attempt to that of the other store, if both were read from the stores' clocks:
+/// failures of consumers, which have no status.
 pub(crate) fn align(redis: &LastAttempt, memory: &mut LastAttempt, apart: Duration) {
     let is_close = redis.at.plus(apart) >= memory.at && memory.at.plus(apart) >= redis.at;
     if redis.status.is_none() && is_close && redis.duration.abs_diff(memory.duration) < apart {
@@ -95,7 +94,7 @@ impl Pair {
         }
     }
 
-    /// Settles by some of the receipts so far; half of these are kept, to be used again.
+    /// Settles by some of the receipts so far. Half of these are kept and used again.
     pub(crate) async fn settle_receipts(&mut self, hands: &[(usize, RandomOutcome)]) {
         let mut outcomes: BTreeMap<Shard, [Vec<(Receipt, Outcome)>; 2]> = BTreeMap::new();
         for (hand, random) in hands {
@@ -133,7 +132,8 @@ impl Pair {
         }
     }
 
-    /// Renews by a receipt, and asks what its job's next tier needs.
+    /// Renews a lease by its receipt on both stores. Compares the results, and what the job's next retry needs before
+    /// that.
     pub(crate) async fn renew_receipt(&mut self, hand: usize) {
         let Some(at) = hand.checked_rem(self.held.len()) else { return };
         let [redis, memory] = self.held[at].clone().map(|job| job.receipt);
@@ -149,7 +149,7 @@ impl Pair {
         assert_eq!(redis.is_some(), memory.is_some(), "{}", self.at);
     }
 
-    /// Recovers each shard, and settles expired leases of consumers as the carrier does.
+    /// Recovers each shard of both stores, settles expired leases as a carrier does, and compares them.
     pub(crate) async fn recover(&mut self, limit: u32) {
         until(self.expired_by).await;
         let next = |pass: Pass| matches!(pass, Pass::Held { next_lease: Some(d), .. } if d.is_zero());
@@ -188,7 +188,7 @@ impl Pair {
         self.moment();
     }
 
-    /// The same, but for the time that the job was first due, and when it expires.
+    /// Asserts that both retry contexts are the same, except for times, which may differ by [`APART`].
     fn same_tries(&self, redis: &RetryContext, memory: &RetryContext) {
         let times = [(Some(redis.first_due), Some(memory.first_due)), (redis.expires, memory.expires)];
         for (one, other) in times {

@@ -1,4 +1,4 @@
-//! Calls on pull jobs, as cases make them.
+//! Calls on pull jobs with the defaults that most cases need.
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -11,8 +11,8 @@ use super::{SOON, Workbench, at_most};
 use crate::prelude::*;
 
 impl Workbench {
-    /// Recovers until `count` pull leases have expired. Those of different batches may be returned by
-    /// different calls, again and again.
+    /// Recovers until `count` leases of pull jobs have expired, and returns them. Different calls may return leases of
+    /// different batches, some again and again.
     pub(crate) async fn expired_leases(&self, count: usize) -> Vec<ExpiredLease> {
         let all: Mutex<Vec<ExpiredLease>> = Mutex::default();
         eventually(SOON, &format!("{count} leases for pull run out"), async || {
@@ -29,14 +29,14 @@ impl Workbench {
         all.into_inner().expect("nobody has panicked with it")
     }
 
-    /// A pull job that is due now.
+    /// A pull job of the usual topic that is due now.
     pub(crate) fn pull_job(&self, name: &str) -> NewJob {
         let mut job = self.job(name);
         job.delivery.callback = Callback::pull();
         job
     }
 
-    /// What a consumer gets next of the bench's topic.
+    /// Reserves at most `limit` pull jobs of the bench's topic.
     pub(crate) async fn pull(&self, limit: usize, ttr: Duration) -> Pulled {
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
         self.pull_as(sequence, limit, Some(ttr)).await
@@ -58,7 +58,7 @@ impl Workbench {
         self.store.pull(self.shard, &ask).await.expect("pull")
     }
 
-    /// Reserves the next pull job of a topic, which must be there.
+    /// Reserves the next pull job of a topic. Panics if there is none.
     pub(crate) async fn pull_from(&self, topic: &str, ttr: Duration) -> PulledJob {
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
         let (topic, bits) = (topic.parse().expect("a topic"), sequence.to_be_bytes());
@@ -87,7 +87,7 @@ impl Workbench {
         job
     }
 
-    /// Submits a pull job and reserves it.
+    /// Submits a pull job and reserves it for [`LONG`].
     pub(crate) async fn pulled(&self, name: &str) -> PulledJob {
         let key = self.accept(self.pull_job(name)).await.key;
         self.pull_one(&key, LONG).await

@@ -1,14 +1,14 @@
-//! A cluster with `RINGBACK_DURABILITY=replicated`: a replica that lags takes over, and a slot moves.
+//! `RINGBACK_DURABILITY=replicated` on a Redis Cluster: a replica that lags takes over, and a slot moves.
 
 use ringback_testkit::{Persistence, RedisServer, Role};
 
 use super::super::durability::unready;
-use super::super::outage::still_the_same_processes;
+use super::super::redis_outage::still_the_same_processes;
 use super::super::runs_all_topologies;
 use super::RECOVERY;
 use crate::prelude::*;
 
-/// Some in each shard.
+/// The number of jobs: some in each shard.
 const JOBS: usize = 400;
 
 fn options(shards: &str) -> StackOptions {
@@ -21,7 +21,7 @@ fn jobs(name: &str) -> Vec<Value> {
     (0..JOBS).map(|n| json!({"topic": TOPIC, "id": format!("{name}-{n}"), "delay": "1h"})).collect()
 }
 
-/// Waits until jobs are accepted, whatever shard they are in.
+/// Submits the jobs again until all are accepted, in whatever shard they are.
 async fn all_accepted(stack: &Stack, jobs: &[Value]) {
     eventually(RECOVERY, "all shards take jobs", async || {
         let (status, answer) = stack.batch(jobs).await;
@@ -31,7 +31,7 @@ async fn all_accepted(stack: &Stack, jobs: &[Value]) {
     .await;
 }
 
-/// Each shard is refused until its new master is known.
+/// Each shard is refused until the process knows its new master.
 #[tokio::test]
 async fn all_shards_of_a_master_whose_replica_lagged_and_took_over_take_jobs_again() {
     if !runs_all_topologies() {
@@ -52,7 +52,7 @@ async fn all_shards_of_a_master_whose_replica_lagged_and_took_over_take_jobs_aga
     still_the_same_processes(&mut stack);
 }
 
-/// A call that has to be confirmed follows no ASK: it is refused before it does anything, as other calls are.
+/// A call that replicas must confirm does not follow ASK: it is refused before it does anything.
 #[tokio::test]
 async fn a_shard_whose_slot_moves_is_refused_with_its_name_and_the_process_stays_ready() {
     let mut stack = options("6").start().await;

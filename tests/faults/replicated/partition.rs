@@ -1,9 +1,10 @@
-//! A master that is cut off from its replica, which takes over, while an API still reaches the former master.
+//! `RINGBACK_DURABILITY=replicated`: a master is cut off from its replica, which takes over, while an API still
+//! reaches the former master. No acknowledged job is lost.
 
 use ringback_testkit::{Proxy, ProxyMode, RedisServer, Role, Sink, Stack, StackOptions};
 
 use super::super::durability::unready;
-use super::super::outage::{accepted_again, still_the_same_processes};
+use super::super::redis_outage::{accepted_again, still_the_same_processes};
 use super::super::steady_load::SteadyLoad;
 use super::{RECOVERY, server};
 use crate::sample_jobs::job;
@@ -46,7 +47,7 @@ async fn nothing_acknowledged_is_lost_when_the_master_is_cut_off_from_its_replic
     loads[1].more(JOBS).await;
     unready(&near.apis[0], "too few replicas keep up").await;
 
-    // What the former master has alone is gone.
+    // Data that only the former master has is gone.
     old.follow(&new).await;
     near_way.lead_to(new.port());
     accepted_again(&near, &job(&sink, "after")).await;

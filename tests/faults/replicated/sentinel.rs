@@ -1,11 +1,11 @@
-//! A master that sentinels watch, with `RINGBACK_DURABILITY=replicated`: killed or replaced by hand under load, back in
-//! the middle of its replacement, and replaced by a replica that lags.
+//! `RINGBACK_DURABILITY=replicated` on a master with sentinels, which is killed, cut off or replaced under load, comes
+//! back during its replacement, or is replaced by a replica that lags: no acknowledged job is lost.
 
 use ringback_testkit::{Persistence, Preload, RedisServer, Role};
 use tokio::time::sleep;
 
 use super::super::durability::unready;
-use super::super::outage::{accepted_again, nothing_is_lost};
+use super::super::redis_outage::{accepted_again, nothing_is_lost};
 use super::super::runs_all_topologies;
 use super::super::steady_load::SteadyLoad;
 use super::RECOVERY;
@@ -40,7 +40,7 @@ async fn nothing_acknowledged_is_lost_when_a_master_that_sentinels_watch_is_kill
     nothing_is_lost(stack, &sink, &load.end().await).await;
 }
 
-/// It asks all sentinels, and the one on the side of the former master names that.
+/// The process asks all sentinels, and the one on the side of the former master names that.
 #[tokio::test]
 async fn a_process_that_reaches_both_sides_of_a_partition_follows_the_new_master_while_it_lasts() {
     let preload = Preload::compile().expect("there is a C compiler, which links these tests too");
@@ -57,7 +57,7 @@ async fn a_process_that_reaches_both_sides_of_a_partition_follows_the_new_master
     nothing_is_lost(stack, &sink, &load.end().await).await;
 }
 
-/// Nothing is acknowledged while both replicas are behind, so the one that takes over has all that was.
+/// Nothing is acknowledged while both replicas are behind, so the replica that takes over has all acknowledged jobs.
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_when_replicas_that_lag_take_over() {
     if !runs_all_topologies() {
@@ -80,7 +80,7 @@ async fn nothing_acknowledged_is_lost_when_replicas_that_lag_take_over() {
     nothing_is_lost(stack, &sink, &load.end().await).await;
 }
 
-/// The former master takes writes for seconds, and the replica that was not promoted follows it meanwhile.
+/// The former master accepts writes for seconds, while the other replica follows it.
 #[tokio::test]
 async fn nothing_acknowledged_is_lost_when_a_master_is_replaced_by_hand_under_load() {
     let (mut stack, sink) = start().await;
@@ -114,7 +114,7 @@ async fn nothing_acknowledged_is_lost_when_a_master_comes_back_while_it_is_repla
     nothing_is_lost(stack, &sink, &load.end().await).await;
 }
 
-/// Sentinels leave it out of a fail-over before it is down for them.
+/// Sentinels leave a replica out of a fail-over even before they call it down.
 #[tokio::test]
 async fn a_replica_that_hangs_is_not_waited_for_when_it_cannot_take_over() {
     let (mut stack, sink) = start().await;

@@ -1,27 +1,27 @@
-//! A master that is cut off with a carrier and a notifier, and replaced: with `min-replicas-to-write` nothing is
-//! delivered there that was cancelled on its successor.
+//! A master with sentinels is cut off together with a carrier and a notifier, and replaced: only with
+//! `min-replicas-to-write` is nothing delivered there that was cancelled on its successor.
 
 use ringback_testkit::{Persistence, Preload, RedisSentinel, RedisServer, Role};
 use tokio::time::sleep;
 
-use super::super::outage::still_the_same_processes;
+use super::super::redis_outage::still_the_same_processes;
 use super::super::runs_all_topologies;
 use super::RECOVERY;
 use crate::prelude::*;
 
 const JOBS: usize = 40;
-/// Long enough for a fail-over and the cancels after it.
+/// The delay of the jobs: long enough for a fail-over and the cancels after it.
 const DELAY: Duration = Duration::from_secs(20);
-/// So long after it is due, a job would have been delivered.
+/// The time after its due time within which a job would be delivered.
 const AFTERWARDS: Duration = Duration::from_secs(4);
 
-/// Processes that know these sentinels only.
+/// The options of processes that know only these sentinels.
 fn beside<const N: usize>(servers: &RedisSentinel, sentinels: [usize; N]) -> StackOptions {
     Stack::options().store(&servers.url_of(sentinels)).env("RINGBACK_DURABILITY", "replicated")
 }
 
-/// Cuts the master off together with a carrier and a notifier, cancels all jobs on its successor, and returns how many
-/// of them are delivered nevertheless. `guards` are options of the servers.
+/// Cuts the master off with a carrier and a notifier, and cancels all jobs on its successor. Returns how many are
+/// delivered nevertheless. `guards` are options of the servers.
 async fn delivered(guards: &[&str]) -> usize {
     let preload = Preload::compile().expect("there is a C compiler, which links these tests too");
     let options = RedisServer::options().persistence(Persistence::Always).behind_proxies(preload);
@@ -53,7 +53,7 @@ async fn delivered(guards: &[&str]) -> usize {
     let is_refused = written.is_err_and(|error| error.code() == Some("NOREPLICAS"));
     assert_eq!(is_refused, !guards.is_empty(), "whether the former master takes writes");
 
-    // What comes later is delivered, also by the processes that were cut off.
+    // Later jobs are delivered, also by the processes that were cut off.
     servers.join();
     for stack in [&mut far, &mut near] {
         stack.ready(RECOVERY).await;
@@ -72,7 +72,7 @@ async fn with_min_replicas_nothing_is_delivered_beside_a_former_master_that_was_
     }
 }
 
-/// As the guarantees say. Otherwise the other test would show nothing.
+/// The guarantees allow such deliveries. They show that the other test can fail.
 #[tokio::test]
 async fn without_min_replicas_jobs_are_delivered_beside_a_former_master_that_were_cancelled_on_its_successor()
 {

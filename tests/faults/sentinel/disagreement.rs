@@ -34,7 +34,7 @@ async fn sentinels_that_all_die_before_the_master_does_replace_it_when_they_are_
     assert!(lost <= CALLERS, "{lost} jobs are lost");
 }
 
-/// The sentinel that was stopped names the former master, which is a replica by then.
+/// The stopped sentinel names the former master, which is a replica by then.
 #[tokio::test]
 async fn a_sentinel_that_missed_a_fail_over_is_not_believed() {
     if !runs_all_topologies() {
@@ -61,7 +61,7 @@ async fn a_sentinel_that_missed_a_fail_over_is_not_believed() {
     works_again(&mut stack, &sink, "after").await;
 }
 
-/// Sentinels make a replica again of a server that was made a master by hand. Nobody writes to it meanwhile.
+/// Sentinels turn a server that was made a master by hand into a replica again. Nobody writes to it meanwhile.
 #[tokio::test]
 async fn a_replica_that_is_promoted_by_hand_beside_the_master_gets_no_jobs() {
     if !runs_all_topologies() {

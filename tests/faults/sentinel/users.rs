@@ -1,4 +1,4 @@
-//! A master that sentinels watch and that has users: the rights that are documented are enough.
+//! A master with sentinels and ACL users: the documented rights are enough to follow a fail-over.
 
 use ringback_testkit::{Persistence, RedisSentinel, RedisServer, Sink, Stack};
 

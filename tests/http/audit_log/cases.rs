@@ -1,4 +1,4 @@
-//! The calls that leave entries, one after the other, and what their entries have.
+//! All API calls that leave entries in the audit log, in the order to make them, and the contents of their entries.
 
 use http::Method;
 
@@ -33,12 +33,12 @@ fn case(operation: &'static str, method: Method, path: &str, body: Value, entry:
     Case { operation, method, path, body, is_roots: false, entry, names: None }
 }
 
-/// A call of the root key.
+/// A call that is made with the root key.
 fn root(operation: &'static str, method: Method, path: &str, body: Value, entry: Value) -> Case {
     Case { is_roots: true, ..case(operation, method, path, body, entry) }
 }
 
-/// A call whose answer has an id that a later path needs.
+/// A call whose answer has an id that later paths refer to by `name`.
 fn naming(name: &'static str, case: Case) -> Case {
     Case { names: Some(name), ..case }
 }
@@ -86,14 +86,14 @@ fn imports() -> Vec<Case> {
     ]
 }
 
-/// Bulk operations. No job fits their filters.
+/// Bulk operations, whose filters match no job, and the stop of one.
 fn many_jobs() -> Vec<Case> {
     let operation = |name, action: &str, fields: Value| {
         let ask = with(fields, "filter", json!({"tag": "nothing", "error": "hunter"}));
         let entry = json!({"after": {"action": action, "filter": {"tag": "nothing"}, "state": "running"}});
         case(name, Method::POST, &format!("/v1/jobs/{action}"), ask, entry)
     };
-    // Where there is a carrier, it is done by then.
+    // If there is a carrier, the operation is done by then.
     let stopped = json!({"target": {"bulk": "{bulk}"}, "count": 0});
     vec![
         operation("run_jobs", "run", json!({})),
@@ -121,7 +121,7 @@ fn destinations() -> Vec<Case> {
     ]
 }
 
-/// A job of the topic.
+/// The target of an entry about a job of the topic `pay`.
 fn target(id: &str) -> Value {
     json!({"topic": "pay", "id": id})
 }

@@ -1,4 +1,5 @@
-//! Dead-letter notices while carriers are killed, the store is full, or an entry cannot be read.
+//! Dead-letter notices while carriers are killed or without policies, the store is full, topics are at their limit, or
+//! an entry cannot be read.
 
 use super::{NOTICES, assert_reports, body, doomed, notices, outbox_is_empty, wait_pending};
 use crate::prelude::*;
@@ -180,7 +181,7 @@ async fn a_carrier_that_has_no_policies_yet_submits_no_notices() {
         if both == (Some(true), Some(false)) { Ok(()) } else { Err(text) }
     })
     .await;
-    // It has promoted since, so its passes go on.
+    // The carrier has promoted since, so its passes go on.
     stack.accept(&with(doomed(&sink, "later"), "delay", "500ms")).await;
     stack.wait_state(TOPIC, "later", "dead", SOON).await;
     wait_pending(&stack, 2).await;

@@ -1,4 +1,4 @@
-//! A client of `GET /v1/events` for tests.
+//! A client of `GET /v1/events`.
 
 use std::collections::VecDeque;
 
@@ -16,14 +16,14 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Connects to an address and waits for the first comment of the stream.
+    /// Opens the stream at a URL and waits for its first event, `ready`.
     pub(crate) async fn start(url: &str) -> Self {
         let mut listener = Self::open(url).await;
         assert_eq!(listener.next().await.0, "ready");
         listener
     }
 
-    /// Listens at an address, once that answers 200.
+    /// Opens the stream at a URL. Panics unless the answer is 200 with the right headers.
     async fn open(url: &str) -> Self {
         let response = http_client().get(url).send().await.expect("the api answers");
         assert_eq!(response.status(), 200, "{url}");
@@ -32,12 +32,12 @@ impl Listener {
         Self { response, read: Vec::new(), events: VecDeque::new() }
     }
 
-    /// The next event: its name and data.
+    /// The next event: its name and data. Panics at the end of the stream.
     pub(crate) async fn next(&mut self) -> (String, Value) {
         self.try_next().await.expect("the stream goes on")
     }
 
-    /// None at the end of the stream.
+    /// The next event; `None` at the end of the stream. Panics after [`SOON`].
     pub(crate) async fn try_next(&mut self) -> Option<(String, Value)> {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -49,7 +49,7 @@ impl Listener {
         }
     }
 
-    /// The next event, which is of this kind and of this job.
+    /// The data of the next event. Panics unless it has this name and is about this job.
     pub(crate) async fn expect(&mut self, kind: &str, id: &str) -> Value {
         let (name, data) = self.next().await;
         assert_eq!((name.as_str(), &data["id"]), (kind, &Value::from(id)), "{data}");

@@ -1,5 +1,5 @@
-//! Whether an answer agrees with the document: a valid body is taken, any other is refused, and what comes back
-//! has the documented form.
+//! Checks that an answer agrees with the OpenAPI document: a valid body is accepted, any other is refused, and the
+//! answer has the documented form.
 
 use super::cases::Case;
 use super::exceptions::may_be_refused;
@@ -16,7 +16,8 @@ const LONG: usize = 4 * 1024;
 /// Longer bodies are refused for their size, or not at all.
 const TOO_LONG: usize = 100 * 1024;
 
-/// Checks the answer to a case.
+/// Checks the answer to a case against the schemas and headers of its status and, if nothing else in the case is wrong,
+/// that it fits the body of the case. Skips cases with a body that the operation does not read.
 pub(crate) fn check(
     document: &Value,
     operation: &Operation,
@@ -57,7 +58,7 @@ fn check_json(document: &Value, schema: &Value, body: &[u8]) -> Result<(), Strin
     validate(document, schema, &body).map_err(|why| format!("the answer is not as documented: {why}"))
 }
 
-/// Whether the body of a case is taken if it is valid, and refused if it is not.
+/// Checks that the body of a case was accepted if it is valid, and refused if not.
 fn check_body(document: &Value, operation: &Operation, case: &Case, answer: &Answer) -> Result<(), String> {
     let schema = |media_type: &str| operation.bodies.iter().find(|(name, _)| name == media_type);
     let Some((media_type, schema)) = case.media_type().and_then(schema) else { return Ok(()) };
@@ -77,8 +78,8 @@ fn check_body(document: &Value, operation: &Operation, case: &Case, answer: &Ans
     agree(&is_valid, answer.status.into(), &reply, || case.body.clone())
 }
 
-/// Whether each item is taken if it is valid, and refused if it is not. Only of answers that have a result per
-/// item.
+/// Checks that each item of a body was accepted if it is valid, and refused if not. Skips answers without a result for
+/// each item.
 fn check_items(
     document: &Value,
     media_type: &str,
@@ -102,7 +103,7 @@ fn check_items(
                 problems.iter().find(|problem| problem["line"] == n + 1).unwrap_or(&Value::Null)
             }
             _ if items.len() > 1 => return Err(format!("no results of {} items: {reply}", items.len())),
-            // It is not a list.
+            // The body is not a list.
             _ => return Ok(()),
         };
         let status = result.get("status").unwrap_or(&accepted).as_u64().expect("a status");

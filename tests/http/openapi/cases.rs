@@ -1,5 +1,5 @@
-//! Bad requests made from an operation's own schema: wrong types, missing and unknown fields, huge values, broken JSON,
-//! wrong content types, bad values in paths and queries.
+//! Bad requests made from an operation's own schema: wrong types, missing and unknown fields, huge values, broken
+//! JSON, wrong content types, and bad values in paths and queries.
 
 use super::edges::{edges, least, pairs};
 use super::operation::Operation;
@@ -11,7 +11,7 @@ const LIST_BYTES: usize = 80 * 1024;
 /// One request.
 pub(crate) struct Case {
     pub(crate) method: String,
-    /// With its query, encoded.
+    /// The path and the query, encoded.
     pub(crate) target: String,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Vec<u8>,
@@ -20,7 +20,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// The media type of its body.
+    /// The media type of the body; `None` without `content-type`.
     pub(crate) fn media_type(&self) -> Option<&str> {
         self.headers.iter().find(|(name, _)| *name == "content-type").map(|(_, value)| value.as_str())
     }
@@ -48,14 +48,14 @@ impl Names {
             "id" => &self.id,
             "receipt" => &self.receipt,
             "bulk" => &self.bulk,
-            // One that this test does not know is named as nothing in particular.
+            // A parameter that this test does not know.
             _ => "t",
         }
         .to_owned()
     }
 }
 
-/// All requests to an operation.
+/// All requests to an operation: with bad bodies, path parameters and queries.
 pub(crate) fn of(operation: &Operation, names: &Names) -> Vec<Case> {
     let named = |name: &str| names.of(name);
     let target = path(operation, named);
@@ -79,7 +79,7 @@ pub(crate) fn of(operation: &Operation, names: &Names) -> Vec<Case> {
     cases
 }
 
-/// Values for a place in a URL, encoded.
+/// Encoded values for a place in a URL, most of them bad.
 fn url_values() -> Vec<String> {
     let short = "%00 %ff %20 %2e %2e%2e a%2Fb %E6%97%A5 %F0%9F%92%A5 -1 0 1e99 null [] \
         99999999999999999999 %7B%7D a%0D%0Ab '%22%3C ~ %25 NaN true ;a=b 0-0-0 1-1-1 dead";
@@ -108,7 +108,7 @@ fn case(operation: &Operation, target: String, headers: Vec<(&'static str, Strin
     Case { method: operation.method.clone(), target, headers, body, is_only_about_its_body: false }
 }
 
-/// Wrong bodies, and bodies where none is taken.
+/// Requests with bad bodies, with wrong headers, and with bodies where the operation has none.
 fn bodies(operation: &Operation, target: &str) -> Vec<Case> {
     let with = |headers: &[(&'static str, &str)], body: Vec<u8>| {
         let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
@@ -154,12 +154,12 @@ fn bodies(operation: &Operation, target: &str) -> Vec<Case> {
         if is_lines {
             values.iter_mut().filter(|value| !value.is_array()).for_each(|line| *line = json!([line.take()]));
         }
-        // Each item has a result of its own in the answer.
+        // The answer has a result for each item, so items can share a request.
         let values = if is_lines || good.is_array() { in_few_lists(values) } else { values };
         for value in values {
             cases.push(with(&kind, written(media_type, schema, &value)));
         }
-        // More than any request for one job may have, and then some.
+        // A field larger than any request for one job may be.
         let long = format!("\"{}\"", "x".repeat(1_200_000));
         for field in fields(schema) {
             let mut value = item(&good).clone();
@@ -171,7 +171,7 @@ fn bodies(operation: &Operation, target: &str) -> Vec<Case> {
     cases
 }
 
-/// Puts lists of one item together, as many as fit into one body. All else stays as it is.
+/// Joins lists of one item into lists of up to [`LIST_BYTES`]. Other values stay as they are.
 fn in_few_lists(values: Vec<Value>) -> Vec<Value> {
     let (mut lists, mut items, mut bytes) = (Vec::new(), Vec::new(), 0);
     for value in values {
@@ -191,7 +191,7 @@ fn in_few_lists(values: Vec<Value>) -> Vec<Value> {
     lists
 }
 
-/// Bodies that are not JSON, or JSON that no operation takes.
+/// Bodies that are not JSON, and JSON that no operation accepts.
 fn broken() -> Vec<Vec<u8>> {
     let texts: [&[u8]; 20] = [
         b"{",
@@ -222,7 +222,7 @@ fn broken() -> Vec<Vec<u8>> {
     broken
 }
 
-/// Values that almost no field takes.
+/// Values that almost no field accepts.
 fn wrongs() -> Vec<Value> {
     vec![
         Value::Null,
@@ -247,14 +247,14 @@ fn wrongs() -> Vec<Value> {
     ]
 }
 
-/// A valid value of a schema: its example, or one made from its type.
+/// A valid value of a schema: its example, or one made by its type, without `wait`, so that no request waits.
 pub(super) fn good(schema: &Value) -> Value {
     let schema = not_null(schema);
     let mut value = match (&schema["example"], schema["examples"].get(0)) {
         (Value::Null, None) => made(schema),
         (Value::Null, Some(example)) | (example, _) => example.clone(),
     };
-    // Nothing here is to be waited for.
+    // No request should wait.
     if let Some(fields) = value.as_object_mut() {
         fields.remove("wait");
     }
@@ -279,12 +279,12 @@ fn made(schema: &Value) -> Value {
     }
 }
 
-/// The object that a body is made of: the items of a list, or the body itself.
+/// The first item of a list, or the value itself.
 fn item(good: &Value) -> &Value {
     good.get(0).unwrap_or(good)
 }
 
-/// The names of the fields of a schema, of all its forms.
+/// The names of the fields of a schema and of all its forms, sorted.
 fn fields(schema: &Value) -> Vec<String> {
     let here = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
     let forms = ["oneOf", "anyOf"].into_iter().flat_map(|kind| schema[kind].as_array().into_iter().flatten());
@@ -295,7 +295,7 @@ fn fields(schema: &Value) -> Vec<String> {
     names
 }
 
-/// The good value with one thing changed, in every way.
+/// Values with one thing changed from the good value, in every way, down to `depth` levels.
 fn variations(schema: &Value, good: &Value, depth: usize) -> Vec<Value> {
     let mut all = wrongs();
     all.extend(edges(schema));
@@ -322,7 +322,7 @@ fn variations(schema: &Value, good: &Value, depth: usize) -> Vec<Value> {
     }
     for name in fields(schema) {
         let inner = &schema["properties"][&name];
-        // Nothing here is to be waited for.
+        // No request should wait.
         let values = if name == "wait" { wrongs() } else { variations(inner, &self::good(inner), depth - 1) };
         // A field that the good value does not have may exclude one that it has.
         let base = if object.contains_key(&name) { good.clone() } else { least(schema) };
@@ -335,7 +335,7 @@ fn variations(schema: &Value, good: &Value, depth: usize) -> Vec<Value> {
     all
 }
 
-/// The schema of what is not null.
+/// The only form of a schema that is not null, or the schema itself.
 fn not_null(schema: &Value) -> &Value {
     let forms = schema["oneOf"].as_array().map(Vec::as_slice).unwrap_or_default();
     match forms.iter().filter(|form| form["type"] != "null").collect::<Vec<_>>()[..] {
@@ -344,7 +344,7 @@ fn not_null(schema: &Value) -> &Value {
     }
 }
 
-/// A value as a body of a media type. Where the body is a list or lines, any other value becomes its only item.
+/// A value as a body of a media type. If the body is a list or lines, any other value becomes its only item.
 fn written(media_type: &str, schema: &Value, value: &Value) -> Vec<u8> {
     let is_list = schema["type"] == "array";
     match (media_type.contains("ndjson"), value) {

@@ -1,5 +1,5 @@
-//! Values at the edges of a schema: at and just beyond each of its limits, and texts of all the forms that
-//! fields have. Whether each is valid is for the validator to say.
+//! Values at the limits of a schema and just beyond them, and texts in all forms that fields have. Some are valid; the
+//! validator decides.
 
 use serde_json::{Map, Value, json};
 
@@ -38,7 +38,7 @@ const TEXTS: [&str; 26] = [
 /// Longer texts and lists are left to the tests of each limit.
 const MAX_EDGE: u64 = 3_000;
 
-/// The edges of a schema, all references resolved.
+/// The edge values of a schema whose references are resolved.
 pub(super) fn edges(schema: &Value) -> Vec<Value> {
     let mut values = Vec::new();
     for form in ["oneOf", "anyOf"].iter().flat_map(|kind| schema[*kind].as_array().into_iter().flatten()) {
@@ -93,7 +93,7 @@ pub(super) fn least(schema: &Value) -> Value {
     Value::Object(fields.collect())
 }
 
-/// Objects with only the required fields, and with each field, and each pair of fields, besides.
+/// Objects with the required fields alone, and with each other field and each pair of fields added.
 pub(super) fn pairs(schema: &Value) -> Vec<Value> {
     let Some(properties) = schema["properties"].as_object() else { return Vec::new() };
     let with = |names: &[&String]| {

@@ -1,4 +1,5 @@
-//! Every example in the OpenAPI document is valid by the schema beside it.
+//! The examples in the OpenAPI document are valid by their schemas; requests have examples, and their texts have
+//! patterns and limits.
 
 use super::schema::{matches, validate};
 use crate::prelude::*;
@@ -8,7 +9,7 @@ async fn every_example_is_valid_by_its_schema() {
     let document = document().await;
     let mut found = 0;
     for_each_object(&document, "", &mut |place, object| {
-        // Beside a schema, as in a parameter, or inside of one.
+        // An example is beside a schema, as in a parameter, or inside one.
         let schema = object.get("schema").unwrap_or(object);
         let several = object["examples"].as_array().into_iter().flatten();
         for example in object.get("example").into_iter().chain(several) {
@@ -63,7 +64,7 @@ pub(super) async fn document() -> Value {
     stack.get("/openapi.json").await.json()
 }
 
-/// Calls `visit` for each object in a document, with its place, but not for those in examples.
+/// Calls `visit` with each object in a document and its place. Examples are left out.
 fn for_each_object(value: &Value, place: &str, visit: &mut impl FnMut(&str, &Value)) {
     match value {
         Value::Object(fields) => {

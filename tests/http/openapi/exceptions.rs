@@ -1,18 +1,18 @@
-//! `exceptions.json`: where the document and the API may differ, each with its reason. The Rust tests, the hooks of
-//! schemathesis and the rules of the linter all read it.
+//! Reads `exceptions.json`: where the OpenAPI document and the API may differ, each with a reason. The Rust tests, the
+//! hooks of schemathesis and the rules of redocly all use it.
 
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-/// The whole file.
+/// The content of `exceptions.json`, parsed once.
 pub(crate) fn exceptions() -> &'static Value {
     static EXCEPTIONS: LazyLock<Value> =
         LazyLock::new(|| serde_json::from_str(include_str!("exceptions.json")).expect("valid JSON"));
     &EXCEPTIONS
 }
 
-/// Whether a field that is valid by its schema may still be refused with this detail. `value` is what was sent.
+/// Whether a field that is valid by its schema may be refused with this detail. `value` is what was sent in the field.
 pub(crate) fn may_be_refused(field: &str, value: &Value, detail: &str) -> bool {
     // A job of a schedule is one of its fields.
     let field = field.strip_prefix("job.").unwrap_or(field);

@@ -1,6 +1,5 @@
-//! Clients that generators make of the OpenAPI document: openapi-python-client and openapi-typescript know every
-//! operation, and calls of what they make compile. `make openapi-tools` installs them; without them a test says that it
-//! was left out.
+//! Generated clients: openapi-python-client and openapi-typescript know every operation of the OpenAPI document, and
+//! calls of their code compile. `make openapi-tools` installs them; without them a test prints that it was left out.
 
 use std::collections::BTreeSet;
 use std::fs::write;
@@ -73,7 +72,7 @@ async fn openapi_typescript_makes_types_with_which_calls_compile() {
     output(command).await;
 }
 
-/// The operations that have something, each as its method and path.
+/// The operations for which `has` is true, each as its method and path.
 fn operations(document: &Value, has: impl Fn(&Value) -> bool) -> BTreeSet<String> {
     let paths = document["paths"].as_object().expect("paths").iter();
     let all = paths.flat_map(|(path, methods)| {

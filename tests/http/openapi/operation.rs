@@ -1,4 +1,4 @@
-//! The operations of an OpenAPI document, as far as making requests needs them.
+//! Parses the operations of an OpenAPI document, as far as the tests need them to make requests.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 pub(crate) struct Operation {
     pub(crate) method: String,
-    /// With the names of its parameters in braces.
+    /// The path, with the names of its parameters in braces.
     pub(crate) path: String,
     pub(crate) path_parameters: Vec<String>,
     /// Its query parameters and their schemas, all references resolved.
@@ -48,7 +48,7 @@ impl Operation {
             here.map(|parameter| (parameter["name"].as_str().expect("a name").to_owned(), parameter))
         };
         let query = named("query").map(|(name, parameter)| {
-            // Where the schema has no example, the parameter has one.
+            // If the schema has no example, that of the parameter is used.
             let mut schema = resolved(document, &parameter["schema"], 0);
             if let Some(example) = parameter.get("example") {
                 schema["example"] = example.clone();
@@ -80,17 +80,17 @@ impl Operation {
         }
     }
 
-    /// Whether its answers have the requests of jobs on demand.
+    /// Whether the operation has the parameter `include`, which adds the requests of jobs to the answer.
     pub(crate) fn includes_requests(&self) -> bool {
         self.query_parameters.iter().any(|(name, _)| name == "include")
     }
 
-    /// Whether it is about jobs that have ended.
+    /// Whether the operation is about ended jobs.
     pub(crate) fn is_of_history(&self) -> bool {
         self.path.starts_with("/v1/history")
     }
 
-    /// Whether a parameter of its path has this name.
+    /// Whether the path has a parameter of this name.
     pub(crate) fn is_of(&self, parameter: &str) -> bool {
         self.path_parameters.iter().any(|name| name == parameter)
     }
@@ -100,7 +100,7 @@ impl Operation {
     }
 }
 
-/// A schema with what it refers to in its place.
+/// A schema with each `$ref` replaced by its target; null beyond 30 levels.
 fn resolved(document: &Value, schema: &Value, depth: usize) -> Value {
     if depth > 30 {
         return Value::Null;

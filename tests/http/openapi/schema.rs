@@ -1,5 +1,4 @@
-//! A validator of JSON Schema, as far as the OpenAPI document uses it. It fails on a keyword that it does not
-//! know, so that none is overlooked.
+//! A validator for the keywords of JSON Schema that the OpenAPI document uses. It fails on any other keyword.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -24,7 +23,7 @@ const NOTES: [&str; 9] = [
     "deprecated",
 ];
 
-/// Whether a value is valid by a schema of a document. The error says where it is not, and why.
+/// Checks whether a value is valid by a schema of a document. The error says where it is not, and why.
 pub(crate) fn validate(document: &Value, schema: &Value, value: &Value) -> Result<(), String> {
     let Some(keywords) = schema.as_object() else {
         return if *schema == Value::Bool(false) { Err("nothing is allowed".to_owned()) } else { Ok(()) };
@@ -129,7 +128,7 @@ fn is_of_type(value: &Value, name: &Value) -> bool {
     }
 }
 
-/// Whether a pattern matches a text anywhere, as JSON Schema has it.
+/// Whether a pattern matches a text anywhere, as in JSON Schema. Each pattern is compiled once a thread.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     thread_local! {
         static COMPILED: RefCell<HashMap<String, Rc<DFA<Vec<u32>>>>> = RefCell::default();

@@ -1,5 +1,6 @@
-//! schemathesis and redocly, where they are installed: the API does what its document says, and the document is
-//! well made. `make openapi-tools` installs both. What they may find is listed in `exceptions.json`.
+//! schemathesis and redocly, if installed: schemathesis finds no mismatch between the API and its document on each
+//! store, and redocly nothing wrong with the document. `make openapi-tools` installs both; `exceptions.json` lists
+//! what they may find.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +14,7 @@ use super::exceptions::exceptions;
 /// How many cases are made up for each operation, unless `RINGBACK_TEST_CASES` says more. With that variable both
 /// stores get the cases at the edges of the schemas too, of all operations; this takes minutes.
 const CASES: &str = "8";
-/// Unless `RINGBACK_TEST_SEED` says another.
+/// The seed of schemathesis, unless `RINGBACK_TEST_SEED` says another.
 const SEED: &str = "1";
 /// Operations whose edges are left out unless more is asked for: thousands, most of them those of a submit.
 const MANY_EDGES: [&str; 2] = ["POST /v1/jobs/batch", "POST /v1/import"];
@@ -68,7 +69,7 @@ async fn schemathesis(options: StackOptions, phases: &str) {
     run(command).await;
 }
 
-/// The path of a tool: below `target`, or in `PATH`. Without it the test has nothing to do, and says so.
+/// The path of a tool in `target` or `PATH`; `None`, after a message, without it, and then the test does nothing.
 #[expect(clippy::print_stdout, reason = "a test that is skipped says why")]
 pub(super) fn installed(name: &str) -> Option<PathBuf> {
     let below = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/openapi-tools");
@@ -82,13 +83,13 @@ pub(super) fn installed(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// Runs a tool to its end, which must be a success.
+/// Runs a tool and prints its output. Panics unless it succeeds.
 #[expect(clippy::print_stdout, reason = "how many cases were tried")]
 async fn run(command: Command) {
     println!("{}", output(command).await);
 }
 
-/// What a tool prints. It has to succeed.
+/// Runs a tool and returns its output. Panics unless it succeeds.
 pub(super) async fn output(mut command: Command) -> String {
     let output = spawn_blocking(move || command.output()).await.expect("it ends").expect("it starts");
     let text =
@@ -118,7 +119,7 @@ fn redocly_config() -> String {
     config
 }
 
-/// The places in the document where a rule does not hold.
+/// The file in which redocly reads the places where a rule need not hold.
 fn ignored(document: &Value) -> String {
     let mut text = "openapi.json:\n".to_owned();
     for exception in exceptions()["linter"].as_array().expect("a list") {

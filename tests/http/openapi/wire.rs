@@ -1,4 +1,4 @@
-//! Raw HTTP requests, so that no client corrects them: one connection each, read to its end.
+//! Sends raw HTTP requests, which no client corrects: one connection each, read to its end.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use super::cases::Case;
 /// Whatever takes longer hangs: two seconds are promised, and a request takes its time to be written.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
-/// In the head of a stream of events.
+/// A header line that only streams of events have.
 const EVENTS: &[u8] = b"content-type: text/event-stream";
 
-/// What came back.
+/// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Without its parameters.
+    /// The media type without its parameters.
     pub(crate) content_type: String,
     /// The names of its headers, in lower case.
     pub(crate) headers: Vec<String>,
     pub(crate) body: Vec<u8>,
 }
 
-/// Sends a request and reads the response; the error is the reason why there is none.
+/// Sends a request and reads the response. The error says why there is none.
 pub(crate) async fn send(address: SocketAddr, case: &Case) -> Result<Answer, String> {
     let mut head =
         format!("{} {} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n", case.method, case.target);
@@ -53,7 +53,7 @@ pub(crate) async fn send(address: SocketAddr, case: &Case) -> Result<Answer, Str
         .unwrap_or_else(|_| Err(format!("no answer within {ANSWER_WITHIN:?}")))
 }
 
-/// Reads a response to its end; of an endless stream of events, the head and the first comment.
+/// Reads a response to its end. Of a stream of events, which has no end, it reads the head and the first comment.
 async fn read(reading: &mut OwnedReadHalf, answer: &mut Vec<u8>) -> std::io::Result<()> {
     while reading.read_buf(answer).await? > 0 {
         if answer.ends_with(b"\n\n\r\n") && answer.windows(EVENTS.len()).any(|part| part == EVENTS) {
@@ -81,7 +81,7 @@ fn parse(raw: &[u8]) -> Option<Answer> {
     Some(Answer { status: response.code?, content_type, headers, body })
 }
 
-/// A chunked body (RFC 9112, section 7.1); none where it breaks off.
+/// Decodes a chunked body (RFC 9112, section 7.1); `None` if it breaks off.
 fn unchunked(mut raw: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {

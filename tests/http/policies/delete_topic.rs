@@ -1,4 +1,4 @@
-//! Deleting a topic: refused while it has jobs; with `force` its jobs are removed first.
+//! Deletes of topics: refused while a topic has jobs; `force` removes its jobs first.
 
 use super::PATH;
 use crate::prelude::*;

@@ -1,4 +1,4 @@
-//! A change of some fields of a policy leaves the others, and a policy that is put says what it has dropped.
+//! `PATCH` of a policy changes only the named fields, and `PUT` of a policy reports which fields it has dropped.
 
 use bytes::Bytes;
 use http::Method;

@@ -1,4 +1,4 @@
-//! What a PUT of a schedule refuses, keeps as it is written, and does with times that have come.
+//! `PUT` of a schedule: what is refused, that bodies are kept as written, and what becomes of times that have passed.
 
 use http::Method;
 use jiff::SignedDuration;
@@ -85,7 +85,7 @@ fn shows(answer: &[u8], body: &str) {
     assert!(answer.contains(&format!("\"body\":{body}")), "{body}: {answer}");
 }
 
-/// A schedule of a second, whose times do not depend on when it is put.
+/// A schedule that fires each full second, whenever it is put.
 fn each_second(more: &Value) -> Value {
     let mut schedule =
         json!({"every": "1s", "anchor": "2026-01-01T00:00:00Z", "job": {"topic": "t", "ttr": "1m"}});
@@ -93,7 +93,7 @@ fn each_second(more: &Value) -> Value {
     schedule
 }
 
-/// Waits until at least three times of a schedule have come. Returns the first of them.
+/// Waits until at least three times of a schedule have passed. Returns the first of them.
 async fn overdue(stack: &Stack, id: &str) -> Value {
     eventually(SOON, "times of the schedule come", async || {
         let next = get(stack, id).await["next_at"].clone();

@@ -1,4 +1,5 @@
-//! Credentials: what callbacks carry to the origins that they name, and that their secrets are shown nowhere.
+//! Credentials of callbacks: they go only to the origins that they name, and their secrets are shown nowhere, sealed
+//! at rest, and kept in backups.
 
 use ringback_testkit::{Reply, Role};
 
@@ -17,13 +18,13 @@ async fn put(stack: &Stack, credential: &Value) -> Reply {
     stack.put(BANK, credential).await
 }
 
-/// A credential of the sink, and a topic whose policy refers to it.
+/// Sets a credential for the receiver, and a policy that refers to it.
 async fn furnish(stack: &Stack, sink: &Sink) {
     put(stack, &bearer(sink)).await.expect(201);
     stack.set_policy(TOPIC, &json!({"credentials": "bank"})).await;
 }
 
-/// The authorization that a job is delivered with, once the notifiers know the credential.
+/// The `authorization` that a job is delivered with, a second after its submit, when notifiers know the credential.
 async fn delivered(stack: &Stack, sink: &Sink, id: &str) -> Option<String> {
     stack.accept(&with(job(sink, id), "delay", "1s")).await;
     sink.wait_for_job(id, 1, SOON).await.remove(0).header("authorization").map(str::to_owned)
@@ -149,7 +150,7 @@ async fn a_backup_has_credentials_sealed_and_they_are_restored_before_the_polici
         }
         let arrival = sink.wait_for_job("due", seen + 1, SOON).await.remove(seen);
         assert_eq!(arrival.header("authorization"), Some(&*format!("Bearer {TOKEN}")));
-        // Another one of this name stays.
+        // Another credential of this name stays.
         put(&to, &json!({"to": ["https://b.example"], "bearer": "other"})).await.expect(200);
         let output = run(&to, &["restore", file], false).await;
         assert!(output.contains("credential bank has other origins here"), "{output}");

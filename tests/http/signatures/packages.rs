@@ -1,5 +1,5 @@
-//! The libraries of the Standard Webhooks specification: those for Rust, Python (`PyPI`) and Node (npm). The latter two
-//! are left out where `deploy/local/webhook-tools.sh` has not installed them, and that is said.
+//! Verifies callbacks with the official libraries of Standard Webhooks for Rust, Python and Node. The last two are
+//! left out, with a message, unless `deploy/local/webhook-tools.sh` has installed them.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -63,12 +63,12 @@ impl Signed {
     }
 }
 
-/// Each library accepts all callbacks.
+/// Asserts that each library accepts all callbacks.
 pub(super) fn all_accept(signed: &[Signed]) {
     each_library(signed, |library, verdict| assert_eq!(verdict, "valid", "{library}"));
 }
 
-/// No library accepts any of the callbacks.
+/// Asserts that no library accepts any of the callbacks.
 pub(super) fn none_accepts(signed: &[Signed]) {
     each_library(signed, |library, verdict| assert_ne!(verdict, "valid", "{library}"));
 }
@@ -109,7 +109,7 @@ fn command(program: &Path, flag: &str, script: &str) -> Command {
     command
 }
 
-/// Runs a program, and returns the lines that it prints.
+/// Runs a program with this input, and returns the lines that it prints. Panics unless it succeeds.
 fn run(mut command: Command, input: &str) -> Vec<String> {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
     let mut stdin = child.stdin.take().expect("piped");

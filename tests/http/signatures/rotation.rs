@@ -1,4 +1,4 @@
-//! A rotation under load: whatever a receiver has, the old secret or the new one, each attempt is valid for it.
+//! A rotation of a topic's secret under load: receivers find each attempt valid by the old secret or by the new one.
 
 use ringback_testkit::{Arrival, Script, now};
 use tokio::time::{Instant, sleep};
@@ -20,7 +20,7 @@ async fn each_attempt_of_a_rotation_is_accepted_by_the_libraries_of_the_specific
         let (stack, sink) = (sealed(options).start().await, Sink::start().await);
         let (_, old) = add(&stack, &json!({})).await;
         wait_signed_by(&stack, &sink, &[&old]).await;
-        // The first attempts fail, so that jobs are retried under another secret than they began with.
+        // The first attempts fail, so that jobs are retried under another secret.
         sink.answer(Script::first(JOBS, Answer::status(500)).finally(Answer::status(200)));
         let submit = async |part: &str| {
             let jobs: Vec<_> = (0..JOBS)
@@ -42,7 +42,7 @@ async fn each_attempt_of_a_rotation_is_accepted_by_the_libraries_of_the_specific
         ids = submit("after").await;
         sink.wait_for_jobs(&ids, 1, SOON).await;
 
-        // Not those by which the test has waited for a secret: the libraries take texts only.
+        // Leaves out jobs by which the test has waited for a secret: the libraries accept only bodies that are text.
         let is_of_a_part = |arrival: &Arrival| !arrival.job_id().starts_with("signed-");
         let arrivals: Vec<_> = sink.arrivals().into_iter().filter(is_of_a_part).collect();
         let (mut signed, mut refused) = (Vec::new(), Vec::new());

@@ -1,5 +1,4 @@
-//! Secret header values of policies at rest: sealed, of no use without their key, sealed again with a newer one, and in
-//! backups.
+//! Secret header values of policies: sealed at rest, useless without their master key, sealed anew, and in backups.
 
 use ringback_testkit::Role;
 
@@ -14,19 +13,19 @@ fn policy(value: &str) -> Value {
     json!({"headers": {"authorization": value, "x-a": "1"}, "headers_to": ["*"]})
 }
 
-/// The policy as the store has it.
+/// The policy as exported. Asserts that the secret is not in it.
 async fn exported(stack: &Stack) -> Value {
     let exported = stack.get("/v1/export/topics").await.json()["policy"].clone();
     assert!(!exported.to_string().contains("canary"), "{exported}");
     exported
 }
 
-/// The id of the master key that has sealed the headers.
+/// The id of the master key that has sealed the headers; `None` if they are not sealed.
 fn key_of(policy: &Value) -> Option<&str> {
     policy["sealed_headers"].as_str()?.split('.').next()
 }
 
-/// The authorization that a job is delivered with.
+/// The `authorization` that a job is delivered with, a second after its submit, when notifiers know the policy.
 async fn delivered(stack: &Stack, sink: &Sink, id: &str) -> Option<String> {
     // A notifier knows a policy within a second.
     stack.accept(&with(job(sink, id), "delay", "1s")).await;
@@ -58,7 +57,7 @@ async fn a_secret_header_is_stored_sealed_and_sent_as_it_was_put() {
         stack.set_policy(TOPIC, &policy("another")).await;
         assert_eq!(delivered(&stack, &sink, "another").await.as_deref(), Some("another"));
 
-        // What was sealed is put back as it was exported, for its topic and its origins alone.
+        // Exported sealed headers can be put back, but only for their topic and origins.
         stack.set_policy(TOPIC, &first).await;
         assert_eq!(delivered(&stack, &sink, "back").await.as_deref(), Some(VALUE));
         let mut elsewhere = first.clone();

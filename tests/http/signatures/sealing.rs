@@ -1,4 +1,4 @@
-//! Secrets at rest: sealed, of no use without their key, sealed again with a newer one, and in backups.
+//! Signing secrets at rest: sealed, useless without their master key, sealed again with a newer key, and in backups.
 
 use ringback_testkit::{Arrival, Role};
 
@@ -9,7 +9,7 @@ use crate::redis_layout::keys;
 
 pub(super) const KEY_2: &str = "k2:MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=";
 
-/// Secret parts, none of which may be seen.
+/// Whether a text contains a secret, the installation's secret, or the master key.
 fn is_shown(text: &str, secret: &str) -> bool {
     let key = KEY_1.split_once(':').expect("an id").1;
     [secret.trim_start_matches("whsec_"), INSTALLATION.trim_start_matches("whsec_"), key]
@@ -49,7 +49,7 @@ async fn a_secret_is_shown_once_and_never_again() {
     }
 }
 
-/// Starts a notifier without the key, for which a job waits and which logs that, and one with it. Returns the delivery.
+/// Asserts that a job waits at a notifier without the key, which logs `log`. Returns the delivery by one with the key.
 pub(super) async fn delivered_only_with_the_key(stack: &mut Stack, sink: &Sink, log: &str) -> Arrival {
     stack.accept(&job(sink, "waits")).await;
     let spec = |stack: &Stack, keys| stack.spec(Role::Notifier).env("RINGBACK_MASTER_KEYS", keys);
@@ -103,7 +103,7 @@ async fn secrets_are_sealed_again_with_the_first_key() {
     }
 }
 
-/// Restarts every process with these master keys.
+/// Restarts APIs, notifiers and `ringback up` with these master keys, and waits until each is ready.
 pub(super) async fn restart_all(stack: &mut Stack, keys: &str) {
     for process in stack.apis.iter_mut().chain(&mut stack.notifiers).chain(&mut stack.ups) {
         process.set_env("RINGBACK_MASTER_KEYS", keys);
@@ -161,7 +161,7 @@ async fn a_restore_sends_no_job_unsigned_that_was_signed() {
     let output = run(&to, &["restore", file], false).await;
     assert!(output.contains("no signing secrets") && output.contains("ringback secret add"), "{output}");
     assert_eq!((to.job(TOPIC, "signed").await.0, sink.seen()), (404, 0));
-    // The same policy without its secrets gets them.
+    // The same policy without its secrets gets them from the backup.
     to.set_policy(TOPIC, &json!({"timeout": "5s"})).await;
     run(&to, &["restore", file], true).await;
     assert_eq!(listed(&to).await, [(id, Value::Null)]);
@@ -178,7 +178,7 @@ async fn callbacks_of_a_topic_whose_policy_cannot_be_read_wait() {
     let mut set = redis::cmd("HSET");
     set.arg(&keys).arg(TOPIC).arg(r#"{"a field of a later version":1}"#);
     set.exec_async(&mut redis).await.expect("HSET");
-    // It publishes that policies have changed.
+    // This call publishes that policies have changed.
     stack.set_policy("other", &json!({})).await;
     stack.notifiers[0].wait_log("cannot be read, so its callbacks wait", SOON).await;
     let seen = sink.seen();
@@ -209,7 +209,7 @@ async fn a_sealed_secret_is_of_use_for_its_topic_alone() {
     assert_eq!(problem["errors"][0]["field"], "secrets", "{problem}");
     assert_eq!(stack.put("/v1/topics/e2e", &policy).await.status, 200);
     assert_eq!(listed(&stack).await.len(), 1);
-    // Those that have expired replace the others too, and are dropped.
+    // Expired secrets also replace the others, and are dropped.
     let mut expired = policy.clone();
     expired["secrets"][0]["until"] = json!("2020-01-01T00:00:00Z");
     stack.put("/v1/topics/e2e", &expired).await.expect(200);
@@ -229,7 +229,7 @@ async fn one_process_makes_a_key_of_its_own_beside_its_store() {
     wait_signed_by(&stack, &sink, &[&secret]).await;
 }
 
-/// Runs a command of the command line, and returns what it printed.
+/// Runs the command line, asserts whether it succeeds, and returns what it printed on both outputs.
 pub(super) async fn run(stack: &Stack, words: &[&str], succeeds: bool) -> String {
     let run = ringback(&stack.url(""), words).await;
     assert_eq!(run.code == Some(0), succeeds, "{run:?}");

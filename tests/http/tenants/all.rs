@@ -1,11 +1,11 @@
-//! What the operator sees of all tenants at once, and of one that it chooses.
+//! The root key and tenants: lists and counts of all tenants at once, and calls for one chosen tenant.
 
 use http::Method;
 
 use super::{Caller, ROOT, stacks};
 use crate::prelude::*;
 
-/// The tenants and names of the items of a list, page by page. The tenant of what belongs to none is empty.
+/// The items of a list of all tenants, one a page: tenant and name. The tenant of what belongs to none is empty.
 async fn listed(stack: &Stack, path: &str, name: &str) -> Vec<(String, String)> {
     let (all, mut found, mut cursor) = (Caller::root(Some("~all")), Vec::new(), String::new());
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

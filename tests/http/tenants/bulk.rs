@@ -1,4 +1,4 @@
-//! Bulk operations of tenants: nobody changes, counts or sees what belongs to another one.
+//! Bulk operations of tenants: nobody changes, counts or sees jobs of another tenant.
 
 use http::Method;
 
@@ -9,7 +9,7 @@ fn job(topic: &str, id: &str) -> Value {
     json!({"topic": topic, "id": id, "url": "https://hooks.example.com/", "delay": "1h", "tags": ["a"]})
 }
 
-/// Cancels all of a caller's jobs with the tag, and returns how many they were.
+/// Cancels all of a caller's jobs with the tag `a`, and returns how many these were.
 async fn cancel(stack: &Stack, caller: &Caller) -> u64 {
     let ask = json!({"filter": {"tag": "a"}});
     let begun = caller.post(stack, "/v1/jobs/cancel", &ask).await.expect(202);

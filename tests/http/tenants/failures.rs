@@ -1,5 +1,5 @@
-//! A tenant whose receivers fail at once: its attempts are limited while another tenant has callbacks, and its other
-//! receivers and the other tenant get theirs.
+//! A tenant whose receivers fail at once: its attempts are limited while another tenant has callbacks; its other
+//! receivers and the other tenant get theirs in time.
 
 use tokio::time::Instant;
 
@@ -43,7 +43,7 @@ async fn a_tenant_whose_receivers_fail_leaves_time_to_the_others_and_to_its_own(
         assert!((attempts as f64) < most, "{attempts} attempts in {seconds} s beside {successes} successes");
         assert!(attempts > 150, "{attempts} attempts");
 
-        // Once they succeed, all are delivered.
+        // Once callbacks succeed, all jobs are delivered.
         failing.answer(Answer::status(200));
         greedy.wait_get(&stack, "/v1/topics/bad", |topic| topic["states"]["done"] == 300).await;
     }

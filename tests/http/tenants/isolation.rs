@@ -1,5 +1,5 @@
-//! Two tenants that use the same names: every operation of the OpenAPI document, with a key of the one and the names,
-//! receipts and ids of the other, changes nothing of the other and answers as if that did not exist.
+//! Two tenants that use the same names: every operation of the OpenAPI document, called with a key of one and with
+//! names, receipts and ids of the other, changes nothing of the other and answers as if that did not exist.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ struct Named {
     nobodys: String,
 }
 
-/// Everything that a tenant has, as the operator sees it.
+/// Everything that a tenant has, as the root key sees it.
 async fn possessions(stack: &Stack, tenant: &'static str) -> BTreeMap<&'static str, Value> {
     let root = Caller::root(Some(tenant));
     let mut all = BTreeMap::new();
@@ -46,7 +46,8 @@ async fn possessions(stack: &Stack, tenant: &'static str) -> BTreeMap<&'static s
     all
 }
 
-/// Gives a tenant jobs in each state, a policy, a secret, a credential and a bulk operation. Returns what names them.
+/// Gives a tenant jobs in each state, a policy, a secret, a credential, a schedule, a pause and a bulk operation.
+/// Returns their names.
 async fn furnish(stack: &Stack, caller: &Caller, sink: &Sink, only: &str) -> Vec<Named> {
     let accept = async |job: Value| caller.post(stack, "/v1/jobs", &job).await.expect(201);
     let marked = |text: &str| json!(format!("{only}-{text}"));
@@ -121,7 +122,7 @@ fn body_of(operation: &str, topic: &str, id: &str, receipt: &str) -> Option<Valu
     })
 }
 
-/// An answer without what differs from call to call.
+/// The status of an answer and, of a refusal, its text with all names replaced.
 fn comparable(reply: &Reply, names: &[Named]) -> (u16, String) {
     let mut text = String::from_utf8_lossy(&reply.body).into_owned();
     let mut texts: Vec<_> = names.iter().flat_map(|name| [&name.theirs, &name.nobodys]).collect();
@@ -141,14 +142,14 @@ async fn no_operation_shows_or_touches_what_belongs_to_another_tenant() {
         let (a, b) = (Caller::of(&stack, "a").await, Caller::of(&stack, "b").await);
         let names = furnish(&stack, &a, &sink, "only-of-a").await;
         furnish(&stack, &b, &sink, "only-of-b").await;
-        // Time and lateness go on while nothing else does.
+        // The times and the lateness in `possessions` change by themselves.
         let before = possessions(&stack, "a").await;
         let document = a.get(&stack, "/openapi.json").await.expect(200);
         let mut called = 0;
         for (path, item) in document["paths"].as_object().expect("paths") {
             for method in METHODS.iter().filter(|method| item.get(**method).is_some()) {
                 let operation = item[*method]["operationId"].as_str().expect("an id");
-                // They stream without an end, or are the operator's, which a test of their own covers.
+                // These stream without an end, or are the operator's, which another test covers.
                 if operation == "events" || path.starts_with("/v1/keys") || path.starts_with("/v1/check") {
                     continue;
                 }
@@ -265,7 +266,7 @@ async fn callbacks_and_notices_are_those_of_the_tenant_whose_job_it_is() {
             ids.push(call.header("webhook-id").expect("an id").to_owned());
         }
         assert_ne!(ids[0], ids[1]);
-        // Each notice is signed as its tenant's topic is.
+        // Each notice is signed with the secret of its tenant's topic.
         for secret in &secrets {
             let signed =
                 notices.iter().filter(|notice| super::super::signatures::is_signed_by(notice, &[secret]));

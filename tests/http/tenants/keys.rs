@@ -1,4 +1,4 @@
-//! Keys allow what they say, until they are deleted or expire; without a root key only this machine is served.
+//! API keys: scopes, topics, destinations, networks, lifetimes; an API without a root key serves only its own machine.
 
 use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};

@@ -1,4 +1,4 @@
-//! Quotas: a tenant submits no more than it may, at all APIs together, and the others notice nothing.
+//! Quotas: all APIs together accept no more from a tenant than its quota allows, and other tenants notice nothing.
 
 use futures_util::future::join_all;
 use http::Method;
@@ -19,7 +19,7 @@ async fn set(stack: &Stack, tenant: &str, quota: &Value, status: u16) -> Value {
     Caller::root(None).send(stack, Method::PUT, &path, Some(quota)).await.expect(status)
 }
 
-/// How many jobs of a batch are accepted. The others are refused by the quota.
+/// The number of jobs of a batch that are accepted. Asserts that the others are refused with 429.
 async fn accepted(caller: &Caller, url: &str, batch: &Value) -> u64 {
     let reply = caller.send_to(&format!("{url}/v1/jobs/batch"), Method::POST, Some(batch)).await;
     if reply.status == 429 {
@@ -37,7 +37,7 @@ async fn delayed(stack: &Stack, tenant: &'static str) -> u64 {
     stats["states"]["delayed"].as_u64().expect("a number")
 }
 
-/// A caller with a new key, which all APIs know, and what was set before it too.
+/// A caller with a new key that all APIs know, and with it what was set before.
 async fn caller(stack: &Stack, tenant: &str) -> Caller {
     let caller = Caller::of(stack, tenant).await;
     for url in stack.api_urls() {
@@ -57,7 +57,7 @@ async fn all_apis_together_accept_no_more_than_the_rate() {
     let (greedy, other) = (caller(&stack, "greedy").await, caller(&stack, "other").await);
     let (urls, started, mut sum) = (stack.api_urls(), Instant::now(), 0);
     let (mut round, mut others) = (0, 0);
-    // For longer than refusals hold.
+    // Longer than refusals are remembered.
     while started.elapsed() < Duration::from_millis(1500) {
         let batches = [jobs(&format!("a{round}"), 50), jobs(&format!("b{round}"), 50)];
         let calls = urls.iter().zip(&batches).map(|(url, batch)| accepted(&greedy, url, batch));
@@ -90,7 +90,7 @@ async fn all_apis_together_accept_no_more_than_the_rate() {
 #[tokio::test]
 async fn all_apis_together_accept_no_more_jobs_than_a_tenant_may_have() {
     let stack = two_apis().start().await;
-    // For all tenants that have none of their own.
+    // A quota for all tenants that have none of their own.
     set(&stack, "*", &json!({"jobs": 30}), 201).await;
     let greedy = caller(&stack, "greedy").await;
     let (urls, mut sum) = (stack.api_urls(), 0);
@@ -158,7 +158,7 @@ async fn each_store_knows_quotas_and_imports_are_limited_too() {
 #[tokio::test]
 async fn a_tenant_has_no_more_topics_origins_and_bytes_than_its_quota_allows() {
     for options in StackOptions::api_on_each_store() {
-        // All jobs are in one shard.
+        // Puts all jobs into one shard.
         let stack = options.env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_SHARDS", "1").start().await;
         set(&stack, "greedy", &json!({"topics": 2, "lanes": 3, "body_bytes": 10}), 201).await;
         let (greedy, other) = (caller(&stack, "greedy").await, caller(&stack, "other").await);
@@ -205,15 +205,15 @@ async fn schedules_wait_for_the_quota_of_their_tenant() {
         let tick = "/v1/schedules/tick";
         caller.send(&stack, Method::PUT, tick, Some(&schedule)).await.expect(201);
         let is_late = |found: &Value| now().duration_since(time(&found["next_at"])).as_secs() >= 3;
-        // It has as many jobs as it may have.
+        // The tenant has reached its quota of jobs.
         assert_eq!(caller.wait_get(&stack, tick, is_late).await["fired"], 3);
         assert_eq!(delayed(&stack, "acme").await, 0);
 
-        // What it has missed meanwhile is made up for.
+        // Missed firings are made up for.
         set(&stack, "acme", &json!({"jobs": 100}), 200).await;
         caller.wait_get(&stack, tick, |found| found["fired"].as_u64() > Some(6)).await;
         set(&stack, "acme", &json!({"body_bytes": 9}), 200).await;
-        // Its body is too large by now.
+        // The schedule's body is too large for the quota now.
         caller.wait_get(&stack, tick, is_late).await;
         let run = caller.send(&stack, Method::POST, "/v1/schedules/tick/run", None).await;
         run.refused(413, "quota allows 9");

@@ -1,5 +1,5 @@
-//! A key that is deleted or expires also ends what it has begun: a consumer that waits is given no job, a call whose
-//! body is still coming changes nothing, and streams end.
+//! A key that is deleted also ends what it has begun: a waiting consumer gets no job, a call whose body is still
+//! coming changes nothing, and streams and exports end.
 
 use http::Method;
 use ringback_core::clock::{Clock as _, SystemClock};
@@ -14,7 +14,7 @@ use crate::prelude::*;
 /// How soon a deleted key ends everything. The rest is for a slow machine.
 const WITHIN: Duration = Duration::from_secs(3);
 
-/// A caller of a tenant, and the path of its key.
+/// A caller with a new key of a tenant, and the path of that key.
 async fn made(stack: &Stack) -> (Caller, String) {
     let (caller, id, _) = Caller::made(stack, &json!({"tenant": "acme", "scopes": ALL})).await;
     (caller, format!("/v1/keys/{id}"))
@@ -35,7 +35,7 @@ async fn a_consumer_that_waits_with_a_deleted_key_is_given_no_job() {
             let ask = json!({"wait": "30s"});
             reserve.spawn(async move { caller.send_to(&url, Method::POST, Some(&ask)).await });
         }
-        // It waits: another that comes after it is served after it.
+        // The reserve waits by then, because the API has served a later one.
         let first = json!({"topic": "seen"});
         caller.post(&stack, "/v1/jobs", &first).await.expect(201);
         caller.post(&stack, "/v1/topics/seen/reserve", &json!({"wait": "5s"})).await.expect(200);
@@ -45,7 +45,7 @@ async fn a_consumer_that_waits_with_a_deleted_key_is_given_no_job() {
         let reply = reply.expect("it was spawned").expect("an answer");
         reply.expect(401);
         assert!(deleted.elapsed() < WITHIN);
-        // The job that comes then is for others, at once and as new.
+        // A job that is submitted now goes to another consumer, at once and as new.
         let root = Caller::root(Some("acme"));
         root.post(&stack, "/v1/jobs", &json!({"topic": "t", "body": "secret"})).await.expect(201);
         let pulled = root.post(&stack, "/v1/topics/t/reserve", &json!({"wait": "5s"})).await.expect(200);
@@ -89,7 +89,7 @@ impl HalfSentCall {
         Self { stream, rest: rest.to_owned() }
     }
 
-    /// Sends the rest, and returns the head and body of the answer.
+    /// Sends the rest of the body, and returns the head and body of the answer.
     async fn finish(mut self) -> String {
         self.stream.write_all(self.rest.as_bytes()).await.expect("the rest is sent");
         let mut answer = Vec::new();
@@ -177,7 +177,7 @@ async fn an_export_of_a_deleted_key_is_aborted() {
     export.chunk().await.expect("a chunk").expect("it begins");
     delete(&stack, &key).await;
     caller.wait_status(&stack, "/v1/topics", 401).await;
-    // What was on its way arrives, and an export that is not complete does not look like one.
+    // Earlier chunks arrive, and an incomplete export does not look complete.
     let end = timeout(SOON, async {
         loop {
             match export.chunk().await {

@@ -1,4 +1,4 @@
-//! The shares of tenants: of what an installation has few of, one tenant leaves half to the others.
+//! Shares of tenants: one tenant leaves half of the bulk operations and of the waiting consumers to the others.
 
 use std::net::IpAddr;
 
@@ -11,7 +11,7 @@ use crate::prelude::*;
 
 #[tokio::test]
 async fn a_tenant_leaves_half_of_the_bulk_operations_to_the_others() {
-    // Without a carrier they go on for ever.
+    // Without a carrier, bulk operations never end.
     for options in StackOptions::api_on_each_store() {
         let stack = options.env("RINGBACK_ROOT_KEY", ROOT).start().await;
         let begin = async |caller: &Caller, n: usize| {
@@ -47,7 +47,7 @@ async fn a_tenant_leaves_half_of_the_waiting_consumers_to_the_others() {
         StackOptions::api_only().env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_API_CONNECTIONS", "16");
     let stack = options.start().await;
     let greedy = Caller::of(&stack, "greedy").await;
-    // One address has half of the connections, the next half of the others.
+    // One address may have half of the connections, the next address half of the rest.
     let [one, two] =
         [2, 3].map(|host| Caller { client: client_at([127, 0, 0, host].into()), ..greedy.clone() });
     let wait = async |caller: &Caller, wait: &str| {
@@ -59,7 +59,7 @@ async fn a_tenant_leaves_half_of_the_waiting_consumers_to_the_others() {
     assert_eq!((refused.len(), answered.len()), (1, 8));
     refused[0].refused(503, "8 consumers of your tenant");
     answered.into_iter().for_each(|reply| drop(reply.expect(200)));
-    // Who does not wait needs no place.
+    // A reserve without a wait needs no place.
     let calls = join_all((0..9).map(|n| wait(if n < 6 { &one } else { &two }, "0s")));
     calls.await.into_iter().for_each(|reply| drop(reply.expect(200)));
 }

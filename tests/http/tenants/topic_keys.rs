@@ -1,4 +1,4 @@
-//! Keys that are for some topics of their tenant: what they may not put into use, and that messages name no other topic.
+//! Keys for some topics of a tenant: they put no credential into use, and refusals name no other topic.
 
 use http::Method;
 
@@ -21,7 +21,7 @@ async fn a_key_for_some_topics_keeps_a_credential_and_puts_none_into_use() {
             .await
             .expect(201);
         for method in [Method::PUT, Method::PATCH] {
-            // One that is not there is refused like one that is.
+            // An unknown credential is refused like an existing one of others.
             for (topic, name) in [("t", "others"), ("t", "nobodys"), ("v", "used"), ("v", "nobodys")] {
                 let policy = json!({"credentials": name, "timeout": "5s"});
                 let path = format!("/v1/topics/{topic}");
@@ -34,7 +34,7 @@ async fn a_key_for_some_topics_keeps_a_credential_and_puts_none_into_use() {
         }
         let changed = some.send(&stack, Method::PATCH, "/v1/topics/t", Some(&json!({"timeout": "6s"}))).await;
         assert_eq!(changed.expect(200)["policy"], json!({"credentials": "used", "timeout": "6s"}));
-        // What it took out it cannot put back.
+        // The key cannot put back a credential that it has removed.
         some.send(&stack, Method::PUT, "/v1/topics/t", Some(&json!({}))).await.expect(200);
         some.send(&stack, Method::PATCH, "/v1/topics/t", Some(&json!({"credentials": "used"})))
             .await

@@ -58,7 +58,7 @@ async fn a_command_that_is_killed_is_run_again_and_nothing_is_missing() {
             "127.0.0.1:0",
         ];
         assert_killed(&run(&stack, &up, Some(point)).await, point);
-        // What is left before it has its name is not a store, and does not keep one from being made.
+        // A file that has not got its name yet is no store, and does not prevent a new one.
         let is_named = Path::new(&new).join("ringback.redb").exists();
         assert_eq!(is_named, *point == "create.after_name", "{point}");
         assert_killed(&run(&stack, &up, Some("embedded.after_note_log")).await, point);
@@ -101,7 +101,7 @@ async fn fill(stack: &Stack) {
     }
 }
 
-/// Runs a command to its end, or to a point.
+/// Runs a command to its end, or until it is killed at a crash point. Panics after a minute.
 async fn run(stack: &Stack, words: &[&str], point: Option<&str>) -> Output {
     let dir = tempfile::tempdir().expect("a directory");
     let (plan, log) = (dir.path().join("plan"), dir.path().join("log"));

@@ -1,4 +1,5 @@
-//! Clients under load, whose history is judged: jobs to deliver, to pull and to cancel, and repeated submits.
+//! Clients that write a history under load: they submit jobs with a URL and pull jobs, repeat and cancel some, and
+//! finish what they reserve.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,7 +75,7 @@ impl Load {
             let kind = match (number + place) % 6 {
                 0 => SettleKind::Retry,
                 1 => SettleKind::Release,
-                // This one's lease runs out.
+                // The lease of this job expires.
                 2 => continue,
                 _ => SettleKind::Finish,
             };

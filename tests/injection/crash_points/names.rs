@@ -1,4 +1,4 @@
-//! The names of all crash points, from the source, and the plan that arms them.
+//! The names of all crash points, read from the source, and the fault plan that arms them.
 
 use std::fs;
 
@@ -28,16 +28,16 @@ const OF_QUOTAS: &str = "grant_quota";
 /// Calls that are made if a server refuses to rewrite its append-only file, and if a schedule cannot be read.
 const UNREACHED: [&str; 10] = [
     "drop_server",
-    // After a loss, in the tests of lost data.
+    // Calls after a loss, which the tests of lost data reach.
     "take_back",
     "note_forgotten",
     "forget_schedule_times",
-    // Those of archivers, in the tests of the archive.
+    // The tests of the archive reach these calls of archivers.
     "archive_status",
     "attach_archive",
     "take_ended",
     "remove_ended",
-    // Those of feeds, in the tests of feeds.
+    // The tests of feeds reach these calls of feed processes.
     "hold_feed",
     "change_feed",
 ];
@@ -63,8 +63,9 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Arms all points: each is killed at, and each is stopped and cut at if the sweep is whole, else a third of them,
-    /// at one of its first passes.
+    /// Arms all points. A process is killed at each; at a third, or at all if `is_whole`, it is also stopped and, at
+    /// calls of the store, cut off. Points of the third are armed at one of the first [`LATEST`] passes, others at the
+    /// first.
     pub(crate) fn new(points: &[String], seed: u64, is_whole: bool) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut wanted = Vec::new();
@@ -88,18 +89,18 @@ impl Plan {
         Self { seed, dir, wanted }
     }
 
-    /// Arms what is left at the next pass: some points are passed once in the life of a process. Counts for processes
-    /// that are started from now on.
+    /// Arms all points at their first pass, because some are passed once in the life of a process. Counts for
+    /// processes that start from now on.
     pub(crate) fn arm_first_passes(&self) {
         let file = self.dir.path().join("plan");
         let plan = fs::read_to_string(&file).expect("the plan can be read");
         let first = plan.lines().filter_map(|line| Some(format!("{} 1\n", line.rsplit_once(' ')?.0)));
-        // In one step, because a process may read it.
+        // Replaces the file in one step, because a process may read it.
         let new = self.dir.path().join("new");
         fs::write(&new, first.collect::<String>()).and_then(|()| fs::rename(&new, &file)).expect("a plan");
     }
 
-    /// A plan that is never carried out.
+    /// A plan without a point, which never counts as carried out.
     pub(crate) fn never() -> Self {
         let plan = Self::new(&[], 0, true);
         Self { wanted: vec!["nothing".to_owned()], ..plan }
@@ -110,12 +111,12 @@ impl Plan {
         options.env("FAULT_PLAN", &file("plan")).env("FAULT_LOG", &file("log"))
     }
 
-    /// Whether it has anything to do.
+    /// Whether the plan arms more than one point that has to be reached.
     pub(crate) fn is_armed(&self) -> bool {
         self.wanted.len() > 1
     }
 
-    /// What is still to be done.
+    /// The actions that have to be done and were not yet.
     pub(crate) fn left(&self) -> Vec<&str> {
         let log = fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
         let done: std::collections::HashSet<&str> = log.lines().collect();
@@ -123,7 +124,7 @@ impl Plan {
     }
 }
 
-/// The points that roles on Redis reach.
+/// The points that roles on Redis reach: those in their code, and both sides of each call of the store.
 pub(crate) fn redis_points() -> Vec<String> {
     let is_reached = |call: &str| !REPAIRS.contains(&call) && !UNREACHED.contains(&call) && call != OF_QUOTAS;
     let calls = store_calls();
@@ -137,17 +138,17 @@ pub(crate) fn redis_points() -> Vec<String> {
     calls.chain(points().into_iter().filter(is_of_roles)).collect()
 }
 
-/// The points of the call that draws from quotas.
+/// Both sides of the call that draws from quotas.
 pub(crate) fn quota_points() -> Vec<String> {
     sides(OF_QUOTAS).into()
 }
 
-/// The points of calls that mend damage.
+/// Both sides of each call that repairs damage.
 pub(crate) fn repair_points() -> Vec<String> {
     REPAIRS.into_iter().flat_map(sides).collect()
 }
 
-/// A third of some points, by the seed; all of them in a whole sweep.
+/// A third of some points, chosen by the seed; all of them if `is_whole`.
 pub(crate) fn share(points: Vec<String>, seed: u64, is_whole: bool) -> Vec<String> {
     let is_chosen = |place: u64| is_whole || seed.wrapping_add(place).is_multiple_of(3);
     points.into_iter().zip(0..).filter(|(_, place)| is_chosen(*place)).map(|(point, _)| point).collect()
@@ -162,12 +163,12 @@ pub(crate) fn command_points() -> Vec<String> {
     points().into_iter().filter(is_of_command).collect()
 }
 
-/// The points that a process with an embedded store reaches, beside those of the roles.
+/// The points in the code of the embedded store.
 pub(crate) fn embedded_points() -> Vec<String> {
     points().into_iter().filter(|point| point.starts_with("embedded.")).collect()
 }
 
-/// The literals in `crash_point!` in the source of all crates.
+/// The literals in `crash_point!` in the source of all crates, sorted. Asserts that each is there once.
 fn points() -> Vec<String> {
     let mut names = Vec::new();
     for file in sources() {
@@ -181,7 +182,7 @@ fn points() -> Vec<String> {
     names
 }
 
-/// The names of the scripts, which are those of the calls.
+/// The names of the scripts, which are those of the store's calls.
 pub(crate) fn store_calls() -> Vec<String> {
     let file = root().join("crates/store-redis/src/script.rs");
     let text = fs::read_to_string(file).expect("the list of scripts");

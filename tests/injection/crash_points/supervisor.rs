@@ -1,4 +1,4 @@
-//! Starts processes again that were killed, and continues those that were stopped.
+//! Starts processes again that were killed, and continues those that were stopped, until a fault plan is carried out.
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::process::ExitStatusExt as _;
@@ -19,7 +19,7 @@ const BEYOND_LOCK: Duration = Duration::from_millis(650);
 /// How long the others stay stopped.
 const MOMENT: Duration = Duration::from_millis(60);
 
-/// What was done.
+/// The numbers of actions that were done.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) kills: u32,
@@ -35,7 +35,8 @@ pub(crate) enum Ends {
     Never,
 }
 
-/// Runs until the plan is carried out.
+/// Looks after the processes until the plan is carried out, and panics if that takes longer than `within`. If no new
+/// point is reached for a while and `ends` allows it, ends a process in order.
 pub(crate) async fn supervise(
     stack: &mut Stack,
     counts: &mut Counts,
@@ -75,7 +76,7 @@ pub(crate) async fn supervise(
                 look_after(process, pause, counts, &mut stopped);
             }
         }
-        // One that was asked to end does so, and is started again.
+        // A process that was asked to end ends, and is started again.
         let is_ending = stack.processes_mut().any(|process| ended.contains(&process.pid()));
         if left.is_empty() && stopped.is_empty() && !is_ending {
             return;
@@ -94,7 +95,7 @@ fn look_after(
     let pid = process.pid();
     if let Some(status) = process.exit_status() {
         let is_kill = status.signal() == Some(9);
-        // Before it has a handler, SIGTERM ends a process too.
+        // SIGTERM also ends a process that has no handler yet.
         let is_ended = status.success() || status.signal() == Some(15);
         assert!(is_kill || is_ended, "{status}: {}", process.log());
         stopped.remove(&pid);

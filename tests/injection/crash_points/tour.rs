@@ -1,4 +1,4 @@
-//! Makes every call of the API again and again, on a topic of its own, so that every call of the store is made.
+//! Makes every call of the API, round after round and on topics of its own, so that every call of the store is made.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +43,7 @@ impl Tour {
         }
     }
 
-    /// Makes every call once.
+    /// Makes every call of the API once. In every fourth round Redis also forgets the function library.
     pub(crate) async fn round(&self, n: usize) {
         let calls = async {
             tokio::join!(
@@ -102,7 +102,7 @@ impl Tour {
         }
     }
 
-    /// Bulk operations, of which each has jobs to change.
+    /// Begins bulk operations of each kind, which have jobs to change, and reads them. Stops them in every third round.
     async fn many_jobs(&self, n: usize) {
         let tag = format!("round-{n}");
         let job = |id: &str| json!({"topic": "aside", "id": format!("many-{id}-{n}"), "url": format!("{}/ok", self.url), "tags": [tag]});
@@ -157,7 +157,7 @@ impl Tour {
         self.call(n, Method::DELETE, "topics/short", None).await;
     }
 
-    /// Schedules that end by themselves, so that everything can drain.
+    /// Sets, pauses, resumes, runs and reads a schedule that ends after 3 seconds; deletes that of three rounds before.
     async fn schedules(&self, n: usize) {
         let until = ringback_testkit::now() + Duration::from_secs(3);
         let job = json!({"topic": "aside", "url": format!("{}/ok", self.url)});
@@ -214,7 +214,7 @@ impl Tour {
         self.call(n, Method::POST, path, Some(body).filter(|body| !body.is_null())).await
     }
 
-    /// A call may fail: its process is killed now and then.
+    /// Makes a call and returns its JSON; `None` if the call fails, because its process is killed now and then.
     async fn call(&self, n: usize, method: Method, path: &str, body: Option<&Value>) -> Option<Value> {
         let url = format!("{}/v1/{path}", self.api(n));
         let (_, text) = self.recorded.other(method, &url, body).await?;

@@ -1,5 +1,5 @@
-//! The bugs: where each is planted, the run in which it shows, and the invariants of which it violates at least one; the
-//! first is what it is about.
+//! The list of planted bugs: where each is planted, the run in which it shows, and the invariants of which it violates
+//! at least one; the first is the one it is about.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -72,7 +72,7 @@ fn replace(answer: &mut Option<HttpMessage>, statuses: Range<u16>, by: u16) {
     }
 }
 
-/// Answers with 200 where there was no answer.
+/// Puts an answer 200 in the place of a missing answer.
 fn accept(answer: &mut Option<HttpMessage>) {
     answer.get_or_insert_with(|| HttpMessage::answer(200));
 }
@@ -109,13 +109,13 @@ bugs! {
             "    elseif kind == BURY then\n      dead[#dead + 1] = dead_letters.entry(loc, lane)" =>
             "    elseif kind == BURY then";
         "delay-ignored" Calm [NotEarly] DUE => "return NOW";
-        // As by a process whose clock is behind.
+        // Like a process whose clock is behind.
         "due-by-another-clock" Calm [NotEarly] DUE => "return at > 0 and NOW_UP - 300 + at or NOW - 300";
         "due-truncated-to-seconds" Calm [NotEarly] DUE =>
             "return at > 0 and math.floor((NOW_UP + at) / 1000) * 1000 or NOW";
-        // An empty store takes on the generation that its callers know, and no process compares counts.
+        // An empty store takes on the id that its callers know, and no process compares counts.
         "empty-store-accepted" Disturbed [LossNoticed]
-            "generation = unique()" => "generation = args[3] ~= '' and args[3] or unique()",
+            "id = unique()" => "id = args[3] ~= '' and args[3] or unique()",
             "if fields.accepted < known_accepted then" => "if false then",
             "return {fields.accepted, run_id()}" => "return {9000000000, run_id()}";
         "expired-lease-kept" Calm [Liveness] "if at <= NOW and #over < limit then" => "if limit < 0 then";
@@ -124,7 +124,7 @@ bugs! {
             "goes_on_later(loc, state.with_failure(state.with_failure(s, sub(o, 9)), sub(o, 9)), o, lane, lease)";
         "fence-from-a-lost-counter" Disturbed [Fencing] "max(fields.epoch + 1, NOW_US)" => "fields.epoch + 1";
         "fence-not-compared" Disturbed [Fencing] "return fields.epoch ~= tonumber(epoch)" => "return false";
-        // As by a look at the job in a call before.
+        // Like a check for the job in an earlier call.
         "idempotency-not-atomic" Calm [NoSecondJob] TAKEN =>
             "local known = records[loc] and read('>I6', records[loc], 7) + 50 <= NOW or tombstones[loc]
              if known then return arrivals.taken(loc, rest) end";
@@ -150,7 +150,7 @@ bugs! {
             "    due_index.add(lane, at, due_index.entry(loc, six(at)))\n    goes_on(" => "    goes_on(";
         "stale-receipt-accepted" Calm [StaleReceipts] "if state.code(s) ~= RESERVED or state.receipt(s) ~= held then" =>
             "if state.code(s) ~= RESERVED then";
-        // The second call is made with the next one of the same carrier.
+        // The second half of the move is made in the next call of the same carrier.
         "two-call-move" Disturbed [NothingLost RecordsIndexed Liveness]
             PUSH => "ready.taken[#ready.taken + 1] = {lane, entries}",
             "local left, promoted = tonumber(args[2]), 0" =>

@@ -1,6 +1,5 @@
-//! A short run under faults, in which the planted bugs show that matter only then: answers of the store are lost, the
-//! carrier of the shard is killed and the next one is stopped beyond its lock, the memory of the store is full, its
-//! functions are gone, and at the end all of its data.
+//! A short run under faults, for planted bugs that show only then: answers of the store are lost, a carrier is killed
+//! and one stopped beyond its lock, the store's memory is full, its functions are gone, and at the end all of its data.
 
 use std::collections::HashMap;
 use std::fs;
@@ -55,7 +54,7 @@ struct Run {
     redis: MultiplexedConnection,
 }
 
-/// Runs it with a bug, or without one, and checks its history.
+/// Makes the run with a bug, or without one, and checks its history.
 pub(crate) async fn run(bug: Option<&Bug>) -> Report {
     let name = bug.map_or("no bug, under faults", |bug| bug.name);
     let recorded = Recorded::start(name, &Bounds { live: Some(LIVE), ..Bounds::default() });
@@ -86,7 +85,7 @@ pub(crate) async fn run(bug: Option<&Bug>) -> Report {
     };
     let ((), functions) = tokio::join!(run.load(&is_over), faults);
     let has_drained = run.drains(LIVE + Duration::from_secs(2)).await;
-    // With the bug again; and whatever is left must be readable.
+    // Puts back the library with the bug. Jobs that are left must be readable.
     run.ask::<redis::Value, _>("FUNCTION", ("RESTORE", functions, "REPLACE")).await;
     if !has_drained {
         run.drains(LIVE).await;
@@ -118,8 +117,8 @@ impl Run {
         }
     }
 
-    /// Starts the carrier again that is killed, and continues the one that is stopped, until the plan is carried out.
-    /// Returns what is left of it if that takes too long.
+    /// Starts a killed carrier again and continues a stopped one, until the plan is carried out. Returns the rest of
+    /// the plan if that takes too long.
     async fn lose_carriers(
         &self,
         carriers: &mut [Process],
@@ -181,7 +180,7 @@ impl Run {
         self.ask::<(), _>("CONFIG", ("SET", "maxmemory", 0)).await;
     }
 
-    /// Returns the functions. Processes may be kept from loading them again.
+    /// Removes the functions from the server and returns them. If not `is_loaded_again`, processes may not load them.
     async fn flush_functions(&self, is_loaded_again: bool) -> Vec<u8> {
         let functions = self.ask("FUNCTION", "DUMP").await;
         if !is_loaded_again {
@@ -193,7 +192,7 @@ impl Run {
         functions
     }
 
-    /// Whether all jobs have ended in time.
+    /// Waits up to `within` until no job is pending or dead. Returns whether that came true.
     async fn drains(&self, within: Duration) -> bool {
         let deadline = Instant::now() + within;
         while Instant::now() < deadline {
@@ -206,7 +205,8 @@ impl Run {
         false
     }
 
-    /// Empties the store, accepts the loss, and looks whether all goes on.
+    /// Empties the store, waits up to [`NOTICED`] until a submit is refused for that, accepts the loss, submits one more
+    /// job, and waits until it is delivered.
     async fn wipe(&self, stack: &Stack) {
         let fault = self.recorded.fault("wipe", FaultClass::Amnesia);
         self.ask::<(), _>("FLUSHALL", None::<u8>).await;
@@ -230,8 +230,8 @@ impl Run {
     }
 }
 
-/// Continues a carrier that was stopped beyond its lock. The others stand still for a moment, so that jobs are due which
-/// it would promote if nothing kept it from that.
+/// Continues a carrier that was stopped beyond its lock. The others are stopped shortly before and go on shortly after
+/// that, so that there are due jobs which the carrier would promote without fencing.
 async fn continue_with_work(carriers: &mut [Process], place: usize) {
     let is_other = |(other, carrier): &mut (usize, &mut Process)| {
         *other != place && carrier.exit_status().is_none() && !is_stopped(carrier.pid())

@@ -1,5 +1,5 @@
-//! The claims of a shard, and what was done under them, as Redis itself shows it: MONITOR lists all calls in their
-//! order, each with the commands that its script runs.
+//! Records the claims of a shard and the calls made under them from MONITOR of Redis, which lists all calls in order,
+//! each with the commands that its script runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,18 +13,18 @@ const FENCED: [&str; 5] = ["promote", "recover", "evict", "acknowledge", "releas
 
 /// A claim, or a call under one.
 struct Use {
-    /// In microseconds since 1970.
+    /// When the call was made, in microseconds since 1970.
     at: u64,
     token: u64,
     is_claim: bool,
-    /// Whether it has written nothing.
+    /// Whether it has written nothing, because the token was old.
     is_fenced: bool,
 }
 
-/// Reads along until it is finished.
+/// Reads MONITOR until [`Self::finish`] is called.
 pub(crate) struct LockWatch {
     seen: Arc<Mutex<Seen>>,
-    // Ends with this value.
+    // The task ends when this is dropped.
     _reader: JoinSet<()>,
 }
 
@@ -62,7 +62,7 @@ impl LockWatch {
         seen.uses.iter().filter(|used| used.is_claim).count()
     }
 
-    /// Writes what was seen.
+    /// Writes the claims and effects to the history.
     pub(crate) fn finish(self, history: &History) {
         for Use { at, token, is_claim, is_fenced } in
             &self.seen.lock().unwrap_or_else(PoisonError::into_inner).uses
@@ -75,8 +75,8 @@ impl LockWatch {
 }
 
 impl Seen {
-    /// Takes a line such as `+1700000000.123456 [0 127.0.0.1:5] "FCALL" "ringback_0a_take_shard" "1" "ringback:{0}"
-    /// "me"`.
+    /// Reads a line of MONITOR such as `+1700000000.123456 [0 127.0.0.1:5] "FCALL" "ringback_0a_take_shard" "1"
+    /// "ringback:{0}" "me"`. A fenced call counts as an effect once its script writes a hash.
     fn take(&mut self, line: &str) {
         let Some((head, command)) = line.split_once("] \"") else { return };
         let words: Vec<&str> = command.trim_end_matches('"').split("\" \"").collect();

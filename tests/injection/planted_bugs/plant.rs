@@ -1,4 +1,4 @@
-//! Plants a bug in a stack that runs: in the library on Redis, or in a proxy. The processes are those that ship.
+//! Plants a bug in a stack of the real processes: in the function library on Redis, in a proxy, or in its options.
 
 use redis::aio::MultiplexedConnection;
 use redis::{Value, cmd};
@@ -19,7 +19,7 @@ impl Ways {
     }
 }
 
-/// The options of a stack with a bug, or without one.
+/// The options of a stack, with the retry delays of a bug of that kind.
 pub(crate) fn options(bug: Option<&Bug>, options: StackOptions) -> StackOptions {
     match bug.map(|bug| bug.place) {
         Some(Place::Retry(tiers)) => options.retry(tiers),
@@ -27,7 +27,7 @@ pub(crate) fn options(bug: Option<&Bug>, options: StackOptions) -> StackOptions 
     }
 }
 
-/// Plants a bug, if there is one.
+/// Plants a bug in the library or in a proxy, if it belongs there. Returns where submits and callbacks have to go.
 pub(crate) async fn plant(bug: Option<&Bug>, stack: &Stack, sink: &Sink) -> Ways {
     let mut ways = Ways { api: stack.url(""), receiver: sink.url(""), _proxy: None };
     let mut replaced = &[][..];
@@ -47,8 +47,8 @@ pub(crate) async fn plant(bug: Option<&Bug>, stack: &Stack, sink: &Sink) -> Ways
     ways
 }
 
-/// Replaces texts of the library. Processes load one only if the server has none, so they go on with what is there. The
-/// texts of all bugs have to be in it, so that each run finds one that has changed.
+/// Replaces texts of the library and loads it again. Processes load a library only if the server has none, so they use
+/// this one. Asserts that the texts of all bugs are in the library once, so that each run finds a text that has changed.
 async fn replace(redis: &mut MultiplexedConnection, replaced: &[(&str, &str)]) {
     let mut list = cmd("FUNCTION");
     list.arg("LIST").arg("LIBRARYNAME").arg("ringback_*").arg("WITHCODE");

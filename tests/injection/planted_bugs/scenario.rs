@@ -1,4 +1,4 @@
-//! A short run with jobs of all kinds and answers of all kinds, in which each of the planted bugs shows.
+//! A short run without faults, with jobs and answers of all kinds, for planted bugs that show there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ struct Run {
     ways: Ways,
 }
 
-/// Runs it with a bug, or without one, and checks its history.
+/// Makes the run with a bug, or without one, and checks its history.
 pub(crate) async fn run(bug: Option<&Bug>) -> Report {
     let policies = vec![
         Policy { p: 0, delays: vec![100, 200], max: 3, jitter: 0.1 },
@@ -71,7 +71,7 @@ impl Run {
         self.submit(&RecordedJob { timeout: Some(1_000), ..self.job("slow", "/slow") }).await;
         let second = "HTTP/1.1 200 \r\ncontent-length: 0\r\n\r\n";
         self.sink.answer_path("/two-answers", Answer::status(200).with_extra_bytes(second));
-        // Each is followed by one that fails, which may have the connection then.
+        // A failing job follows each of these, and may use the same connection.
         for n in 0..10 {
             let job = self.job(&format!("two-answers-{n}"), "/two-answers");
             self.submit(&RecordedJob { delay: Some(100 + n * 90), ..job }).await;
@@ -99,7 +99,7 @@ impl Run {
         }
         self.sink.answer_path("/later", Script::first(1, Answer::status(503).header("retry-after", "1")));
         self.submit(&self.job("later", "/later")).await;
-        // They fail at about the same time, so that what their retries have in common shows on a busy machine too.
+        // The jobs fail at about the same time, so that equal retry times show on a busy machine too.
         let flaky = (0..FLAKY).map(async |n| {
             let id = format!("flaky-{n}");
             self.sink.answer_job(&id, Script::first(1, Answer::status(503)));
@@ -118,7 +118,7 @@ impl Run {
         self.sink.answer_path("/fails-slowly", Answer::status(503).after(Duration::from_millis(400)));
         let job = RecordedJob { timeout: Some(1_000), ..self.job("cancelled-in-flight", "/fails-slowly") };
         self.submit(&job).await;
-        // With some bugs it never arrives.
+        // With some bugs the job never arrives.
         let deadline = Instant::now() + DRAIN;
         while self.sink.arrivals_of(&job.id).is_empty() && Instant::now() < deadline {
             sleep(Duration::from_millis(10)).await;
@@ -140,7 +140,7 @@ impl Run {
         self.submit(&keyed).await;
     }
 
-    /// A pull job whose lease runs out, whose old receipt is then stale; and one that is released.
+    /// Runs a pull job whose lease expires, after which its old receipt is used; and one that is released.
     async fn expired(&self) {
         let ask = json!({"max": 1, "ttr": "300ms", "wait": 2});
         self.submit(&RecordedJob::new("e", "expires", None)).await;
@@ -159,7 +159,7 @@ impl Run {
         }
     }
 
-    /// A pull job whose lease is renewed.
+    /// Runs a pull job whose lease is renewed.
     async fn renewed(&self) {
         self.submit(&RecordedJob::new("n", "renewed", None)).await;
         let ask = json!({"max": 1, "ttr": "300ms", "wait": 1});
@@ -173,7 +173,7 @@ impl Run {
         }
     }
 
-    /// Waits until everything has ended, or until that takes too long.
+    /// Waits up to [`DRAIN`] until no job is pending.
     async fn drain(&self, stack: &Stack) {
         let deadline = Instant::now() + DRAIN;
         while Instant::now() < deadline {
@@ -185,7 +185,7 @@ impl Run {
         }
     }
 
-    /// Writes which processes have ended, and how many attempts the notifier has counted.
+    /// Writes the end of the notifier if it has ended, else the number of attempts that it has counted.
     async fn processes(&self, stack: &mut Stack) {
         let history = self.recorded.history();
         let notifier = &mut stack.notifiers[0];

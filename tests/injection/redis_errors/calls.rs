@@ -1,4 +1,4 @@
-//! Requests whose calls of the store get errors, and work for the roles.
+//! Sends the requests whose calls of the store get errors, judges the answers, and makes work for the roles.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +31,8 @@ pub(crate) struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// Makes a request whose call gets an error, and repeats it until it succeeds. Returns what is wrong with its
-    /// answer.
+    /// Sends a request whose call gets an error, and repeats it until it succeeds. Returns what is wrong with the
+    /// first answer; `None` if it is as `wanted`.
     pub(crate) async fn answered(
         &self,
         proxy: &RedisErrors,
@@ -79,7 +79,8 @@ impl Client<'_> {
         (!is_right).then(|| format!("{call}: {name} is answered {status} {answer}, not {wanted:?}"))
     }
 
-    /// Work for carriers and notifiers.
+    /// Makes work for carriers and notifiers: submits jobs with a URL, a schedule, and a pull job, which it reserves
+    /// until the job is dead because its lease has expired.
     pub(crate) async fn work(&self, round: &str) {
         for n in 0..12 {
             let path = if n % 4 == 0 { "/flaky" } else { "/hook" };
@@ -111,13 +112,13 @@ impl Client<'_> {
         .await;
     }
 
-    /// Waits at an empty topic for so long that the API looks whether it has missed an announcement.
+    /// Reserves from an empty topic with a wait of four seconds, in which the API checks whether it missed a wake-up.
     pub(crate) async fn wait_in_vain(&self) {
         let ask = json!({"wait": "4s"});
         self.ok("POST", "topics/empty/reserve", ask).await;
     }
 
-    /// A call that has to succeed, sooner or later.
+    /// Repeats a call until it succeeds. Panics after [`SOON`].
     pub(crate) async fn ok(&self, method: &str, path: &str, body: Value) {
         let method = Method::from_bytes(method.as_bytes()).expect("a method");
         let request = (method, format!("{}/v1/{path}", self.api), Some(body).filter(|body| !body.is_null()));

@@ -1,4 +1,4 @@
-//! Damage at the server itself, so that calls are made that mend it.
+//! Damages data on the server itself, so that roles and repairs make the calls that mend it.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::calls::{Client, SOON};
 
 impl Client<'_> {
-    /// Leaves jobs that no index has, entries of jobs that are gone, a time without a schedule, and wrong counts.
+    /// Leaves jobs without index entries, entries without jobs, a time without a schedule, and so wrong counts.
     pub(crate) async fn damage(&self, id: &str) {
         self.far_job(&format!("{id}-kept"), "3h").await;
         let base = self.base().await;
@@ -36,7 +36,7 @@ impl Client<'_> {
         self.ok("POST", "jobs", job).await;
     }
 
-    /// Makes the carrier look for old dead jobs.
+    /// Makes the carrier look for dead jobs to evict, if there are dead jobs.
     pub(crate) async fn make_old(&self) {
         let shard = format!("{}:shard", self.base().await);
         let mut redis = self.redis.clone();
@@ -45,8 +45,8 @@ impl Client<'_> {
         }
     }
 
-    /// Makes the processes notice that the store has accepted fewer jobs than it had, and accepts that. The count is
-    /// right again afterwards.
+    /// Lowers the count of accepted jobs until the API notices a loss. Then accepts the loss, restores the count and
+    /// deletes the record of the accepted loss.
     pub(crate) async fn lose_accepted(&self) {
         let shard = format!("{}:shard", self.base().await);
         let count = async |n: i64| add_to_shard_field(&mut self.redis.clone(), &shard, "accepted", n).await;
@@ -70,12 +70,12 @@ impl Client<'_> {
         let accepted = json!({"run_id": run_id});
         self.ok("POST", "check/accept-loss", accepted).await;
         count(1).await;
-        // Two losses in one run of a server are one.
+        // Without the record, a second loss in the same run of the server is noticed too.
         let installation: Vec<String> = self.ask("KEYS", "*:install").await;
         self.ask::<(), _>("HDEL", (&installation[0], "accepted_losses")).await;
     }
 
-    /// Repairs until all is clean.
+    /// Repairs until a repair finds nothing more. Panics after [`SOON`].
     pub(crate) async fn repaired(&self) {
         let repair = (Method::POST, format!("{}/v1/check/repair", self.api), None);
         eventually(SOON, "a repair finds nothing more", async || match self.send(&repair).await {
@@ -85,17 +85,17 @@ impl Client<'_> {
         .await;
     }
 
-    /// Ends all subscriptions, so that the processes look at what they may have missed.
+    /// Ends all subscriptions at the server, so that the processes look for what they may have missed.
     pub(crate) async fn end_subscriptions(&self) {
         self.ask::<(), _>("CLIENT", ("KILL", "TYPE", "pubsub")).await;
     }
 
-    /// The server forgets the library.
+    /// Makes the server forget the function library.
     pub(crate) async fn flush_functions(&self) {
         self.ask::<(), _>("FUNCTION", "FLUSH").await;
     }
 
-    /// The beginning of the keys of the only shard.
+    /// The prefix of the keys of the only shard.
     async fn base(&self) -> String {
         let shards: Vec<String> = self.ask("KEYS", "*:shard").await;
         shards[0].trim_end_matches(":shard").to_owned()

@@ -1,4 +1,4 @@
-//! The request that leads to each call of the store, and what has to be there before it.
+//! For each call of the store, the API request that leads to it, and the jobs that must be there before.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::calls::Client;
 pub(crate) type Request = (Method, String, Option<Value>);
 
 impl Client<'_> {
-    /// Prepares and returns the request that leads to a call. `id` occurs nowhere else.
+    /// Prepares and returns the request that leads to a call of the store. `id` must be used nowhere else.
     pub(crate) async fn request(&self, call: &str, id: &str) -> Request {
         let path = |path: &str| format!("{}/v1/{path}", self.api);
         let far = json!({"topic": "far", "id": id, "url": "http://127.0.0.1:9/", "delay": "1h"});

@@ -1,4 +1,4 @@
-//! The calls, the errors, and the outcome of each error at each call.
+//! The table of the store's calls, the errors of Redis, and the expected outcome of each error at each call.
 
 use ringback_testkit::RedisFault::{self, Close, CloseAfter, Error, Garbage, Half, Swallow};
 
@@ -190,7 +190,7 @@ pub(crate) enum ErrorEffect {
 /// Calls that carry a token, so that the API makes them once more at once after a broken connection and the like.
 const WITH_TOKEN: [&str; 4] = ["reschedule", "run", "revive", "begin_bulk"];
 
-/// The outcome of an error at a call.
+/// The expected outcome of an error at a call.
 pub(crate) fn outcome(call: &str, fault: RedisFault) -> ErrorEffect {
     match fault {
         _ if REPEATED.contains(&call) => ErrorEffect::Repeated,
@@ -199,7 +199,7 @@ pub(crate) fn outcome(call: &str, fault: RedisFault) -> ErrorEffect {
         // The library is loaded again.
         Error(NOT_FOUND) => ErrorEffect::Served,
         _ if call.starts_with("check_") || call == "unlisted_schedules" => ErrorEffect::Either,
-        // Would fail again.
+        // A repetition would fail again.
         Error(line) if ["OOM", "READONLY", "NOAUTH", "NOPERM"].iter().any(|code| line.starts_with(code)) => {
             ErrorEffect::Unavailable
         }

@@ -1,4 +1,4 @@
-//! Counts that are wrong while jobs move: no transition fails for it, and a check repairs them.
+//! A lane's wrong count in Redis while jobs move: no transition fails for it, and a check repairs it.
 
 use ringback_core::job::Due;
 use ringback_core::store_types::{DamageKind, MoveResult};

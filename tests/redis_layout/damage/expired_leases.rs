@@ -1,4 +1,4 @@
-//! Expired leases of pull jobs of which a part cannot be read.
+//! Expired leases of pull jobs in Redis of which one cannot be read: the others are recovered all the same.
 
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::retry::RetryPolicy;
@@ -9,7 +9,7 @@ use super::{bench, key, run};
 use crate::contract::jobs::{LONG, ms};
 use crate::contract::workbench::Workbench;
 
-/// Pull jobs that a consumer has reserved.
+/// Submits two pull jobs and reserves them with leases of 20 ms.
 async fn taken(bench: &Workbench) {
     for name in ["unreadable", "well"] {
         let mut job = bench.pull_job(name);

@@ -1,4 +1,4 @@
-//! Damage to leases: batches without an index entry, and how a repair links them again.
+//! Damaged leases in Redis: batches without index entry, which a repair links, jobs twice in a batch, unknown states.
 
 use ringback_core::state::State;
 use ringback_core::store_types::{DamageKind, Lease, Repair};
@@ -25,7 +25,7 @@ async fn a_lease_that_was_linked_again_is_lost_once() {
     let after = ground.bench.stats().await.states;
     assert_eq!((after.ready, after.reserved), (before.ready + 1, before.reserved - 1), "{after:?}");
     ground.bench.check().await;
-    // It may be lost three times more, and is dead the next time.
+    // The lease may expire three times more; the next time the job is dead.
     for _ in 0..3 {
         ground.bench.take_one(&key).await;
         ground.bench.recover_until(&key, State::Ready).await;
@@ -70,7 +70,7 @@ async fn all_jobs_of_a_batch_without_an_index_entry_are_linked_again_at_once() {
     ] {
         ground.run(&words).await;
         let repaired = ground.check(Repair::Yes).await;
-        // These, the one that was ready and the one that was reserved before.
+        // These jobs, and those that were ready and reserved before.
         assert_eq!(repaired.found.get(&DamageKind::Unindexed), Some(&7), "{damage}: {repaired:#?}");
         assert!(repaired.is_clean(), "{damage}: {repaired:#?}");
         ground.bench.check().await;

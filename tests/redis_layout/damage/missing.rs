@@ -1,11 +1,11 @@
-//! Accepted jobs whose records were removed by hand: a repair counts them as missing, and no longer once they are back.
+//! Accepted jobs whose records are gone from Redis: a repair counts them as missing, and no longer once they are back.
 
 use ringback_core::store_types::{DamageKind, Repair};
 
 use super::Ground;
 
 impl Ground {
-    /// The counts of accepted and missing jobs.
+    /// The counts of accepted and missing jobs. Asserts that the check, the statistics and the gauges agree.
     async fn accepted_and_missing(&self) -> (u64, u64) {
         let (stats, check) = (self.bench.stats().await, self.check(Repair::No).await);
         assert_eq!(check.missing, stats.states.missing, "{check:#?}");
@@ -59,7 +59,7 @@ async fn jobs_that_are_back_are_no_longer_missing_and_never_fewer_than_none() {
     ground.mended("one of them is back", &kinds).await;
     assert_eq!(ground.accepted_and_missing().await, (accepted, 1));
 
-    // More than were ever missing.
+    // Puts back more records than are missing.
     let (locator, record) = records.remove(0);
     ground.run(&[b"HSET", &pool, &locator, &record]).await;
     ground.count(&shard, "accepted", -1).await;
@@ -78,7 +78,7 @@ async fn a_missing_job_is_not_taken_for_one_whose_end_was_not_counted() {
     let locator = ground.near.key.locator().0;
     ground.run(&[b"HDEL", &pool, &locator]).await;
     ground.mended("a record that is gone", &[DamageKind::Ledger, DamageKind::LaneCount]).await;
-    // One tombstone more than are counted, and something to correct.
+    // Makes the count of tombstones too low by one, and another count wrong.
     ground.count(&shard, "segment_size", -1).await;
     ground.count(&shard, "dead", 1).await;
     let repaired = ground.check(Repair::Yes).await;

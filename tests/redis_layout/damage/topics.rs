@@ -1,6 +1,4 @@
-//! Damage to topic rows, their counts and the lists that show them.
-//!
-//! Paused topics, policies and bulk revives are not damage.
+//! Damaged rows, counts and lists of topics in Redis are found and repaired; pauses, policies and revives are no damage.
 
 use ringback_core::job::{NewJob, TenantLimits, TenantScope, Topic};
 use ringback_core::store_types::{
@@ -60,7 +58,7 @@ async fn what_is_counted_of_topics_is_found_wrong_and_put_right() {
             ground.mended(sum, &[DamageKind::Topic]).await;
         }
     }
-    // The last job of each lane goes, and nothing is left of what was put right.
+    // Ends the last job of each lane, after which nothing of the repaired rows is left.
     let (near, pull) = (ground.near.key.clone(), ground.pull.key.clone());
     ground.bench.cancel(&pull).await;
     ground.bench.cancel(&near).await;
@@ -97,7 +95,7 @@ async fn a_lane_that_is_counted_in_other_states_is_found_and_put_right_beside_lo
     let (shard, queue) = (ground.key("shard").await, ground.of("ready:", &lane()).await);
     ground.run(&[b"DEL", &queue]).await;
     let words = format!("{TOPIC} http://receiver.example");
-    // It is unknown whether the lost job was delayed or ready.
+    // The check cannot tell whether the lost job was delayed or ready.
     ground.run(&[b"HSET", &shard, &lane(), &row([3, 2, 1, 1], &words)]).await;
     let found = ground.check(Repair::No).await;
     assert_eq!(found.found.keys().copied().collect::<Vec<_>>(), [DamageKind::Unindexed], "{found:#?}");

@@ -1,4 +1,4 @@
-//! Checks while jobs move: they find no damage, and repair nothing.
+//! Consistency checks on both stores while jobs move: they find no damage that is not there, and find lost jobs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::{HOURS, slot_of};
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, new_job, retry};
 use crate::redis_layout::keys;
 
-/// Moves jobs through every transition until `is_over`, and returns how many were submitted.
+/// Moves jobs through every transition until `is_over`. Returns how many were submitted.
 async fn work(store: &Store, is_over: &AtomicBool) -> usize {
     let (epochs, mut round, mut submitted) = (claimed(store).await, 0, 0);
     while !is_over.load(Ordering::Relaxed) {
@@ -27,7 +27,7 @@ async fn work(store: &Store, is_over: &AtomicBool) -> usize {
     submitted
 }
 
-/// Some jobs more, of which some wait for a time and some for a consumer, and everything one step further.
+/// Submits some jobs, delayed and pull jobs too, and makes each transition of the shard once. Returns their number.
 async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
     let new = |n: usize| {
         let id = format!("{round}-{n}").parse().expect("an id");
@@ -61,7 +61,7 @@ async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
     jobs.len()
 }
 
-/// Pauses a topic, and resumes the one that was paused before; some of them have no jobs.
+/// Pauses a topic, and resumes the one paused before. Some of these topics have no jobs.
 async fn pauses(store: &Store, round: u64) {
     let topic = |n: u64| format!("topic-{}", n % 7).parse().expect("a topic");
     store.pause(&topic(round), None).await.expect("pause").expect("there is room");
@@ -82,7 +82,7 @@ async fn moves(store: &Store, jobs: &[NewJob], round: u64) {
     }
 }
 
-/// Replaces and postpones new jobs, and some near the end of the long queue.
+/// Replaces and postpones new jobs and some near the end of the long queue.
 async fn changes(store: &Store, shard: Shard, jobs: &[NewJob], round: u64) {
     let waiting = (0..30).map(|n| 9_700 + (round * 13 + n) % 280).map(backlog_job);
     let waiting = waiting.filter(|job| store.shard_of(&job.key) == shard);
@@ -115,7 +115,7 @@ async fn deliver(store: &Store, shard: Shard, round: u64) {
         margin: Duration::ZERO,
     };
     let mut leases = store.reserve(shard, &ask).await.expect("reserve").leases;
-    // Some are left to run out.
+    // The leases of the rest expire.
     leases.truncate(leases.len() * 3 / 4);
     let outcome = |n: usize| match n % 4 {
         0 => retry(ms(3)),
@@ -169,7 +169,7 @@ fn backlog_job(n: u64) -> NewJob {
     new_job(JobKey { topic: TOPIC.parse().expect("a topic"), id: n.to_string().parse().expect("an id") })
 }
 
-/// Long queues, which are read in several calls while jobs are taken from them.
+/// Fills a queue of 5,000 jobs in each shard, which a check reads in several calls while jobs are reserved.
 async fn backlog(store: &Store) {
     for shard in store.shards() {
         let all = (0..20_000).map(backlog_job);
@@ -196,7 +196,7 @@ async fn nothing_is_found_while_everything_moves(store: &Store, repair: Repair) 
     };
     let (submitted, checked) = tokio::join!(work(store, &is_over), checks);
     assert!(submitted > 100 && checked > 1000, "{submitted} jobs, looked at {checked} times, are not a load");
-    crate::contract::check::own(store).await;
+    crate::contract::audit::own(store).await;
 }
 
 async fn on_redis(repair: Repair) {
@@ -226,7 +226,8 @@ async fn of_one_shard(server: &RedisServer) -> (Store, Shard) {
     (store, shard)
 }
 
-/// Checks `times` while `change` is called with growing numbers. Returns how often it was called.
+/// Checks and repairs `times` times while `change` is called with growing numbers, and asserts that nothing is found.
+/// Returns the number of changes.
 async fn checked_while(store: &Store, times: usize, change: impl AsyncFn(u64)) -> u64 {
     let is_over = AtomicBool::new(false);
     let changes = async {
@@ -245,11 +246,11 @@ async fn checked_while(store: &Store, times: usize, change: impl AsyncFn(u64)) -
         is_over.store(true, Ordering::Relaxed);
     };
     let (changed, ()) = tokio::join!(changes, checks);
-    crate::contract::check::own(store).await;
+    crate::contract::audit::own(store).await;
     changed
 }
 
-/// Counts are compared only if no job has moved, and this job comes back to the same counts without a lease.
+/// Counts are compared only if no job has moved; this job comes back to the same counts without a lease.
 #[tokio::test]
 async fn no_count_is_wrong_while_a_job_is_replaced_there_and_back() {
     let server = RedisServer::start().await;
@@ -273,7 +274,7 @@ async fn no_job_is_missed_while_queues_and_slots_are_cleaned() {
     let server = RedisServer::start().await;
     let (store, shard) = of_one_shard(&server).await;
     let ready = |n: u64| backlog_job(n % JOBS);
-    // Each pass over the far jobs has another order, so that those that stay are everywhere in their slot.
+    // Each pass over the far jobs has another order, so that remaining jobs are everywhere in their slot.
     let far = |n: u64| {
         let pass = n / JOBS;
         let factor = [1, 7, 11, 13][pass as usize % 4];
@@ -299,7 +300,7 @@ async fn no_job_is_missed_while_queues_and_slots_are_cleaned() {
     assert!(cleanings > 50, "{cleanings} cleanings are not a load");
 }
 
-/// Each reading of the lists meets a cleaning, so none of them shows that an entry is missing.
+/// A cleaning comes during each reading of the lists, so no single reading proves that an entry is missing.
 #[tokio::test]
 async fn a_lost_job_is_found_while_queues_and_slots_are_cleaned() {
     const JOBS: u64 = 3_000;

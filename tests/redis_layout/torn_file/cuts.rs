@@ -1,9 +1,9 @@
-//! The append-only files of a server, and the places inside transactions at which the last one can be cut.
+//! Reads and writes a server's append-only files, and finds the places in transactions where the last can be cut.
 
 use std::fs;
 use std::path::Path;
 
-/// Where Redis keeps them below its directory.
+/// The folder of the append-only files below a server's directory.
 const DIRECTORY: &str = "appendonlydir";
 
 /// All files of a server. The last one is that to which it appends.
@@ -29,7 +29,7 @@ impl Files {
         Self { whole, name, last }
     }
 
-    /// The size of the file to which a server appends.
+    /// The size of the file that a server appends to. Panics if there are several.
     pub(super) fn size(directory: &Path) -> u64 {
         let entries = fs::read_dir(directory.join(DIRECTORY)).expect("an append-only file");
         let names = entries.map(|entry| entry.expect("an entry").path());
@@ -39,7 +39,7 @@ impl Files {
         fs::metadata(file).expect("a file").len()
     }
 
-    /// Writes them for a server that has stopped. The last one ends at a place.
+    /// Writes the files for a server that has stopped, the last one only up to `end`.
     pub(super) fn write(&self, directory: &Path, end: u64) {
         let directory = directory.join(DIRECTORY);
         fs::remove_dir_all(&directory).expect("the files of the server");
@@ -58,7 +58,7 @@ pub(super) struct Cut {
     pub(super) command: String,
 }
 
-/// All places of a file at which a transaction can be cut so that whole commands of it are left.
+/// The places at which a file can be cut inside a transaction, one byte into each command after MULTI.
 pub(super) fn all(file: &[u8]) -> Vec<Cut> {
     let (mut cuts, mut at, mut is_open) = (Vec::new(), 0, false);
     while at < file.len() {
@@ -76,7 +76,7 @@ pub(super) fn all(file: &[u8]) -> Vec<Cut> {
     cuts
 }
 
-/// The name of the command that begins at a place, and where it ends.
+/// The name of the command at a place, and where the command ends.
 fn command(file: &[u8], at: usize) -> (String, usize) {
     let (arguments, mut end) = number(file, at);
     let mut name = String::new();
@@ -90,7 +90,7 @@ fn command(file: &[u8], at: usize) -> (String, usize) {
     (name, end)
 }
 
-/// The number of a line such as `*3`, and where the next line begins.
+/// The number in a line such as `*3`, and where the next line begins.
 fn number(file: &[u8], at: usize) -> (usize, usize) {
     let length = file[at..].windows(2).position(|bytes| bytes == b"\r\n").expect("the end of a line");
     let digits = std::str::from_utf8(&file[at + 1..at + length]).expect("digits");

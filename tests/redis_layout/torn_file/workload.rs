@@ -1,4 +1,4 @@
-//! Calls that take every transition, and where in the append-only file each submit ends.
+//! Calls the store so that every transition is made, and records where in the append-only file each submit ends.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
 use crate::contract::workbench::{Server, Workbench};
 use crate::prelude::*;
 
-/// Far off: in a slot.
+/// A delay so long that the job is in a slot.
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 /// A topic whose only lane comes and goes.
 const OTHER: &str = "other";
@@ -28,7 +28,7 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    /// The jobs whose submit lies wholly before a place of the file.
+    /// The jobs whose submit ends at or before a place of the file.
     pub(super) fn before(&self, at: u64) -> impl Iterator<Item = &JobKey> {
         self.submits.iter().filter(move |(_, end)| *end <= at).map(|(key, _)| key)
     }
@@ -71,7 +71,7 @@ impl Workload<'_> {
         key
     }
 
-    /// Lets all ready jobs end, so that the next one is the next to be reserved.
+    /// Completes all ready jobs, so that the next job is the next to be reserved.
     async fn end_ready(&self) {
         loop {
             let leases = self.bench.take(50).await;
@@ -83,7 +83,7 @@ impl Workload<'_> {
         }
     }
 
-    /// Submits a job and reserves it.
+    /// Completes all ready jobs, then submits a job and reserves it.
     async fn reserved(&mut self, name: &str) -> Lease {
         self.end_ready().await;
         let lease = self.bench.reserved(self.job(name)).await;

@@ -33,7 +33,7 @@ pub(super) fn page() -> String {
     page
 }
 
-/// The operations of a tag, with method and path.
+/// The operations and notices of a tag, each with its method and path; a notice has an empty path.
 fn operations<'d>(document: &'d Value, tag: &Value) -> Vec<(&'d str, &'d str, &'d Value)> {
     let paths = document["paths"].as_object().expect("paths").iter();
     let all = paths.flat_map(|(path, methods)| {
@@ -46,7 +46,7 @@ fn operations<'d>(document: &'d Value, tag: &Value) -> Vec<(&'d str, &'d str, &'
     all.chain(notices).filter(|(_, _, operation)| is_of_tag(operation)).collect()
 }
 
-/// What each status of an error means.
+/// Adds the table of error statuses. If descriptions differ, the last one counts.
 fn errors(page: &mut String, document: &Value) {
     let mut meanings = Map::new();
     for methods in document["paths"].as_object().expect("paths").values() {
@@ -65,7 +65,7 @@ fn errors(page: &mut String, document: &Value) {
     }
 }
 
-/// Adds an operation.
+/// Adds the section of an operation: path, caller, description, parameters, body and answers.
 fn operation(page: &mut String, schemas: &Schemas<'_>, (method, path): (&str, &str), operation: &Value) {
     write!(page, "\n### {}\n\n", text(&operation["summary"])).expect("a text");
     if !path.is_empty() {
@@ -96,7 +96,7 @@ fn operation(page: &mut String, schemas: &Schemas<'_>, (method, path): (&str, &s
     writeln!(page, "- Answers: {}", answers.join(", ")).expect("a text");
 }
 
-/// The answers of an operation that are not errors. What each means is said if there are several.
+/// The answers of an operation that are not errors. If there are several, each has its meaning.
 fn answers(schemas: &Schemas<'_>, operation: &Value) -> Vec<String> {
     let good: Vec<_> = responses(operation).filter(|(status, _)| status.as_bytes()[0] < b'4').collect();
     let is_only = good.len() == 1;
@@ -111,12 +111,12 @@ fn answers(schemas: &Schemas<'_>, operation: &Value) -> Vec<String> {
     good.iter().map(answer).collect()
 }
 
-/// The answers of an operation, by status.
+/// The responses of an operation, by status.
 fn responses(operation: &Value) -> impl Iterator<Item = (&String, &Value)> {
     operation["responses"].as_object().into_iter().flatten()
 }
 
-/// Who may call an operation.
+/// The caller that an operation needs: the root key, a scope, or no key.
 fn who(security: &Value) -> String {
     match security[0]["key"][0].as_str() {
         Some("root") => "root key".to_owned(),
@@ -135,7 +135,7 @@ fn body_of(schemas: &Schemas<'_>, media: &str, body: &Value) -> String {
     }
 }
 
-/// Adds the parameters in the query and in headers. Those in the path say what they are by their names.
+/// Adds the parameters in the query and in headers. Those in the path are left out, because their names explain them.
 fn parameters(page: &mut String, schemas: &Schemas<'_>, operation: &Value) {
     let all = operation["parameters"].as_array().into_iter().flatten();
     let all: Vec<_> = all.filter(|one| one["in"] != "path" && one["name"] != TENANT).collect();

@@ -1,4 +1,4 @@
-//! The objects and values of the OpenAPI document: requests with what each field means, answers with their fields.
+//! Objects and values of the OpenAPI document as page sections: requests with each field's meaning, answers with fields.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -22,7 +22,7 @@ impl<'d> Schemas<'d> {
         Self { all: document["components"]["schemas"].as_object().expect("schemas") }
     }
 
-    /// The properties of an object, those of the objects that it extends included.
+    /// The properties of an object, with those of the objects that it extends.
     pub(super) fn properties(&self, name: &str) -> Map<String, Value> {
         self.properties_of(&self.all[name])
     }
@@ -37,7 +37,7 @@ impl<'d> Schemas<'d> {
         found
     }
 
-    /// What a value is: a JSON type, an object with a link, or one of some values.
+    /// The kind of a value, as text: a JSON type, a link to an object, or one of some values.
     pub(super) fn kind(&self, schema: &Value) -> String {
         if let Some(name) = reference(schema) {
             let schema = &self.all[name];
@@ -78,12 +78,13 @@ impl<'d> Schemas<'d> {
     }
 }
 
-/// The name that a schema refers to.
+/// The name that a `$ref` refers to; `None` without one.
 fn reference(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.rsplit('/').next()
 }
 
-/// Whether the page describes a value that is not an object: one that callers write and whose form is not plain.
+/// Whether the page describes a value that is not an object: not an enum or cursor, and with a description of more
+/// than seven words.
 fn is_value(name: &str, schema: &Value) -> bool {
     let about = schema["description"].as_str().unwrap_or_default();
     !name.ends_with("Cursor") && schema["enum"].is_null() && about.split(' ').count() > 7
@@ -101,7 +102,7 @@ fn is_request(name: &str) -> bool {
     name.ends_with("Request") || name.ends_with("Filter") || parts.contains(&name)
 }
 
-/// Adds all objects and values.
+/// Adds the sections of all requests, answers and values.
 pub(super) fn add(page: &mut String, schemas: &Schemas<'_>, document: &Value) {
     let used = used(document);
     let objects = schemas.all.iter().filter(|(_, schema)| !schemas.properties_of(schema).is_empty());
@@ -127,14 +128,14 @@ pub(super) fn add(page: &mut String, schemas: &Schemas<'_>, document: &Value) {
     }
 }
 
-/// A field of an answer, with its kind unless its name says that.
+/// A field of an answer, with its kind if that is a link or a set of values.
 fn answered(schemas: &Schemas<'_>, field: &str, schema: &Value) -> String {
     let kind = schemas.kind(schema).replace("list of ", "");
     if kind.contains(['[', '`']) { format!("`{field}` ({kind})") } else { format!("`{field}`") }
 }
 
-/// Adds an object that callers write. A field that means the same in an object before it is named with a link to
-/// that.
+/// Adds an object that callers write. An optional field with the same meaning in an earlier object is named with a
+/// link to that object.
 fn request(
     page: &mut String,
     schemas: &Schemas<'_>,
@@ -169,7 +170,7 @@ fn request(
     }
 }
 
-/// The description of a property, which stands in one of its forms if it may be null.
+/// The description of a property, else of the first of its forms that has one, in one line; empty without one.
 fn meaning(schema: &Value) -> String {
     let forms = ["oneOf", "anyOf"].iter().filter_map(|form| schema[form].as_array()).flatten();
     let mut found = [schema].into_iter().chain(forms).filter_map(|form| form["description"].as_str());
@@ -188,7 +189,7 @@ fn used(document: &Value) -> BTreeSet<String> {
     used
 }
 
-/// Adds the names in a value, and those in what they refer to.
+/// Adds the names that a value refers to, and recursively those in their schemas.
 fn collect(value: &Value, schemas: &Value, used: &mut BTreeSet<String>) {
     if let Some(name) = reference(value)
         && used.insert(name.to_owned())

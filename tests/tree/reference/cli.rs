@@ -1,4 +1,4 @@
-//! The page of the command line, from its definitions.
+//! The page of the command line, from the definitions of its commands and flags.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -58,20 +58,19 @@ fn section(page: &mut String, command: &Command, heading: &str, known: &mut Know
     }
 }
 
-/// The exit codes of a command that has others. Help shows examples and notes too.
+/// The parts of a command's help that begin with `Exit codes`. Examples and other notes are left out.
 fn notes(command: &Command) -> Vec<String> {
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let codes = after.split("\n\n").filter(|part| part.starts_with("Exit codes"));
     codes.map(sentence).collect()
 }
 
-/// Whether it is the flag of a setting.
+/// Whether an argument is the flag of a setting.
 fn is_setting(arg: &Arg) -> bool {
     ALL_NAMES.contains(&arg.get_id().as_str())
 }
 
-/// Adds a line for each argument that is chosen. One that an earlier section has in the same form is named with a link
-/// to that.
+/// Adds a line for each chosen argument. One that an earlier section has in the same form gets a link to that section.
 fn flags(
     page: &mut String,
     (command, section): (&Command, &str),
@@ -94,7 +93,7 @@ fn flags(
     }
 }
 
-/// What an argument means, its values, default and variable.
+/// The help of an argument with its values (up to seven), default and variable.
 fn meaning(arg: &Arg) -> String {
     let mut meaning = sentence(&arg.get_help().map(ToString::to_string).unwrap_or_default());
     if let ArgAction::Set | ArgAction::Append = arg.get_action() {
@@ -114,7 +113,7 @@ fn meaning(arg: &Arg) -> String {
     meaning
 }
 
-/// An argument as it is written.
+/// An argument as it is written, with the names of its values.
 fn name(arg: &Arg) -> String {
     let value = arg.get_value_names().unwrap_or_default().join(" ");
     let value = match arg.get_action() {

@@ -1,8 +1,8 @@
-//! The page of settings, from the declarations of each binary.
+//! The page of settings, from the settings that each binary declares.
 
 use std::fmt::Write as _;
 
-use ringback_service::config::Exposure;
+use ringback_service::config::{ALL_NAMES, Exposure};
 use ringback_service::{Setting, config, settings};
 
 use super::{cell, sentence};
@@ -24,7 +24,7 @@ struct Row {
     binaries: Vec<&'static str>,
 }
 
-/// All settings. One with another default or meaning in another binary has several rows.
+/// All settings, each with its binaries. A setting with another default or meaning in another binary has several rows.
 fn rows() -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for (binary, groups) in BINARIES {
@@ -41,6 +41,14 @@ fn rows() -> Vec<Row> {
         }
     }
     rows
+}
+
+/// Another process would warn that nobody reads the variable.
+#[test]
+fn every_setting_is_among_the_names_that_all_processes_know() {
+    let unknown = |row: &Row| !ALL_NAMES.contains(&row.setting.name);
+    let unknown: Vec<_> = rows().into_iter().filter(unknown).map(|row| row.setting.name).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
 }
 
 pub(super) fn page() -> String {

@@ -1,4 +1,4 @@
-//! The page of metrics, from the declarations of each role.
+//! The page of metrics, from the metrics that each role declares.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! When keys were last used, to the hour. Each process notes in the store the first use of a key in an hour, so that a
-//! key costs at most one write an hour and process.
+//! Records when keys were last used, to the hour. Each process writes the first use of a key in an hour to the store,
+//! so that a key costs about one write an hour and process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,7 +31,8 @@ impl KeyUses {
         }
     }
 
-    /// Writes uses, for ever. What cannot be written is noted again by the next use.
+    /// Writes new uses to the store, 2 s after the first of them came. Never returns. A use that cannot be written is
+    /// dropped; the next use of the key in that hour is written instead.
     pub(crate) async fn keep(&self, store: &Store) {
         loop {
             self.came.notified().await;

@@ -1,4 +1,5 @@
-//! The settings of access: the root key, the names under which the API is called, and whether it is open to all.
+//! The settings of access control: the root key, the host names that requests may have, and whether other machines are
+//! served without a key.
 
 use std::net::SocketAddr;
 
@@ -39,8 +40,8 @@ impl Access {
         Self { root: None, hosts: None }
     }
 
-    /// Reads the settings. Refuses to serve other machines than this one without a root key or `has_client_ca`, which
-    /// asks for client certificates, unless the operator insists.
+    /// Reads the settings. A `listen` address that is not loopback is a mistake unless there is a root key, client
+    /// certificates are required (`has_client_ca`), or `INSECURE` is 1.
     pub(crate) fn load(lookup: &mut Lookup, listen: SocketAddr, has_client_ca: bool) -> Self {
         let (key, ..) = ROOT_KEY;
         let is_given = !lookup.text(key).is_empty();

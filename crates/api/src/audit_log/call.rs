@@ -1,4 +1,5 @@
-//! A call that may leave an entry, from its head to its answer, or to the moment at which its caller goes away.
+//! One audited call: its entry is begun before the handler runs and completed with the answer. If the caller
+//! disconnects before that, the entry says that the outcome is unknown.
 
 use std::sync::Arc;
 
@@ -35,7 +36,7 @@ impl AuditLog {
         Self { queue, has_root }
     }
 
-    /// Begins a call; `None` if its operation leaves no entry.
+    /// Begins the entry of a call; `None` if the operation is not audited, or has another method.
     pub(crate) async fn begin(
         self: &Arc<Self>,
         parts: &mut Parts,
@@ -82,7 +83,7 @@ impl AuditLog {
     }
 }
 
-/// What the path of a call names.
+/// The target of an entry: what the parameters of the path name, each cut to the length that an entry allows.
 async fn target(parts: &mut Parts, path: &str) -> AuditLogTarget {
     let mut target = AuditLogTarget::default();
     let Ok(names) = RawPathParams::from_request_parts(parts, &()).await else { return target };
@@ -112,8 +113,8 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Leaves an entry, unless the answer says that nothing was changed. Waits for room while too many entries wait for
-    /// the store.
+    /// Queues the entry of a call: `done` after a success that changed something, `unknown` after a 500 or an error
+    /// with an unknown effect, else none. Waits for room in the queue; without it, the entry is only logged.
     pub(crate) async fn end(mut self, response: &mut Response) {
         let extensions = response.extensions_mut();
         let (change, effect) = (extensions.remove::<Change>(), extensions.remove::<Effect>());

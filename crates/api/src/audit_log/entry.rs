@@ -1,4 +1,5 @@
-//! Entries: what a call says of its change, and how that is cut so that an entry stays small and shows no secret.
+//! The content of entries: what a handler says about its change, and how long values are cut and the queries of URLs
+//! removed, so that an entry stays small and shows no secret.
 
 use std::convert::Infallible;
 
@@ -29,22 +30,22 @@ impl Change {
         Self { is_nothing: true, ..Self::default() }
     }
 
-    /// What was changed, beside what the path of the call names.
+    /// Something was changed: `target` adds to what the path of the call names.
     pub(crate) fn of(target: AuditLogTarget) -> Self {
         Self { target, ..Self::default() }
     }
 
-    /// What it was before. It shows no secret.
+    /// Sets the value before the change. It must not have a secret, except in the query of a URL, which is removed.
     pub(crate) fn before(self, shown: impl Serialize) -> Self {
         Self { before: shown_in_log(shown), ..self }
     }
 
-    /// What it is after. It shows no secret.
+    /// Sets the value after the change. It must not have a secret, except in the query of a URL, which is removed.
     pub(crate) fn after(self, shown: impl Serialize) -> Self {
         Self { after: shown_in_log(shown), ..self }
     }
 
-    /// How many jobs, or ended jobs, were changed.
+    /// Sets how many jobs, or ended jobs, were changed.
     pub(crate) fn count(self, count: u64) -> Self {
         Self { count: Some(count), ..self }
     }
@@ -59,7 +60,7 @@ impl IntoResponseParts for Change {
     }
 }
 
-/// A part of the target, which may be any text that a caller has sent.
+/// Cuts a part of the target, which may be any text that a caller has sent, to [`MAX_PART`].
 pub(super) fn part(text: &str) -> String {
     cut(text, MAX_PART).to_owned()
 }
@@ -79,7 +80,8 @@ fn json_of(shown: &impl Serialize) -> String {
     serde_json::to_string(shown).expect("plain data always serialises")
 }
 
-/// A value without the queries of URLs, which may have secrets; its beginning if it is long.
+/// A value without the queries of URLs, which may have secrets. If its JSON is longer than [`MAX_VALUE`], an object
+/// with the beginning of it and its length. `None` for null.
 fn shown_in_log(shown: impl Serialize) -> Option<Value> {
     let mut value = serde_json::to_value(shown).expect("plain data always serialises");
     drop_queries(&mut value);

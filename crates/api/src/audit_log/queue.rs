@@ -1,5 +1,5 @@
-//! The queue of entries: they wait for the store, which takes many in one call, and are logged. Bounded; an entry that
-//! is not stored is logged as an error and counted.
+//! The bounded queue of entries: logs each entry and writes entries to the store, many in one call. An entry that is
+//! not stored is logged as an error and counted.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,7 +27,7 @@ const MAX_WAITING: usize = 1_024;
 const COLLECT: Duration = Duration::from_millis(50);
 /// How long one call of the store may take that writes entries.
 const CALL: Duration = Duration::from_secs(5);
-/// How long entries are written again while the store is away, and how long to pause before each time.
+/// How long a failed write is repeated while the store is away, and how long to pause before each repetition.
 const TRY_FOR: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(200);
 /// How long a call waits for room if its own deadline comes earlier.
@@ -98,7 +98,7 @@ impl Queue {
         }
     }
 
-    /// Waits for room for an entry until a deadline; `None` if there is none until then.
+    /// Waits for room for an entry until `deadline`, but at least 200 ms; `None` if there is none by then.
     pub(super) async fn room(&self, deadline: Deadline) -> Option<Room> {
         let acquired = deadline.later(WAIT_AT_LEAST).bound(Arc::clone(&self.room).acquire_owned()).await;
         acquired.ok().and_then(Result::ok)
@@ -108,7 +108,8 @@ impl Queue {
         Arc::clone(&self.room).try_acquire_owned().ok()
     }
 
-    /// Logs an entry, and has it stored if there is room for it.
+    /// Gives an entry its id and time, logs it, and queues it for the store. Without `room`, only logs it, and logs and
+    /// counts that it is missing in the store.
     pub(super) fn note(&self, owner: AuditLogOwner, mut entry: AuditLogEntry, room: Option<Room>) {
         let now = self.clock.now();
         let random = self.rng.lock().unwrap_or_else(PoisonError::into_inner).random::<u128>();
@@ -144,7 +145,7 @@ fn log(entry: &AuditLogEntry) {
     );
 }
 
-/// Writes entries until the queue is dropped and none waits.
+/// Writes entries until the queue is dropped and none waits. Entries that cannot be written are dropped.
 async fn write_all(store: &Store, mut waiting: mpsc::UnboundedReceiver<Waiting>) {
     let mut is_full = false;
     while let Some(first) = waiting.recv().await {
@@ -168,7 +169,7 @@ async fn write_all(store: &Store, mut waiting: mpsc::UnboundedReceiver<Waiting>)
     }
 }
 
-/// Writes entries, again if the store was away.
+/// Writes entries in one call to the store. Repeats the call after transient errors, for up to 30 s.
 async fn write(store: &Store, rows: &[AuditLogRow]) -> Result<(), StoreError> {
     let until = Instant::now() + TRY_FOR;
     loop {

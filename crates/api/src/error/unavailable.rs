@@ -9,7 +9,7 @@ use ringback_store::{ConfigUnknown, Shortage};
 /// Why a call has no answer from the store.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Unavailable {
-    /// The store did not execute the call.
+    /// The store call failed. It may have been executed all the same.
     #[error("{}", public_message(.0))]
     Store(#[source] Arc<StoreError>),
     #[error("{0}")]
@@ -46,7 +46,7 @@ impl From<StoreError> for Unavailable {
     }
 }
 
-/// Whether a call that failed so may have taken effect.
+/// Whether a call that failed with this error may have taken effect.
 pub(super) fn outcome_is_unknown(error: &StoreError) -> bool {
     match error {
         StoreError::Away(_)

@@ -1,5 +1,5 @@
 //! `EventBus`: the listeners of this process and the state of its subscription. It sends each
-//! listener a `ready` event once the subscription is complete, the events that its filter matches,
+//! listener a `ready` event once every shard publishes events, the events that the listener's filter matches,
 //! and `missed` when events may have been lost.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,8 +8,8 @@ use bytes::Bytes;
 use ringback_core::store_types::Event;
 use tokio::sync::Notify;
 
-use super::batch::Batch;
 use super::listener_queue::{Pushed, Queue};
+use super::sse_batch::Batch;
 use crate::metrics::Metrics;
 
 /// The first event of a stream. No later event is left out. It also sets the client's reconnect time
@@ -86,7 +86,7 @@ impl EventBus {
         self.wait_for(|state| state.subscription.filter(|number| last != Some(*number))).await
     }
 
-    /// A new subscription has begun. It is not ready until [`Self::watched`].
+    /// Records that a new subscription has begun. It is not ready until [`Self::watched`].
     pub(super) fn subscribed(&self) {
         let mut state = self.lock();
         state.last_subscription += 1;
@@ -99,14 +99,15 @@ impl EventBus {
         self.lock().end_subscription();
     }
 
-    /// Some events were lost, and the subscription goes on.
+    /// Sends `missed` to every open listener, because some events were lost. The subscription goes on.
     pub(super) fn missed(&self) {
         self.lock().listeners.iter().for_each(|queue| {
             queue.push(Bytes::from_static(MISSED));
         });
     }
 
-    /// Every shard is watched under this subscription.
+    /// Records that every shard publishes events, and sends `ready` to listeners that wait, and `missed` to the others
+    /// if there was a gap. Does nothing if another subscription has begun, or if it is ready and was unbroken.
     pub(super) fn watched(&self, subscription: u64, watch: Watch) {
         let mut state = self.lock();
         if state.subscription != Some(subscription) || (state.is_ready && watch == Watch::Unbroken) {
@@ -117,7 +118,7 @@ impl EventBus {
         state.listeners.iter().for_each(|queue| queue.subscribed(READY, missed));
     }
 
-    /// Some shards may not be watched, so that new listeners have to wait.
+    /// Records that some shards may not publish events, so that new listeners have to wait.
     pub(super) fn unwatched(&self) {
         self.lock().is_ready = false;
     }

@@ -130,7 +130,8 @@ impl Queue {
         was_waiting
     }
 
-    /// Appends a chunk, unless the listener is not ready or has ended.
+    /// Appends a chunk, unless the listener is not ready or has ended. If the queue is full, discards all of its chunks
+    /// and drops the listener.
     pub(super) fn push(&self, chunk: Bytes) -> Pushed {
         let mut inner = self.lock();
         if inner.phase != Phase::Open {
@@ -152,7 +153,7 @@ impl Queue {
         self.lock().phase == Phase::Dropped
     }
 
-    /// Ends the queue and discards what is in it.
+    /// Ends the queue at the shutdown and discards its chunks. A queue that was dropped stays so.
     pub(super) fn end(&self) {
         let mut inner = self.lock();
         if inner.phase != Phase::Dropped {
@@ -162,7 +163,8 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Waits until the subscription is ready. Returns false if the process stops first.
+    /// Waits until the subscription is ready, or the listener has been dropped since. Returns false if the process
+    /// stops first.
     pub(super) async fn ready(&self) -> bool {
         loop {
             match self.lock().phase {

@@ -48,8 +48,8 @@ impl FromRequest<Arc<Api>> for BatchBody {
     type Rejection = ApiError;
 
     /// # Errors
-    /// As for the media type and for reading the body; 503 while too many batches are processed,
-    /// 400 if the body is not a JSON array, 413 for more than [`MAX_ITEMS`].
+    /// 415 for another media type, the errors of [`of_request`], 503 if too many batches are processed until the
+    /// deadline, 400 if a body of JSON is not an array, 413 for more than [`MAX_ITEMS`].
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
         let format = media_type::check(request.headers(), &[JSON, NDJSON])?;
         split(request, api, MAX_BYTES, move |bytes| items(format, bytes)).await.map(Self)
@@ -60,7 +60,7 @@ impl FromRequest<Arc<Api>> for ImportBody {
     type Rejection = ApiError;
 
     /// # Errors
-    /// As for a [`BatchBody`], except 400; 413 for more than [`MAX_IMPORT_LINES`].
+    /// Those of a [`BatchBody`] in NDJSON, with 413 for more than [`MAX_IMPORT_LINES`].
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
         media_type::check(request.headers(), &[NDJSON])?;
         split(request, api, MAX_IMPORT_BYTES, numbered_lines).await.map(Self)
@@ -121,7 +121,7 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     all.filter(|(_, line)| !line.is_empty())
 }
 
-/// The first items of a JSON array, up to [`MAX_ITEMS`], and the number of all.
+/// The first items of a JSON array, up to [`MAX_ITEMS`], and the number of all; 400 if it is not a JSON array.
 fn array(bytes: &[u8]) -> Result<(Vec<&[u8]>, usize), Problem> {
     let text = std::str::from_utf8(bytes).map_err(|e| Problem::unreadable(format!("not UTF-8: {e}")))?;
     let FirstItems::<MAX_ITEMS> { first, count } = serde_json::from_str(text)

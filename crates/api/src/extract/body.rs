@@ -44,8 +44,8 @@ pub(crate) struct Upload {
 }
 
 impl Upload {
-    /// Waits until it may be parsed, if it is large and callers have keys: the others of a tenant wait behind it, and
-    /// not before other tenants.
+    /// Waits for the caller's turn to parse this body, so that the large bodies of one tenant do not delay those of
+    /// others. `None` at once for a body of up to 16 KiB, or without a root key.
     ///
     /// # Errors
     /// 503 if there is no turn before the deadline, 401 if the caller's key has ended meanwhile.
@@ -60,8 +60,8 @@ impl Upload {
     }
 }
 
-/// Reads the body of a request, of up to `limit` bytes, and checks that its caller may still go on: its key may have
-/// ended while the body was coming.
+/// Reads the body of a request, of up to `limit` bytes, and checks that the caller's key has not ended while the body
+/// was arriving.
 ///
 /// # Errors
 /// The errors of [`read`], and 401 if the key has ended.
@@ -76,10 +76,11 @@ pub(super) async fn of_request(
     Ok((parts, upload))
 }
 
-/// Reads a body of up to `limit` bytes.
+/// Reads a body of up to `limit` bytes. A byte order mark is left out.
 ///
 /// # Errors
-/// 400 if the body ends early or is not in UTF-8, 408 if it is too slow, 413 if it is too large, 503 without memory.
+/// 400 if the body ends early or is not in UTF-8, 408 if it is too slow, 413 if it is too large, 503 if the budget has
+/// no memory for it before a deadline. Before a 413 or 503, the rest of the body is read for up to 2 s and discarded.
 async fn read(parts: &Parts, body: Body, limit: usize, memory: &MemoryBudget) -> Result<Upload, ApiError> {
     let (announced, start) = (announced_length(&body), Instant::now());
     let mut frames = body.into_data_stream();
@@ -128,7 +129,7 @@ fn too_large(limit: usize) -> ApiError {
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
 }
 
-/// Reads and discards the rest of a refused body for a while, then returns `answer`.
+/// Reads and discards the rest of a refused body for up to 2 s, then returns `answer`.
 async fn refuse(mut rest: BodyDataStream, answer: ApiError) -> ApiError {
     timeout(DRAIN_FOR, async { while let Some(Ok(_)) = rest.next().await {} }).await.ok();
     answer
@@ -148,7 +149,8 @@ impl Rate {
         self.goal.map_or(self.until, |(due, _)| due.min(self.until))
     }
 
-    /// Sets the rate for a body that holds `bytes` from now on. The time in which it waited for them does not count.
+    /// Sets the rate for a body that holds `bytes` of memory from now on. The time in which it waited for the memory
+    /// does not count.
     fn require(&mut self, bytes: usize) {
         self.part = (bytes / PARTS).max(SMALL);
         self.goal = None;

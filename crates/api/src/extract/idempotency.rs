@@ -1,5 +1,5 @@
-//! The `Idempotency-Key` header. Callers send a key with a submit and each of its repetitions. For a job
-//! without an id, the id is derived from it; for a submit that may change a job, the token of the submit.
+//! Reads the `Idempotency-Key` header. Callers send the same key with a submit and each of its repetitions. The id of a
+//! job without one, and the token of a submit that may change a job, are derived from the key elsewhere.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
@@ -52,7 +52,7 @@ pub(crate) fn key_and_id() -> Problem {
     invalid_field(NAME, detail, allowed)
 }
 
-/// The key of a structured-field string (RFC 9651), or a bare key, which many clients send.
+/// The key of a structured-field string (RFC 9651), or a bare key, which many clients send. `None` if it is not valid.
 fn unquoted(text: &str) -> Option<String> {
     let text = text.trim();
     let key = match text.strip_prefix('"') {
@@ -62,7 +62,7 @@ fn unquoted(text: &str) -> Option<String> {
     is_idempotency_key(&key).then_some(key)
 }
 
-/// Resolves the escapes of a quote and of a backslash. `None` for any other.
+/// Resolves the escapes of a quote and of a backslash. `None` for any other escape, and for a quote without one.
 fn unescaped(text: &str) -> Option<String> {
     let (mut key, mut characters) = (String::with_capacity(text.len()), text.chars());
     while let Some(c) = characters.next() {

@@ -40,7 +40,7 @@ impl FromRequest<Arc<Api>> for MaybeJson {
     }
 }
 
-/// A body of application/json. The handler parses it, and ends the turn to do so.
+/// A body of application/json, and the turn to parse it, if it needs one. The handler parses it and then ends the turn.
 pub(crate) struct JsonBody(pub(crate) Upload, pub(crate) Option<Turn>);
 
 impl FromRequest<Arc<Api>> for JsonBody {

@@ -4,7 +4,8 @@ use http::{HeaderMap, StatusCode, header};
 
 use crate::error::ApiError;
 
-/// Returns the one of the `allowed` media types that a request has, or a 415 problem.
+/// Returns which of the `allowed` media types a body has. 415 for any other or none, for a charset other than UTF-8 or
+/// ASCII, and for a content coding.
 pub(super) fn check(headers: &HeaderMap, allowed: &[&'static str]) -> Result<&'static str, ApiError> {
     let unsupported = |detail: String| ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail);
     let codings = headers.get_all(header::CONTENT_ENCODING).iter();
@@ -32,7 +33,7 @@ pub(super) fn check(headers: &HeaderMap, allowed: &[&'static str]) -> Result<&'s
     }
 }
 
-/// The type and its parameters. A semicolon may also be in a quoted value.
+/// Splits a media type into the type and its parameters. A semicolon in a quoted value does not separate.
 fn split(text: &str) -> (&str, Vec<&str>) {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let mut parts = text.split(|character: char| {

@@ -1,5 +1,5 @@
-//! Extractors of the names in a path (a topic, a job, a pull receipt, a key, a tenant, a credential, a destination, a
-//! schedule), and whether the caller may use these receipts.
+//! Extractors of what a path names (a job, topic, destination, bulk operation, secret, receipt, key, quota, credential
+//! or schedule), with the problems of unknown names, and the checks whether the caller may use a receipt.
 
 use std::iter;
 use std::sync::Arc;
@@ -116,8 +116,8 @@ impl FromRequestParts<Arc<Api>> for ReceiptPath {
     }
 }
 
-/// Parses a receipt. `None` if this store cannot have issued it, or not to the caller's tenant, or to the one that the
-/// operator has chosen.
+/// Parses a receipt. `None` if it is malformed or of a shard that the store does not have; and, with a root key, if it
+/// was issued to another tenant than the caller's. An operator who has chosen no tenant may use every receipt.
 pub(crate) fn parse_receipt(api: &Api, text: &str, caller: &Principal) -> Option<Receipt> {
     let receipt: Receipt = text.parse().ok().filter(|receipt| api.store.knows(receipt))?;
     let is_any = caller.is_operator() && *caller.reach() == TenantScope::All;
@@ -125,10 +125,11 @@ pub(crate) fn parse_receipt(api: &Api, text: &str, caller: &Principal) -> Option
     api.root.as_ref().is_none_or(is_own).then_some(receipt)
 }
 
-/// Checks that a key for some topics is for those of receipts, as long as the receipts hold their jobs.
+/// Checks that a key that is limited to some topics may use the topics of these receipts' jobs. Receipts that are no
+/// longer current pass.
 ///
 /// # Errors
-/// 403 if it is not, and those of the store.
+/// 403 if it may not use one of them; 503 if the store fails or does not answer before the deadline.
 pub(crate) async fn check_topics_of(
     api: &Api,
     receipts: impl Iterator<Item = Receipt>,

@@ -1,5 +1,5 @@
-//! Query strings: one type for each set of parameters that a call takes. All mistakes of a query are
-//! reported at once, parameter by parameter.
+//! Query strings: one type for each set of parameters that a call has. All mistakes of a query are
+//! reported at once, parameter by parameter; `parameters` reads them one by one.
 
 mod audit_log;
 mod forecast;
@@ -112,7 +112,7 @@ impl FromQuery for PageQuery {
     }
 }
 
-/// Which of the jobs that the caller reaches to export.
+/// Reads which jobs to list, among those that the caller's key reaches.
 impl FromQuery for Filter {
     fn read(query: &mut Parameters) -> Self {
         let topic = query.topic();

@@ -23,7 +23,8 @@ pub(crate) fn trace_of(parts: &Parts) -> Option<Trace> {
     trace::current().or_else(|| trace_parent(&parts.headers))
 }
 
-/// The caller's `traceparent`. An invalid one counts as absent, as the specification asks.
+/// The trace of the caller's header `traceparent`; `None` if the header is absent or, as the specification asks,
+/// invalid.
 pub(crate) fn trace_parent(headers: &HeaderMap) -> Option<Trace> {
     Trace::from_header(headers.get("traceparent")?.to_str().ok()?)
 }

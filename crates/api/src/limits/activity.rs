@@ -1,4 +1,5 @@
-//! Which callers are active, so that what makes one wait for the sake of the others does so only where there are others.
+//! Whether other callers have been active in the last 2 s: a caller is made to wait for others only while there are
+//! some.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

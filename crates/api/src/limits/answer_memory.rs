@@ -1,5 +1,5 @@
-//! The memory of large answers that their clients have not taken yet. A client that asks for much and reads nothing
-//! could make the process keep an answer for each of its requests, for as long as a stream may stand still.
+//! `AnswerMemory`: limits, by caller, how much memory large answers hold until their clients have read them. Without
+//! that, a client that asks for much and reads nothing could make the process keep an answer for each of its requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,10 +34,11 @@ struct AnswerShare {
 }
 
 impl AnswerMemory {
-    /// Whether a caller has so many answers waiting that it may not ask for something that cannot be undone.
+    /// Checks, before a call that changes something, that the unread answers of its caller are within the caller's
+    /// share.
     ///
     /// # Errors
-    /// 503 then.
+    /// 503 if they have used it up.
     pub(crate) fn check(&self, holder: impl FnOnce() -> Holder) -> Result<(), ApiError> {
         let taken = self.lock();
         // Nearly always nothing waits.
@@ -48,7 +49,8 @@ impl AnswerMemory {
         if own < limit { Ok(()) } else { Err(refusal(own)) }
     }
 
-    /// Counts an answer until its client has taken it. One too many is refused if it only reads; others have been done.
+    /// Counts an answer of more than 64 KiB until its client has taken it. If it exceeds the caller's share, the answer
+    /// of a read is replaced by a 503; that of a change is not, since the change is done.
     pub(crate) fn hold(&self, answer: Response, holder: impl FnOnce() -> Holder, is_read: bool) -> Response {
         let Some(bytes) = answer.body().size_hint().exact().filter(|bytes| *bytes > SMALL) else {
             return answer;
@@ -77,7 +79,7 @@ impl AnswerMemory {
 }
 
 impl Totals {
-    /// What a caller has, and what it may have.
+    /// How many bytes the unread answers of a caller have, and how many they may have.
     fn share_of(&self, holder: &Holder) -> (u64, u64) {
         let own = self.by_holder.get(holder).copied().unwrap_or_default();
         (own, tenant_limit(u32::MAX, MAX_BYTES, self.all, own))

@@ -1,5 +1,5 @@
-//! The deadline of a request. Callers are promised an answer within two seconds, counted from
-//! the last byte of the request.
+//! `Deadline`: when a request must be answered, two seconds after its last byte. Bounds waits and store calls by it,
+//! and makes a store call that carries a token once more if its answer was lost.
 
 use std::future::Future;
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl Deadline {
         timeout_at(self.0, wait).await
     }
 
-    /// Makes a store call about one job.
+    /// Makes a store call; [`Unavailable::TooLate`] at the deadline. An error of the store is logged.
     pub(crate) async fn call<T>(
         self,
         call: impl Future<Output = Result<T, StoreError>>,
@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// A call whose first answer is lost, and whose repetition is answered `again`.
+    /// Makes a call whose first answer is lost, and whose repetition is answered `again`. 200 counts as applied.
     async fn repeated(again: u16) -> Result<u16, Unavailable> {
         let calls = AtomicU32::new(0);
         let call = || {

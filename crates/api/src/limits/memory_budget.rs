@@ -27,13 +27,14 @@ impl MemoryPermit {
 }
 
 impl MemoryBudget {
-    /// Acquires `bytes`, first come, first served. Returns `None` if the deadline of a request
-    /// passes first.
+    /// Acquires `bytes`, first come, first served. Returns `None` if they are not free before the deadline
+    /// of a request that arrives now.
     pub(crate) async fn acquire(&self, bytes: usize) -> Option<MemoryPermit> {
         self.extend(MemoryPermit::default(), bytes).await
     }
 
-    /// Extends a permit that has no clones to `bytes`. Waits and fails as [`MemoryBudget::acquire`] does.
+    /// Extends a permit that has no clones to `bytes`. Waits and fails as [`MemoryBudget::acquire`] does; a failure
+    /// also returns what the permit had.
     pub(crate) async fn extend(&self, permit: MemoryPermit, bytes: usize) -> Option<MemoryPermit> {
         let more = u32::try_from(bytes.saturating_sub(permit.bytes())).ok()?;
         let acquired = Deadline::from_now().bound(Arc::clone(&self.0).acquire_many_owned(more)).await;

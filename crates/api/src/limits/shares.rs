@@ -1,4 +1,5 @@
-//! The shares of tenants: of what an installation has few of, one tenant gets at most half of what the others leave.
+//! The shares of tenants in what an installation has few of: one tenant gets at most half of what the others leave.
+//! Used for stored things, such as keys and schedules, and for consumers that wait.
 
 use http::StatusCode;
 use ringback_admission::Principal;
@@ -8,7 +9,8 @@ use ringback_service::http_server::{FairLimiter, Holder, NoPermit, Permit};
 
 use crate::error::ApiError;
 
-/// Checks that a caller may have one more of something. `holders` are the tenants of all that there are, of `most`.
+/// Checks that a caller may have one more of something of which there may be `most`. `holders` yields the tenant of
+/// each one that there is. Callers without a tenant always may.
 ///
 /// # Errors
 /// 409 if the tenant of the caller has its share.
@@ -33,10 +35,10 @@ pub(crate) fn check_share(
     Err(ApiError::new(StatusCode::CONFLICT, detail))
 }
 
-/// Takes the permit of a consumer that waits. Callers without a tenant are limited by their connections alone.
+/// Takes the permit of a consumer that waits. `None` for callers without a tenant, which only their connections limit.
 ///
 /// # Errors
-/// 503 if the tenant of the caller has its share.
+/// 503 if the tenant of the caller has its share, or all permits are taken.
 pub(crate) fn permit_to_wait(
     consumers: &FairLimiter,
     caller: &Principal,

@@ -24,7 +24,7 @@ type Cached = Result<StatsResponse, Arc<StoreError>>;
 pub(crate) struct StatsCache(Mutex<Option<(Instant, Cached)>>);
 
 impl StatsCache {
-    /// The counts of the store, up to a second old.
+    /// The counts of the store, or the error of reading them, up to a second old.
     pub(crate) async fn get(&self, store: &Store) -> Cached {
         let mut last = self.0.lock().await;
         if let Some((asked, cached)) = &*last
@@ -58,7 +58,7 @@ fn answer(stats: &Stats, store: &Store) -> StatsResponse {
     }
 }
 
-/// The answer for a tenant, whose lateness is not known.
+/// The answer for a tenant: its counts, and 0 for what is not counted by tenant, such as lateness.
 pub(crate) fn of_tenant(states: StateCounts, topics: u64, store: &Store) -> StatsResponse {
     StatsResponse {
         states,

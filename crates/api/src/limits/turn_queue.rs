@@ -49,7 +49,7 @@ impl TurnQueue {
         Self::with(REST, 1, at_a_time, activity)
     }
 
-    /// Turns of calls that take little work: a caller has several at a time, and does not rest.
+    /// Turns of calls that take little work: a caller has up to `each` at a time, and does not rest.
     pub(crate) fn of_small_work(each: usize, at_a_time: usize, activity: Arc<Activity>) -> Self {
         Self::with(0, each, at_a_time, activity)
     }
@@ -59,12 +59,12 @@ impl TurnQueue {
         Self(Arc::new(Shared { rest, each, all, by_holder: Mutex::default(), activity }))
     }
 
-    /// Waits for a turn if others are active, and lets the caller pass otherwise.
+    /// Waits for a turn if other callers are active; otherwise returns `None` at once.
     pub(crate) async fn wait_for_others(&self, holder: Holder) -> Option<Turn> {
         if self.0.activity.has_others(&holder) { Some(self.wait(holder).await) } else { None }
     }
 
-    /// Waits for a turn. Callers are served in the order in which they have one of their own.
+    /// Waits for a turn: until the caller has one of its own, then until it has rested, then for one of those of all.
     pub(crate) async fn wait(&self, holder: Holder) -> Turn {
         let own = {
             let (mut known, now) = (self.lock(), Instant::now());

@@ -11,7 +11,7 @@ const MAY_BE_LEFT_OUT: &str = "x-may-be-left-out";
 const ON_DEAD: &str = "Posted to the `on_dead` of a job that died, or to that of its topic's policy. It is a job of the topic `ringback.on-dead`, delivered and retried like any other.";
 const ON_DONE: &str = "Posted to the `on_done` of a job whose receiver has accepted it, or to that of its topic's policy. It is a job of the topic `ringback.on-done`, delivered and retried like any other.";
 
-/// The document with everything that the macros cannot say.
+/// Adds what the macros cannot say: security, notices, audited operations, refusals, and which bodies are optional.
 pub(super) fn complete(mut document: Value, operations: &Operations) -> Value {
     document["components"]["securitySchemes"] = json!({"key": {
         "type": "http", "scheme": "bearer", "bearerFormat": "rbk_…",
@@ -35,7 +35,7 @@ pub(super) fn complete(mut document: Value, operations: &Operations) -> Value {
     document
 }
 
-/// Who may call an operation. Without a root key no key is needed.
+/// The security requirement of an operation. Its empty alternative is an API without a root key.
 fn security(need: Need) -> Value {
     match need {
         Need::Nothing => json!([]),
@@ -58,7 +58,7 @@ fn notice(tag: &str, id: &str, summary: &str, description: &str) -> Value {
     })
 }
 
-/// The answers to a caller without a key, or with one that does not allow the operation, and the header of the operator.
+/// Adds to an operation the answers 401 and 403, and the header by which an operator chooses a tenant.
 fn refusals(described: &mut Value, operation: &Operation) {
     let problem = |meaning: &str| {
         let schema = json!({"$ref": "#/components/schemas/Problem"});

@@ -1,4 +1,4 @@
-//! The document agrees with the routes, the parsers and the problems that are returned.
+//! Tests that the OpenAPI document agrees with the routes, the parsers and the problems that are returned.
 
 mod limits;
 mod statuses;
@@ -31,7 +31,7 @@ fn document() -> Value {
     serde_json::from_slice(&TEXT).unwrap()
 }
 
-/// The problems of each operation.
+/// The statuses of the problems of each operation, by its path and method.
 const PROBLEMS: &[(&str, &str, &str)] = &[
     ("/v1/jobs", "post", "400 408 409 413 415 422 429 503"),
     ("/v1/jobs/batch", "post", "400 408 413 415 422 429 503"),
@@ -123,7 +123,7 @@ fn it_is_openapi_3_1_and_every_reference_leads_somewhere() {
     }
 }
 
-/// The fields of a schema.
+/// The names of the fields of a schema.
 fn fields(document: &Value, schema: &str) -> BTreeSet<String> {
     let fields = document["components"]["schemas"][schema]["properties"].as_object().unwrap();
     fields.keys().cloned().collect()
@@ -135,7 +135,7 @@ fn parsed(problem: &Problem) -> BTreeSet<String> {
     error.allowed.split(", ").map(str::to_owned).collect()
 }
 
-/// The bodies of bulk operations.
+/// The schema of the request of each bulk operation.
 const BULKS: [(&str, BulkVerb); 5] = [
     ("BulkRequest", BulkVerb::Cancel),
     ("BulkRequest", BulkVerb::Run),

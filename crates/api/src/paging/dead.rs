@@ -21,8 +21,8 @@ const FILL_FOR: Duration = Duration::from_millis(500);
 /// How many whole jobs are read at once.
 const AT_ONCE: usize = 8;
 
-/// Reads until there are `limit` jobs, there are no more, or time is up. Also returns where the
-/// next page begins.
+/// Reads dead jobs until there are `limit`, there are no more, or 500 ms are over. Also returns where the
+/// next page begins; `None` if there are no more.
 pub(crate) async fn list_dead(
     store: &Store,
     filter: &DeadFilter,
@@ -40,7 +40,7 @@ pub(crate) async fn list_dead(
     }
 }
 
-/// Reads the deliveries of dead jobs, in order, until they weigh [`MAX_PAGE_BYTES`] or time is up; the other
+/// Reads the deliveries of dead jobs, in order, until they weigh [`MAX_PAGE_BYTES`] or 500 ms are over; the other
 /// jobs are left out. The delivery is `None` if the job has ended meanwhile, or is another one by now. Up to
 /// [`AT_ONCE`] jobs are read beyond the last one that is returned.
 pub(crate) async fn with_deliveries(
@@ -101,8 +101,8 @@ impl FromStr for PurgeCursor {
     }
 }
 
-/// Purges dead jobs until all are purged or the time is `until`. Returns how many were purged, and
-/// where to continue.
+/// Purges dead jobs from `from` until all are purged or the time is `until`; a purge that begins purges at least one
+/// page. Returns how many were purged, and where to continue; `None` if all were. Jobs that die during it are left.
 pub(crate) async fn purge_dead(
     store: &Store,
     mut filter: DeadFilter,
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// Adds a dead job to each shard, all at the same new time.
+    /// Advances the clock by 10 ms, and adds a dead job to each shard. Returns their keys.
     async fn with_dead(clock: &ManualClock, id: &str, store: &Store) -> Vec<JobKey> {
         clock.advance(Duration::from_millis(10));
         let mut keys = Vec::new();

@@ -117,9 +117,9 @@ impl<W: Fn(&StoredJob) -> usize> PageLimits<W> {
     }
 }
 
-/// Reads pages of the store until the limits are reached, there are no more jobs, or time is up. `page`
+/// Reads pages of the store until the limits are reached, there are no more jobs, or 500 ms are over. `page`
 /// reads one page; its arguments are the cursor and the number of jobs to scan. Also returns where
-/// the next page begins.
+/// the next page begins; `None` if there are no more jobs.
 pub(crate) async fn list_jobs<T: Listed, P: Future<Output = Result<Page<T>, StoreError>>>(
     mut page: impl FnMut(Option<Cursor>, usize) -> P,
     from: Option<ListCursor>,
@@ -176,7 +176,7 @@ fn next_scan(scan: usize, found: usize, wanted: usize, max: usize) -> usize {
     if found < scan / 4 || found == 0 { (scan * 4).min(max) } else { slightly_fewer(wanted, max) }
 }
 
-/// Truncates `jobs` to this length, and returns the place after them.
+/// Sorts `jobs` by locator, truncates them to this length, and returns the place after the last one.
 fn cut<T: Listed>(jobs: &mut Vec<T>, length: usize, end: Option<Cursor>) -> Within {
     jobs.sort_unstable_by_key(|job| job.key().locator().0);
     jobs.truncate(length);

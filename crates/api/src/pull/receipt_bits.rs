@@ -8,7 +8,7 @@ use ringback_secrets::RootKey;
 pub(crate) struct ReceiptBits(pub(crate) [u8; 8]);
 
 impl ReceiptBits {
-    /// The bits for a tenant's receipts, from random ones.
+    /// The bits of a tenant's receipt. With a root key, the last four bytes are the tag, else all are random.
     pub(crate) fn new(root: Option<&RootKey>, tenant: Option<&Tenant>, random: [u8; 8]) -> Self {
         let Some(root) = root else { return Self(random) };
         let [a, b, c, d, ..] = random;
@@ -16,7 +16,7 @@ impl ReceiptBits {
         Self([a, b, c, d, e, f, g, h])
     }
 
-    /// Whether they were made for a tenant.
+    /// Whether the bits have the tag of this tenant.
     pub(crate) fn are_of(self, root: &RootKey, tenant: Option<&Tenant>) -> bool {
         Self::new(Some(root), tenant, self.0) == self
     }

@@ -189,7 +189,8 @@ impl ShardReserver {
     }
 }
 
-/// Executes a command. Returns the call if its answer was lost.
+/// Executes a command; a reserve whose consumer has gone is left out. Buries jobs that have expired instead of sending
+/// them to the consumer. Returns the call if its answer was lost.
 async fn execute(store: Store, ids: Arc<CallerIds>, command: Command) -> Option<Call> {
     let Request { request, release: sender, reply } = match command {
         Command::Reserve(request) => request,
@@ -228,7 +229,8 @@ async fn execute(store: Store, ids: Arc<CallerIds>, command: Command) -> Option<
     }
 }
 
-/// Repeats a lost call until it is answered, and releases the jobs that it reserved.
+/// Repeats a lost call until it is answered, and releases the jobs that it reserved. Gives up after 50 s, or at an
+/// error that is not transient; then the leases expire.
 async fn repeat(store: Store, ids: Arc<CallerIds>, call: Call) {
     let (mut backoff, since) = (Backoff::new(random::generator()), Instant::now());
     while since.elapsed() < REPEAT_FOR {
@@ -245,7 +247,8 @@ async fn repeat(store: Store, ids: Arc<CallerIds>, call: Call) {
     ids.put_back(call.caller);
 }
 
-/// Buries jobs of one shard that have expired. If that fails, their leases run out, and they are met again.
+/// Buries jobs of one shard that have expired. If that fails, their leases run out, and a later reserve finds them
+/// again.
 async fn bury_expired(store: &Store, jobs: Vec<PulledJob>) {
     let Some(shard) = jobs.first().map(|job| job.receipt.shard) else { return };
     let buries: Vec<_> = jobs

@@ -1,8 +1,8 @@
 //! The waiters of each topic, first come, first served. A wake-up wakes one waiter, which asks the
-//! shard. A waiter that leaves before its shard is empty wakes the next one.
+//! shard that has jobs. A waiter that leaves before its shard is empty wakes the next one.
 //!
-//! A waiter that comes asks all shards by itself, unless another has found them all empty since somebody waits. So of
-//! thousands that come at once only a few ask the store.
+//! A new waiter asks all shards by itself, unless another has found them all empty and no jobs have been announced
+//! since. So of thousands that come at once only a few ask the store.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,7 +46,7 @@ impl Queue {
         self.may_have_jobs();
     }
 
-    /// There may be jobs: whoever comes asks the shards.
+    /// Records that there may be jobs: the next waiters that come ask all shards.
     fn may_have_jobs(&mut self) {
         self.was_empty = false;
         self.changes += 1;
@@ -73,7 +73,8 @@ impl Waiters {
         }
     }
 
-    /// A shard has jobs of a topic. Wakes one waiter of the topic.
+    /// Wakes one waiter of a topic, because a shard has jobs of it. If none is idle, the next that would wait gets the
+    /// shard instead. Does nothing if the topic has no waiter.
     pub(super) fn wake(&self, topic: &Topic, shard: Shard) {
         if let Some(queue) = self.lock().get_mut(topic) {
             queue.wake(shard);
@@ -84,7 +85,7 @@ impl Waiters {
         self.lock().is_empty()
     }
 
-    /// Wake-ups may have been lost: whoever comes asks the shards.
+    /// Records for all topics that wake-ups may have been lost: the next waiters that come ask all shards.
     pub(super) fn look_again(&self) {
         self.lock().values_mut().for_each(Queue::may_have_jobs);
     }
@@ -129,7 +130,7 @@ impl Waiter {
         self.all.lock().get(&self.topic).is_none_or(|queue| !queue.was_empty)
     }
 
-    /// The waiter has asked all shards since it came, and all were empty.
+    /// Records that this waiter has asked all shards and found them empty. Ignored if there may be jobs since it came.
     pub(super) fn found_nothing(&self) {
         if let Some(queue) = self.all.lock().get_mut(&self.topic) {
             queue.was_empty |= queue.changes == self.changes;
@@ -142,7 +143,7 @@ impl Waiter {
         }
     }
 
-    /// Waits for a shard that has jobs. Safe to cancel.
+    /// Waits for a shard that has jobs. Safe to cancel. A waiter that was woken before is served before all others.
     pub(super) async fn woken(&mut self) -> Shard {
         loop {
             if let Some((_, woken)) = &mut self.waiting {
@@ -176,23 +177,23 @@ impl Waiter {
         self.asking.insert(shard);
     }
 
-    /// The waiter has found a shard empty, or has emptied it.
+    /// Records that the waiter has found a shard empty, or has emptied it.
     pub(super) fn found_all(&mut self, shard: Shard) {
         self.asking.remove(&shard);
     }
 
-    /// A shard has failed. Others are not woken for it.
+    /// Records that a shard has failed. Others are not woken for it, but the next that come ask all shards.
     pub(super) fn failed(&mut self, shard: Shard) {
         self.asking.remove(&shard);
         self.may_have_jobs();
     }
 
-    /// The waiter leaves all shards that it asks, without waking others for them.
+    /// Makes the waiter leave all shards that it asks, without waking others for them.
     pub(super) fn gives_up(&mut self) {
         self.asking.clear();
     }
 
-    /// The waiter leaves jobs in a shard. Wakes the next waiter for them.
+    /// Records that the waiter leaves jobs in a shard, and wakes the next waiter for them.
     pub(super) fn found_more(&mut self, shard: Shard) {
         self.asking.remove(&shard);
         self.may_have_jobs();

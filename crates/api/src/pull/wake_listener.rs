@@ -1,6 +1,5 @@
-//! Wakes waiters when the store announces that a topic has jobs again. An announcement can be
-//! lost, so the shards are also read every few seconds while somebody waits, and after each new
-//! subscription.
+//! Wakes waiters when the store announces that a topic has jobs again. An announcement can be lost, so the shards are
+//! also read every 3 s while somebody waits, and after each new subscription.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,8 +58,8 @@ async fn run(store: &Store, waiters: &Waiters) {
     }
 }
 
-/// Reads the lanes of a shard that have jobs, and wakes a waiter of each. An error is only a
-/// debug line, since the readiness check reports it.
+/// Reads the topics of a shard that have pull jobs, and wakes a waiter of each. An error is only a debug line, since
+/// the readiness check reports it; the next waiters that come ask all shards then.
 async fn wake_all(store: &Store, waiters: &Waiters, shard: Shard) {
     if let Err(error) = try_wake_all(store, waiters, shard).await {
         // Who comes while the store is away is to learn of it.

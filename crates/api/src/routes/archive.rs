@@ -1,4 +1,5 @@
-//! The archive: what waits for it in the store, and detaching it. Archivers attach it.
+//! `/v1/archive`: how many ended jobs wait in the store for the archive, and detaching it. Archivers attach it; queries
+//! of the archive are in `history`.
 
 use axum::Json;
 use axum::extract::State;

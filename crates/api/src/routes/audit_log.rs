@@ -1,4 +1,4 @@
-//! The audit log: pages of the calls that have changed something.
+//! `GET /v1/audit-log`: pages of the calls that have changed something, as far as the caller may see them.
 
 use axum::Json;
 use axum::extract::State;
@@ -97,7 +97,8 @@ async fn page(
     Ok(Json(AuditLogResponse { items, next: next.map(|id| id.to_string()) }))
 }
 
-/// An entry as a caller sees it; `None` if it is not wanted, or for others.
+/// An entry as a caller sees it: the address of a caller without a key is for operators alone. `None` if the filter or
+/// the topics of the caller's key exclude it, or if it cannot be read, which is logged.
 fn shown(row: &AuditLogRow, filter: &AuditLogFilter, caller: &Principal) -> Option<AuditLogEntry> {
     let mut entry: AuditLogEntry = match serde_json::from_str(&row.written) {
         Ok(entry) => entry,

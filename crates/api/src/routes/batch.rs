@@ -16,7 +16,7 @@ use crate::error::{ApiError, JsonResult};
 use crate::extract::{BatchBody, NoIdempotencyKey, RequestTrace};
 use crate::schema::BatchProblems;
 use crate::state::ApiState;
-use crate::submit::ItemFailure;
+use crate::submit_queues::ItemFailure;
 
 /// Submit many jobs
 ///

@@ -1,5 +1,5 @@
-//! Bulk operations: cancel, run, revive, reschedule or purge the jobs that a filter fits. Start one or count its jobs,
-//! follow its progress, stop it. The carriers do the work.
+//! Bulk operations: cancel, run, revive, reschedule or purge the jobs that match a filter. Starts, lists, shows and
+//! stops them; the carriers do the work. Counting the jobs beforehand is in `dry_run`.
 
 mod dry_run;
 
@@ -28,7 +28,7 @@ use crate::limits::{Deadline, check_share};
 use crate::schema::{BulkParams, CreateProblems, IdProblems, StoreProblems, TopicParams};
 use crate::state::{Api, ApiState};
 
-/// What a call takes that starts a bulk operation.
+/// The input of a call that starts a bulk operation.
 type Call = (ApiState, Authenticated, Peer, MaybeJson);
 
 /// Cancel many jobs
@@ -156,7 +156,7 @@ pub(crate) async fn revive_dead(
     Ok(accepted(&start(&api, &caller, &target, rate).await?))
 }
 
-/// The answer about a bulk operation that has begun.
+/// The 202 for a bulk operation that has begun, with its location and its entry for the audit log.
 fn accepted(bulk: &Bulk) -> Response {
     let location = HeaderValue::try_from(format!("/v1/bulk/{}", bulk.id)).expect("ids are visible ASCII");
     let answer = BulkResponse::from(bulk);
@@ -165,7 +165,7 @@ fn accepted(bulk: &Bulk) -> Response {
     (StatusCode::ACCEPTED, change, [(LOCATION, location)], Json(answer)).into_response()
 }
 
-/// The filter, limited to the jobs of a caller.
+/// Limits a filter to the caller's tenant and to the topics of its key; 403 if it names another topic.
 fn of_caller(caller: &Principal, filter: Filter) -> Result<Filter, ApiError> {
     let topic = filter.topic.as_ref().map(|topic| topic.of_tenant(caller.tenant()));
     topic.as_ref().map_or(Ok(()), |topic| caller.check_topic(topic))?;
@@ -260,7 +260,7 @@ fn shown(caller: &Principal, bulk: Option<Bulk>) -> JsonResult<BulkResponse> {
     bulk.map(|bulk| Json(BulkResponse::from(&bulk))).ok_or_else(unknown_bulk)
 }
 
-/// Whether all jobs of an operation are a caller's.
+/// Whether a caller may see and stop an operation: all jobs that it can change are the caller's.
 fn is_shown(caller: &Principal, target: &BulkTarget) -> bool {
     let filter = match target {
         BulkTarget::Dead(filter) => return caller.reaches(&filter.topic),

@@ -1,5 +1,5 @@
-//! Shared by batches and imports: parses each item, and submits the valid ones while the rest is
-//! still being parsed.
+//! Submits many jobs in one call, for batches, imports and replays: takes the caller's quota, parses each
+//! item, and submits the valid ones while the rest is still being parsed.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,7 +15,7 @@ use crate::extract::Items;
 use crate::limits::Deadline;
 use crate::metrics::{Metrics, SubmitOutcome};
 use crate::state::Api;
-use crate::submit::{ItemFailure, ItemResult, Pace, PacedBatch, QueuedJob, SubmitQueues};
+use crate::submit_queues::{ItemFailure, ItemResult, Pace, PacedBatch, QueuedJob, SubmitQueues};
 
 /// After parsing this many bytes the task yields to others.
 const YIELD_AFTER: usize = 16 * 1024;
@@ -32,11 +32,11 @@ pub(super) struct BulkResults {
     pub(super) submitted: Vec<ItemResult>,
 }
 
-/// Parses and submits all items.
+/// Parses and submits all items, up to the quota of the caller. What the quota allowed and no item used is given back.
 ///
 /// # Errors
-/// 401 if the key of the caller has ended meanwhile; 429 if the quota of the caller allows none of them; 503 if all
-/// items are valid and the store accepted none of them.
+/// 401 if the key of the caller has ended meanwhile; 429 if its quota allows no item; 503 if it gets no turn before the
+/// deadline, if the quota cannot be read, or if all items are valid and the store accepted none of them.
 pub(super) async fn submit_items<J: QueuedJob>(
     api: &Api,
     caller: &Principal,
@@ -85,7 +85,7 @@ pub(super) async fn submit_items<J: QueuedJob>(
 }
 
 /// Parses the items and sends the valid ones to the queues. Once the store has failed and the
-/// deadline has passed, the rest is not parsed. The results are those of items that were not sent.
+/// deadline has passed, the rest is not parsed. Returns the results of the items that were not sent.
 async fn parse_items<J: QueuedJob>(
     items: Vec<(usize, Bytes)>,
     parse: impl Fn(usize, &[u8]) -> Result<J, Problem>,
@@ -135,8 +135,8 @@ fn count_outcomes(metrics: &Metrics, results: &BulkResults) {
     }
 }
 
-/// The failure to report if the store accepted none of the jobs. If the outcome of one item is
-/// unknown, so is that of the batch.
+/// The failure to report if the store accepted none of the jobs: one with an unknown outcome, else the first. `None` if
+/// a job was accepted or refused by the store, or if there are no jobs.
 fn why_all_failed(results: &[ItemResult]) -> Option<&Unavailable> {
     let failures = results.iter().map(|(_, result)| Some(&result.as_ref().err()?.error));
     let failures: Option<Vec<_>> = failures.collect();
@@ -156,8 +156,8 @@ mod tests {
     use crate::limits::MemoryBudget;
     use crate::state::tests::unprepared;
 
-    /// The numbers of the invalid and of the unsubmitted items, of two jobs and two invalid items that
-    /// are parsed `wait` after the request, when the store has failed.
+    /// Parses two invalid items and two jobs, `wait` after the request began, when the store has failed. Returns the
+    /// numbers of the items that were found invalid, and of the others.
     async fn parsed_after(wait: Duration) -> (Vec<usize>, Vec<usize>) {
         let (api, deadline) = (unprepared(), Deadline::from_now());
         let permit = MemoryBudget::default().acquire(1).await.unwrap();

@@ -1,6 +1,6 @@
-//! The consistency check of the store: whether every job is in the right indexes and every count is right, the repair
-//! of what is not, and accepting a loss of jobs. A check has no time limit, so only one runs at a time. A client that
-//! disconnects cancels it; the store logs what a repair has done by then.
+//! `/v1/check`: the consistency check of all jobs with their indexes and counts, the repair of what is wrong, and
+//! accepting a loss of jobs or the machine's clock. A check has no time limit, so only one runs at a time. A client
+//! that disconnects cancels it; the store logs what a repair has done by then.
 
 use std::time::Duration;
 

@@ -154,7 +154,8 @@ pub(crate) async fn export_credentials(
     Ok(whole(reached.map(|(key, credential)| CredentialLine::new(key, credential))))
 }
 
-/// Checks that the key of a caller is for all topics of its tenant: a credential is.
+/// Checks that the caller's key is not limited to some topics, since a credential is for all topics of a tenant; 403
+/// otherwise.
 fn check_whole_tenant(caller: &Principal) -> Result<(), ApiError> {
     if caller.topics().is_empty() {
         return Ok(());
@@ -163,8 +164,8 @@ fn check_whole_tenant(caller: &Principal) -> Result<(), ApiError> {
     Err(ApiError::new(StatusCode::FORBIDDEN, detail))
 }
 
-/// Whether a caller is shown a credential of its tenant. A key for some topics is shown those that their policies refer
-/// to.
+/// Whether a caller may see a credential of its tenant. A key for some topics sees those to which the policies of these
+/// topics refer.
 fn is_seen_by(caller: &Principal, key: &CredentialKey, policies: &Policies) -> bool {
     let refers = |topic: &Topic| {
         policies.get(topic).and_then(|policy| policy.credential_of(topic)).as_ref() == Some(key)
@@ -172,7 +173,8 @@ fn is_seen_by(caller: &Principal, key: &CredentialKey, policies: &Policies) -> b
     caller.topics().is_empty() || caller.topics().iter().any(refers)
 }
 
-/// Checks that the caller may put one more credential, unless there is one of this name.
+/// Checks that the caller may put a credential: it replaces one of this name, or one more is allowed; 409 otherwise,
+/// and 503 while the credentials have not been read.
 fn check_share_of_credentials(api: &Api, caller: &Principal, key: &CredentialKey) -> Result<(), ApiError> {
     let credentials = api.policies.credentials()?;
     if credentials.contains_key(key) {
@@ -185,7 +187,7 @@ fn check_share_of_credentials(api: &Api, caller: &Principal, key: &CredentialKey
     check_share(caller, "credentials", MAX_CREDENTIALS, credentials.keys().map(|key| key.tenant.clone()))
 }
 
-/// Checks the certificates of a credential. Returns the field that is wrong, and why.
+/// Checks that the certificates and the key of a credential can be used for TLS. Fails with the wrong field, and why.
 fn check_tls(contents: &Contents) -> Result<(), (&'static str, String)> {
     let client = contents.client.as_ref().map(|client| (&*client.chain, &*client.key));
     let identity = TlsIdentity { client, ca: contents.ca.as_deref() };

@@ -1,4 +1,4 @@
-//! The dead jobs of a topic: list them, purge one or many.
+//! The dead jobs of a topic: lists them, and purges one or many. Reviving them is in `bulk` and `job_actions`.
 
 use std::time::Duration;
 
@@ -18,7 +18,6 @@ use crate::access::Authenticated;
 use crate::audit_log::{Audited, Change};
 use crate::error::ApiError;
 use crate::extract::{DeadPageQuery, Include, JobPath, PurgeQuery, Query, TopicPath};
-use crate::inspect;
 use crate::limits::Deadline;
 use crate::paging;
 use crate::schema::{
@@ -26,6 +25,7 @@ use crate::schema::{
     Time, TopicParams,
 };
 use crate::state::{Api, ApiState};
+use crate::whole_jobs;
 
 /// After this time a purge returns a cursor for the rest.
 const PURGE_FOR: Duration = Duration::from_secs(1);
@@ -67,9 +67,9 @@ pub(crate) async fn list(
             Ok(Json(page_answer(items, next)).into_response())
         }
         Include::Request => {
-            let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
+            let _permit = api.acquire_for_whole_jobs(whole_jobs::ONE_PAGE).await?;
             let policies = api.policies.all()?;
-            let weigh = |delivery: &Delivery| inspect::weight(&policies, &filter.topic, delivery);
+            let weigh = |delivery: &Delivery| whole_jobs::weight(&policies, &filter.topic, delivery);
             // After the memory, for which others may have to wait for long.
             let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
             let page = async {

@@ -1,4 +1,4 @@
-//! Destinations: list them, pause and resume them.
+//! Destinations: lists them, pauses and resumes them, and exports the pauses.
 
 use axum::Json;
 use axum::extract::State;
@@ -138,7 +138,8 @@ pub(super) fn spans(caller: &Principal) -> Vec<LaneSpan> {
     }
 }
 
-/// Awaits a change of the pauses of a destination, and returns the pauses before and after it.
+/// Awaits `made`, a change of the pauses of a destination. Answers with the pauses after it; the entry of the audit log
+/// also has those before it.
 async fn change(
     api: &Api,
     caller: &Principal,
@@ -163,7 +164,8 @@ async fn find(
     Ok(DestinationPauseResponse::new(destination, &pauses, caller.reach()))
 }
 
-/// A caller's pause of a destination. Its key must be for all topics of its tenant: the pause is.
+/// The pause of a destination for the caller's tenant, or for all. 403 for a key that is limited to some topics, since
+/// a pause is for all topics of a tenant.
 fn pause_of(caller: &Principal, destination: Destination) -> Result<DestinationPause, ApiError> {
     if caller.topics().is_empty() {
         return Ok(DestinationPause::new(caller.reach(), destination));

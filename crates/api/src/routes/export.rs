@@ -1,6 +1,6 @@
-//! `GET /v1/export`: streams all jobs as NDJSON. The next page of the store is read when the client has
-//! received the last. If an export fails the connection is aborted, so that the client can distinguish
-//! an incomplete export from a complete one. The exports of topics and of schedules share this.
+//! `GET /v1/export`: streams all jobs as NDJSON, and what all exports share: turns, retries, and their answers. The
+//! next page of the store is read when the client has received the last. If an export fails the connection is aborted,
+//! so that the client can distinguish an incomplete export from a complete one.
 
 pub(crate) mod topics;
 
@@ -65,7 +65,7 @@ pub(crate) async fn export(
     Ok(streamed(standing, stream::try_unfold(export, Export::chunk)))
 }
 
-/// Takes one of the places for exports.
+/// Takes one of the permits for exports; 503 if all are taken, or the caller has all that one may have.
 pub(super) fn turn(api: &Api, holder: Holder) -> Result<Permit, ApiError> {
     api.exports.take(holder).map_err(|why| match why {
         NoPermit::AllTaken => ApiError::retry_later(format_args!("{MAX_EXPORTS} exports are under way")),
@@ -94,7 +94,7 @@ pub(super) enum Incomplete {
     NoKey,
 }
 
-/// The answer with an export, which is aborted when its caller may not go on.
+/// The answer with an export. Its connection is aborted if a chunk fails, or once the caller's key has ended.
 pub(super) fn streamed<S>(standing: Standing, chunks: S) -> Response
 where
     S: Stream<Item = Result<Bytes, Incomplete>> + Send + 'static,
@@ -118,7 +118,7 @@ struct Export {
 }
 
 impl Export {
-    /// The next lines; `None` after the last.
+    /// The next lines, about 64 KiB; `None` after the last. Fails if the next page cannot be read.
     async fn chunk(mut self) -> Result<Option<(Bytes, Self)>, Incomplete> {
         let mut chunk = Vec::new();
         loop {
@@ -144,7 +144,8 @@ impl Export {
     }
 }
 
-/// Reads a page, with retries. `lines` were written before it.
+/// Reads a page. Repeats a transient error for up to 5 s; then, or at any other error, logs that the export is aborted
+/// after `lines` lines.
 pub(super) async fn read_page<T, P>(page: impl Fn() -> P, lines: u64) -> Result<T, Incomplete>
 where
     P: Future<Output = Result<T, StoreError>>,

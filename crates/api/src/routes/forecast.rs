@@ -1,4 +1,4 @@
-//! `GET /v1/forecast`: how many jobs come due when.
+//! `GET /v1/forecast`: how many jobs come due in each slot of time, with the firings of schedules.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,5 @@
-//! The history: pages of the ended jobs that the archive has kept, all ended jobs of one job, and erasures.
+//! `/v1/history`: lists the ended jobs that the archive has kept, of all jobs or of one, and erases them. `replay`
+//! submits them again.
 
 mod replay;
 
@@ -23,13 +24,13 @@ use crate::audit_log::Change;
 use crate::error::{ApiError, JsonResult};
 use crate::extract::{EndedJobsQuery, ErasureQuery, HistoryQuery, IncludeOfEnds, JobPath, Query};
 use crate::history::filter_of;
-use crate::inspect;
 use crate::limits::Deadline;
 use crate::schema::{
     ConflictProblems, DeadReason, HistoryPageParams, HistoryState, HostText, JobIdText, JobParams, TagText,
     Time, TopicName,
 };
 use crate::state::{Api, ApiState};
+use crate::whole_jobs;
 
 /// How long one call erases ended jobs.
 const ERASE_FOR: Duration = Duration::from_secs(1);
@@ -98,7 +99,7 @@ async fn ends(
     // After the turn: those who wait for one hold no memory.
     let _permit = match include {
         IncludeOfEnds { request: false, attempts: false } => None,
-        _ => Some(api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?),
+        _ => Some(api.acquire_for_whole_jobs(whole_jobs::ONE_PAGE).await?),
     };
     let ask = HistoryRequest {
         filter: filter_of(caller, filter),

@@ -1,4 +1,4 @@
-//! `POST /v1/import`: imports exported jobs with their history, and returns a summary.
+//! `POST /v1/import`: imports exported jobs with their counts of attempts and failures, and returns a summary.
 
 use axum::Json;
 use axum::extract::State;

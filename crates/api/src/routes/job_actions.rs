@@ -83,7 +83,8 @@ fn is_applied(moved: &MoveResult) -> bool {
     matches!(moved, MoveResult::Applied(_))
 }
 
-/// The job after the action with the `change`, or why the action is refused. `advice` ends the message of a 409.
+/// The job after the action, with `change` and its state for the audit log. 409 if the job's state does not allow the
+/// action (`advice` ends the message), 404 if the job is not known, 503 if the store failed.
 fn answer(
     moved: Result<MoveResult, Unavailable>,
     key: &JobKey,

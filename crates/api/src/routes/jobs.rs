@@ -1,4 +1,5 @@
-//! Jobs: submit, get and cancel one, get its attempts, and list them.
+//! Jobs: submits, gets and cancels one, gets its attempts, and lists them. Other changes of one job are in
+//! `job_actions`.
 
 use std::time::Duration;
 
@@ -28,7 +29,6 @@ use crate::extract::{
     IdempotencyKey, Include, JobPath, JsonBody, PageQuery, Query, RequestTrace, Upload, key_and_id,
     outdated_cursor,
 };
-use crate::inspect;
 use crate::limits::Deadline;
 use crate::metrics::SubmitOutcome;
 use crate::paging::{self, ListCursor, PageLimits};
@@ -37,6 +37,7 @@ use crate::schema::{
     RemoveProblems, SubmitProblems,
 };
 use crate::state::{Api, ApiState};
+use crate::whole_jobs;
 
 /// Submit a job
 ///
@@ -107,7 +108,7 @@ fn seconds_up(duration: Duration) -> u64 {
     (duration.as_secs() + u64::from(duration.subsec_nanos() > 0)).max(1)
 }
 
-/// The status and the job of a submit. A conflict or a full store is a problem.
+/// The status and the job of a submit. A conflict, or a limit of topics or lanes that is reached, is a problem.
 pub(super) fn submit_result(submitted: Submitted) -> Result<(StatusCode, JobResponse), Problem> {
     let conflict = |detail: String| Err(Problem::new(StatusCode::CONFLICT, detail));
     match submitted.answer {
@@ -157,7 +158,7 @@ pub(crate) async fn get_job(
             InspectedJob::from(job)
         }
         Include::Request => {
-            let _permit = api.acquire_for_whole_jobs(inspect::ONE_JOB).await?;
+            let _permit = api.acquire_for_whole_jobs(whole_jobs::ONE_JOB).await?;
             let policies = api.policies.all()?;
             let found = deadline.bound(api.store.get_stored(&key)).await??.ok_or_else(|| unknown(&key))?;
             match found {
@@ -219,9 +220,9 @@ pub(crate) async fn list(
             Ok(Json(page_answer(items, next)).into_response())
         }
         Include::Request => {
-            let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
+            let _permit = api.acquire_for_whole_jobs(whole_jobs::ONE_PAGE).await?;
             let policies = api.policies.all()?;
-            let weigh = |job: &StoredJob| inspect::weight(&policies, &job.job.key.topic, &job.delivery);
+            let weigh = |job: &StoredJob| whole_jobs::weight(&policies, &job.job.key.topic, &job.delivery);
             let limits = PageLimits::of_whole_jobs(limit, weigh);
             // After the memory, for which others may have to wait for long.
             let _turn = deadline.bound(api.scans.wait(caller.holder(peer))).await?;
@@ -260,8 +261,8 @@ pub(crate) async fn attempts(State(api): ApiState, JobPath(key): JobPath) -> Jso
 
 /// Cancel a job
 ///
-/// After a 200 the job is never delivered. While it is being delivered the answer is 202: if the
-/// delivery succeeds the job ends as done, otherwise as cancelled.
+/// After a 200 no delivery begins. With `"in_flight":"unknown"` one that began before may still arrive. While the job is
+/// being delivered the answer is 202: if the delivery succeeds the job ends as done, otherwise as cancelled.
 #[utoipa::path(
     delete, path = "/v1/jobs/{topic}/{id}", tag = "jobs", operation_id = "cancel",
     params(JobParams),

@@ -1,4 +1,5 @@
-//! The keys of callers: make, list and delete them. A key is shown once, when it is made; the store has its hash.
+//! `/v1/keys`: makes, lists and deletes the keys of callers. A key is shown once, when it is made; the store has its
+//! hash.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,7 +1,7 @@
-//! The policy of a topic: put it as a whole, or change some of its fields. Both make the new policy of what is stored,
-//! so that what a caller does not see or may not choose stays: secret values, and what others have put into use.
-//! The values of secret headers are sealed before they are stored, if there is a master key, and opened to keep those
-//! that a caller puts back as a mask.
+//! The policy of a topic: puts it as a whole, or changes some of its fields. Both keep parts of the stored policy that
+//! the caller cannot see or may not choose: secret values, signing secrets, and values that only others may set. The
+//! values of secret headers are sealed before they are stored, if there is a master key, and opened to keep those that
+//! a caller puts back as a mask. `topics` shows policies, and `topic_deletion` deletes them.
 
 use std::borrow::Cow;
 
@@ -95,7 +95,7 @@ pub(crate) async fn patch_policy(
     set(&api, &caller, &topic, &wanted, deadline).await
 }
 
-/// What a call makes of the policy of a topic.
+/// How a call changes the policy of a topic.
 enum NewPolicy {
     /// This one.
     Whole {
@@ -112,12 +112,12 @@ enum NewPolicy {
 }
 
 impl NewPolicy {
-    /// Whether nothing of what is stored is needed.
+    /// Whether the call replaces the stored policy with its secrets, so that nothing of it is needed.
     const fn is_complete(&self) -> bool {
         matches!(self, Self::Whole { brings_secrets: true, .. })
     }
 
-    /// What the caller gives, without what is stored.
+    /// The policy as the caller has sent it; a patch is applied to an empty one. 422 if that is not valid.
     fn given(&self) -> Result<Cow<'_, Policy>, Problem> {
         match self {
             Self::Whole { opened, .. } => Ok(Cow::Borrowed(&**opened)),
@@ -125,7 +125,8 @@ impl NewPolicy {
         }
     }
 
-    /// The policy to store in place of what is stored.
+    /// The policy to store in place of `stored`, with secret header values sealed and masked ones kept, and with the
+    /// stored signing secrets unless the call brings others. 422 if it is not valid, or the caller may not put it.
     fn complete(
         &self,
         api: &Api,
@@ -160,7 +161,8 @@ impl NewPolicy {
     }
 }
 
-/// Stores what a call makes of the policy of a topic.
+/// Changes the stored policy of a topic as a call wants it. If the stored one cannot be read, it is only replaced by a
+/// policy that says what becomes of the secrets; otherwise the answer is 409.
 async fn set(
     api: &Api,
     caller: &Principal,
@@ -198,7 +200,8 @@ async fn set(
     Ok((status, change, Json(answer)).into_response())
 }
 
-/// Checks that a caller may put a policy in place of the stored one. It may keep what others have put into use.
+/// Checks that a caller may put a policy in place of the stored one: its new URLs, `metrics`, and `credentials`. Values
+/// that the stored policy has already are allowed. 422 with all mistakes.
 fn check_policy(
     policy: &Policy,
     stored: Option<&Policy>,
@@ -233,7 +236,7 @@ fn check_policy(
     if errors.is_empty() { Ok(()) } else { Err(Problem::fields(errors)) }
 }
 
-/// Checks that there is a credential. This process may not know of it yet.
+/// Checks that there is a credential, in the store if this process does not know of it yet; 422 otherwise.
 async fn check_credential(api: &Api, key: &CredentialKey) -> Result<(), ApiError> {
     if api.policies.credential(key).is_some() || api.store.credential(key).await?.is_some() {
         return Ok(());

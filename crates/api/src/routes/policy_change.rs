@@ -1,5 +1,5 @@
-//! Calls that change a policy: the share of a tenant before, and the status and the wait until this process applies the
-//! change after.
+//! Shared by the calls that change a policy or another entry of the shared configuration (a key, quota or credential):
+//! the check of the tenant's share before, and after it the status and the wait until this process applies the change.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const APPLIED_WITHIN: Duration = Duration::from_secs(1);
 /// Checks that the tenant of a caller may have one more policy, unless the topic has one.
 ///
 /// # Errors
-/// 409 if it has its share of them, 503 while they are not known here.
+/// 409 if the tenant has its share of policies, 503 until this process has read the policies.
 pub(super) fn check_share_of_policies(api: &Api, caller: &Principal, topic: &Topic) -> Result<(), ApiError> {
     if caller.limited_tenant().is_none() {
         return Ok(());
@@ -34,15 +34,15 @@ pub(super) fn check_share_of_policies(api: &Api, caller: &Principal, topic: &Top
     check_share(caller, "policies", MAX_POLICIES, policies.keys().map(Topic::tenant))
 }
 
-/// A policy as the audit log has it: as it is shown, masked; `None` without one.
+/// A policy as the audit log shows it, with secrets masked; `None` without a policy.
 pub(super) fn shown_policy(topic: &Topic, policy: Option<&Policy>) -> Option<Box<RawValue>> {
     PolicyResponse::new(topic, policy).policy
 }
 
-/// Waits until this process applies a policy that was put, and returns the status of the answer.
+/// Waits, for up to a second, until this process applies a policy that was put. Returns 201 or 200.
 ///
 /// # Errors
-/// If it was not put.
+/// If it was not put: 409 at a limit, 503 if others keep changing it.
 pub(super) async fn applied(api: &Api, put: PolicyPut) -> Result<StatusCode, ApiError> {
     let (status, version) = match put {
         PolicyPut::Created(version) => (StatusCode::CREATED, version),
@@ -65,10 +65,10 @@ pub(super) async fn applied(api: &Api, put: PolicyPut) -> Result<StatusCode, Api
     Ok(status)
 }
 
-/// Waits until this process applies a quota or a credential that was put, and returns the status of the answer.
+/// Waits, for up to a second, until this process applies a quota or a credential that was put. Returns 201 or 200.
 ///
 /// # Errors
-/// If it was not put; `outdated` if others were changing it.
+/// If it was not put: 409 at the limit, `outdated` if others were changing it.
 pub(super) async fn entry_applied(
     api: &Api,
     put: PolicyPut,
@@ -88,8 +88,8 @@ pub(super) async fn entry_applied(
     Ok(status)
 }
 
-/// Waits for a moment until this process applies a changed policy, so that the caller's next request
-/// here nearly always finds it.
+/// Waits, for up to a second, until this process applies a change, so that the caller's next request here nearly always
+/// finds it.
 pub(super) async fn wait_until_applied(api: &Api, version: PolicyVersion) {
     if timeout(APPLIED_WITHIN, api.policies.reached(version)).await.is_err() {
         tracing::debug!("this process does not apply a changed policy yet");

@@ -1,4 +1,4 @@
-//! The quotas of tenants: list, set and delete them.
+//! `/v1/quotas`: lists, sets and deletes the quotas of tenants.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,5 +1,5 @@
-//! Calls of a consumer about a job that it has reserved, by the receipt of the job: finish, retry,
-//! bury, release, renew.
+//! `/v1/receipts`: calls of a consumer about jobs that it has reserved, by their receipts: finish one or many, retry,
+//! bury, release, renew. `reserve` issues the receipts.
 
 use std::collections::BTreeMap;
 
@@ -184,7 +184,8 @@ async fn finish_in_shard(api: &Api, receipts: &[(usize, Receipt)]) -> Vec<(usize
     }
 }
 
-/// Settles a job. `topic` is that of the job, if it is already known.
+/// Settles a job, after it has recorded a failed attempt in the attempt log. `topic` is that of the job, if it is
+/// already known. 409 if the receipt no longer holds the job.
 async fn settle(
     api: &Api,
     receipt: Receipt,
@@ -199,8 +200,8 @@ async fn settle(
     Ok(Json(ReceiptResponse { receipt: receipt.to_string() }))
 }
 
-/// Records the attempt if the outcome is a failure and the topic logs failures. If that fails, the
-/// attempt is only counted in a metric. `topic` is that of the job, if it is already known.
+/// Records the attempt in the attempt log if the outcome is a failure and the topic logs failures. If that
+/// fails, only a metric counts the attempt. `topic` is that of the job, if it is already known.
 async fn record_failure(api: &Api, receipt: &Receipt, outcome: &Outcome, topic: Option<Topic>) {
     let error = match outcome {
         Outcome::Retry { last, .. } | Outcome::Bury { last, .. } => last.error.clone(),

@@ -1,4 +1,5 @@
-//! Schedules: put, get, list and delete them, pause and resume them, fire them now, and show when they fire.
+//! `/v1/schedules`: puts, gets, lists and deletes schedules, pauses and resumes them, fires them now, and shows when
+//! they fire. `change` makes the changes, `export` the export; the carriers fire schedules.
 
 mod change;
 mod export;
@@ -24,13 +25,13 @@ use crate::extract::{
     IdempotencyKey, JsonBody, NoBody, PutFrom, Query, SchedulePath, SchedulesQuery, UpcomingQuery, Upload,
     cursor_of,
 };
-use crate::inspect;
 use crate::limits::Deadline;
 use crate::schema::{
     CreateProblems, EmptyRequest, FindProblems, IdempotencyKeyText, QueryProblems, RestoreSource,
     ResumeProblems, RunScheduleProblems, ScheduleCursor, ScheduleParams,
 };
 use crate::state::{Api, ApiState};
+use crate::whole_jobs;
 
 /// Put a schedule
 ///
@@ -98,7 +99,7 @@ pub(crate) async fn list_schedules(
     Authenticated(caller): Authenticated,
     Query(SchedulesQuery { after, limit }): Query<SchedulesQuery>,
 ) -> JsonResult<SchedulesResponse> {
-    let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
+    let _permit = api.acquire_for_whole_jobs(whole_jobs::ONE_PAGE).await?;
     let (mut items, mut next, mut bytes) = (Vec::new(), after, 0);
     let (deadline, is_for_all, mut last) = (Deadline::from_now(), caller.topics().is_empty(), None);
     loop {
@@ -273,7 +274,7 @@ const SMALL: usize = 4096;
 /// After about how many bytes a page of a list ends.
 const PAGE_BYTES: usize = 1024 * 1024;
 
-/// A change of a schedule, which has the topic of its jobs.
+/// A change of a schedule for the audit log, with the topic of its jobs.
 fn change_of(schedule: &ScheduleResponse) -> Change {
     let topic = Some(schedule.fields.job.topic.clone());
     Change::of(AuditLogTarget { topic, ..AuditLogTarget::default() })
@@ -291,7 +292,8 @@ fn shown(schedule: &ScheduleResponse) -> Value {
     shown
 }
 
-/// A schedule that the caller may see, and what it is; `None` if it cannot be read.
+/// A schedule as it is stored, and its state; `None` if that cannot be read. 404 if there is no such schedule, 403 if
+/// the caller may not use its topic.
 async fn found(
     api: &Api,
     caller: &Principal,

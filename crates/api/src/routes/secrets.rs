@@ -1,5 +1,5 @@
-//! The secrets that sign the callbacks of a topic: add, list and delete them. A secret is shown once, when it is added;
-//! the store has it sealed.
+//! The secrets that sign the callbacks of a topic: adds, lists and deletes them. A secret is shown once, when it is
+//! added; the store has it sealed. Also checks the sealed secrets that a restored policy brings.
 
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ pub(crate) async fn delete_secret(
     Ok((Change::default(), Json(SecretsResponse::new(&topic, Some(&policy), now))))
 }
 
-/// The change by which a secret is there; its id is no secret.
+/// A change for the audit log that names a secret by its id.
 fn change_of(id: &SecretId) -> Change {
     Change::of(AuditLogTarget { secret: Some(id.to_string()), ..AuditLogTarget::default() })
 }
@@ -140,7 +140,8 @@ enum Refused {
     TooMany,
 }
 
-/// The secrets of a topic with a new one, before which the others sign for `keep` at most; `None` if they are too many.
+/// The secrets of a topic with a new one as the newest; the others sign for at most `keep` more. `None` if more than
+/// [`MAX_SECRETS`] would sign.
 fn added(
     stored: &[StoredSecret],
     new: &StoredSecret,
@@ -157,8 +158,8 @@ fn added(
     (secrets.len() <= MAX_SECRETS).then_some(secrets)
 }
 
-/// The secrets of a topic without one of them; `None` if it does not have it. The newest one that is left signs for
-/// good.
+/// The secrets of a topic that still sign, without one of them; `None` if that one is not among them. If it was the
+/// newest, the next one signs without an end.
 fn without(stored: &[StoredSecret], id: &SecretId, now: Timestamp) -> Option<Vec<StoredSecret>> {
     let signing: Vec<_> = stored.iter().filter(|secret| secret.signs_at(now)).cloned().collect();
     let is_newest = signing.iter().position(|secret| secret.id == *id)? == 0;
@@ -174,10 +175,10 @@ fn opens_as(api: &Api, topic: &Topic, stored: &StoredSecret, secret: &SigningSec
     opened.is_ok_and(|text| text.as_slice() == secret.text().as_bytes())
 }
 
-/// A policy with those of its secrets that still sign.
+/// A policy without those of its secrets that no longer sign.
 ///
 /// # Errors
-/// If this process cannot open one of them.
+/// 422 if this process cannot open one of the others.
 pub(super) fn with_sealed(api: &Api, topic: &Topic, policy: Policy) -> Result<Policy, Problem> {
     let mistake = |StoredSecret { id, sealed, .. }: &StoredSecret| {
         let why = api.master_keys.open(&StoredSecret::name(topic, id), sealed).err()?;
@@ -202,7 +203,8 @@ fn no_master_key() -> ApiError {
 }
 
 fn of_notices(topic: &Topic) -> ApiError {
-    let detail = format!("{topic} has no secrets: a notice is signed with those of the topic whose job died");
+    let detail =
+        format!("{topic} has no secrets: a notice is signed with those of the topic whose job has ended");
     ApiError::new(StatusCode::CONFLICT, detail)
 }
 

@@ -37,8 +37,8 @@ pub(crate) async fn stats(
     deadline.bound(of_topics(&api, &caller)).await?.map(Json)
 }
 
-/// The statistics of the topics that a caller reaches, from their counts. Those of a key for some topics are few, and
-/// read one by one.
+/// The statistics of the topics that a caller reaches, from their counts. The topics of a key for some topics are few,
+/// and read one by one.
 async fn of_topics(api: &Api, caller: &Principal) -> Result<StatsResponse, ApiError> {
     let TopicTotals { topics, counts } = if caller.topics().is_empty() {
         api.store.totals(caller.reach()).await?

@@ -1,5 +1,5 @@
-//! Answers that need no store: requests are validated before the store is called, which here fails
-//! every call with a 503.
+//! Tests of answers that need no store, as requests are validated before it is called: here each call of it is a 503.
+//! Also which operations are audited, and what access each needs.
 
 use axum::body::{Body, to_bytes};
 use http::{Method, Request, StatusCode, header};
@@ -31,7 +31,7 @@ async fn send(method: Method, path: &str, content_type: Option<&str>, body: impl
     Reply { status: head.status, headers: head.headers, body: serde_json::from_slice(&body).unwrap() }
 }
 
-/// The status of an answer, which must have problem details unless it is a success.
+/// Sends a request, and returns the status of the answer, which must have problem details unless it is a success.
 async fn status(method: Method, path: &str, content_type: Option<&str>, body: impl Into<Body>) -> u16 {
     let answer = send(method, path, content_type, body).await;
     if !answer.status.is_success() {

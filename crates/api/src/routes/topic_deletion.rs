@@ -92,7 +92,8 @@ async fn delete(
     Ok((answer, change))
 }
 
-/// Removes jobs of a topic until none is left or time is up. Returns where to continue.
+/// Removes jobs of a topic until none is left or a second is over, and counts them in `answer`. Returns where to
+/// continue; `None` if all were visited. 422 if `from` was issued before the store was restarted.
 async fn remove(
     store: &Store,
     topic: &Topic,

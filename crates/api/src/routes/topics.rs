@@ -1,4 +1,4 @@
-//! Topics: list them; get, pause and resume one.
+//! Topics: lists them, and gets, pauses and resumes one. `policies` sets their policies, `topic_deletion` deletes one.
 
 use std::collections::BTreeMap;
 
@@ -54,8 +54,8 @@ pub(crate) async fn list_topics(
     Ok(Json(TopicsResponse { items, next: page.next.map(|topic| cursor_of(&topic, &caller)) }))
 }
 
-/// A page of the caller's topics. Those of a key for some topics are few, and read one by one, so that the cursor names
-/// no other.
+/// A page of the caller's topics. The topics of a key for some topics are few, and read one by one, so that the cursor
+/// names no other topic.
 async fn page_of(
     api: &Api,
     caller: &Principal,
@@ -77,7 +77,8 @@ async fn page_of(
     Ok(TopicPage { items, next })
 }
 
-/// Adds those of the topics that are in the page's range, for topics that have a policy and nothing else.
+/// Adds the `topics` that are in the range of a page and not on it, with counts of 0, for topics that have only a
+/// policy. Cuts the page to `limit` again.
 fn add_topics<'a>(
     page: &mut TopicPage,
     topics: impl Iterator<Item = &'a Topic>,
@@ -168,7 +169,7 @@ pub(crate) async fn resume(
     Ok((change, Json(find(&api, topic, deadline).await?)))
 }
 
-/// Whether a topic is paused, as it is read just before that changes.
+/// Whether a topic is paused; false if it is not known.
 async fn is_paused(api: &Api, topic: &Topic) -> Result<bool, StoreError> {
     Ok(api.store.topic(topic).await?.is_some_and(|counts| counts.paused))
 }

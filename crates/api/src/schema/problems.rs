@@ -1,4 +1,4 @@
-//! OpenAPI responses: which problems each operation can return, and their meaning.
+//! OpenAPI responses: which problems each kind of operation can return, and the meaning of each status.
 
 use std::collections::BTreeMap;
 

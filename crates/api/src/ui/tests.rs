@@ -15,7 +15,7 @@ use crate::app;
 use crate::config::Dashboard;
 use crate::state::tests::unprepared;
 
-/// The answer of an API with rules for who may call.
+/// What an API with these rules for who may call answers to a `GET`.
 async fn answer_of(access: Access, dashboard: Dashboard, path: &str, headers: &[(&str, &str)]) -> Response {
     let api = unprepared();
     let gate = Gate::with(access, &api);
@@ -77,7 +77,7 @@ fn the_dashboard_reads_the_words_of_a_refusal() {
     let (_, session) = ASSETS.iter().find(|(name, _)| *name == "core/session.js").unwrap();
     let words = "the key does not have the scope";
     assert!(String::from_utf8_lossy(session).contains(&format!("/^{words} (\\w+); it has ([\\w, ]+)$/")));
-    assert!(include_str!("../access/layer.rs").contains(&format!("\"{words} {{scope}}; it has {{}}\"")));
+    assert!(include_str!("../access/gate.rs").contains(&format!("\"{words} {{scope}}; it has {{}}\"")));
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-// Calls of the public API. All go through here: one place knows the key, the clock of the API and its errors.
+// Calls of the public API, except the stream of events: sends the key, reads errors, and keeps the clock of the API.
 
 import { BASE } from './base.js';
 import { connection } from './connection.js';
@@ -9,7 +9,7 @@ const TIMEOUT_MS = 20_000;
 /** A difference to the clock of the API that the resolution of `Date` explains. */
 const SAME_CLOCK_MS = 2000;
 
-/** The call by which is seen whether the API and its store answer. */
+/** The call that shows whether the API and its store answer. */
 export const STATS = '/v1/stats';
 
 let ahead = 0;
@@ -37,7 +37,9 @@ export function path(texts, ...parts) {
 }
 
 /**
- * Calls the API, and returns what it answers.
+ * Calls the API, and returns the answer, parsed. Throws `ApiError` if the API refuses, or does not answer within 20 s.
+ * `connection` learns whether the API and its store answer. After a 401 the session asks for a key. An abort by
+ * `signal` throws as that of `fetch` does.
  * @param {string} method @param {string} target a path of the API with its query
  * @param {{body?: unknown, tenant?: string, signal?: AbortSignal, parse?: (text: string) => any}} [options] `tenant` is
  * another one than was chosen; `parse` reads the answer

@@ -1,4 +1,5 @@
-// What happened to jobs within half a second: counts by second, and the last events themselves, in a bounded number.
+// `Collector` gathers the events of jobs that came within half a second into a batch: counts by second, and the last
+// 300 events themselves.
 
 /** The most events of a batch that are kept beside the counts. */
 const MAX_EVENTS = 300;
@@ -37,7 +38,7 @@ export class Collector {
     }
   }
 
-  /** Takes what was collected. @returns {Batch} */
+  /** Returns what was collected since the last call, and begins anew. @returns {Batch} */
   take() {
     const batch = { counts: [...this.counts], events: this.events, isIncomplete: this.isIncomplete };
     this.counts = new Map();

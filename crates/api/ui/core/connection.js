@@ -1,4 +1,4 @@
-// Whether the API and its store answer. While they do not, a banner says so and the API is asked again.
+// Whether the API and its store answer, as calls report it; and callbacks for when they answer again.
 
 import { redraw } from './redraw.js';
 
@@ -12,14 +12,14 @@ export const connection = {
     return trouble;
   },
 
-  /** Notes that a call has failed in a way that concerns all calls. @param {string} why */
+  /** Records that a call has failed in a way that concerns all calls. @param {string} why */
   failed(why) {
     if (trouble === why) return;
     trouble = why;
     redraw();
   },
 
-  /** Notes that a call was answered. */
+  /** Records that a call was answered. If calls failed before, runs the callbacks of `onRecovery`. */
   answered() {
     if (trouble === null) return;
     trouble = null;

@@ -1,5 +1,5 @@
-// Events of jobs, by one stream for all tabs of a browser: a browser has six connections for a host. The tab that holds
-// a lock reads the stream and passes batches on to the others. A tab that is hidden holds none.
+// Live events of jobs, by one stream for all tabs of a browser, since a browser opens six connections to a host. The
+// tab that holds a lock reads the stream and passes batches on to the others. A hidden tab does neither.
 
 import { BASE } from './base.js';
 import { Collector } from './batch.js';
@@ -8,7 +8,7 @@ import { session } from './session.js';
 import { eventsOf } from './sse.js';
 
 const BATCH_MS = 500;
-/** How often the tab that reads says so, and after how long without a word the others no longer count on it. */
+/** How often the tab that reads sends a message, and after how long without one the others regard it as gone. */
 const ALIVE_MS = 2000;
 const SILENT_MS = 6000;
 /** How long to wait before the stream is asked for again. */
@@ -26,7 +26,7 @@ let current = new AbortController();
 let channel = null;
 
 export const live = {
-  /** `live` while events come, `polling` while they do not, `connecting` before either is known. */
+  /** `live` while events come, `polling` while they do not, `connecting` before either is known, `off` while hidden. */
   get mode() {
     return mode;
   },
@@ -40,7 +40,7 @@ export const live = {
     signal?.addEventListener('abort', () => listeners.delete(listener));
   },
 
-  /** Begins, and begins anew when the caller or the visibility of the tab changes. */
+  /** Starts reading events, and starts anew when the caller or the visibility of the tab changes. */
   start() {
     session.watch(restart);
     document.addEventListener('visibilitychange', restart);
@@ -70,7 +70,7 @@ async function take(signal) {
   await navigator.locks.request(name, { signal }, () => readAgain(signal));
 }
 
-/** Names the caller, so that tabs with different keys do not share a stream. */
+/** A hash of the API, the key and the tenant, so that only tabs with the same ones share a stream. */
 async function fingerprint() {
   const text = new TextEncoder().encode(`${BASE}\n${session.key}\n${session.tenant}`);
   const hash = new Uint8Array(await crypto.subtle.digest('SHA-256', text));
@@ -107,7 +107,7 @@ async function read(signal) {
   }
 }
 
-/** Passes a word on to all tabs, this one included. @param {{mode: Mode, batch?: import('./batch.js').Batch}} word */
+/** Passes a message on to all tabs, this one included; one with an empty batch only if none was sent for 2 s. @param {{mode: Mode, batch?: import('./batch.js').Batch}} word */
 function pass(word) {
   const isEmpty = word.batch && word.batch.events.length === 0 && !word.batch.isIncomplete;
   if (!isEmpty || performance.now() - heardAt > ALIVE_MS) channel?.postMessage(word);
@@ -121,7 +121,7 @@ function hear({ mode, batch }) {
   if (batch && (batch.events.length > 0 || batch.isIncomplete)) listeners.forEach((listener) => listener(batch));
 }
 
-/** Notices that no stream opens, or that the tab that reads says nothing any more. */
+/** Sets the mode to `polling` if no stream has opened, or the tab that reads was silent, for 6 s. */
 function look() {
   const isAwaited = mode === 'connecting' || (mode === 'live' && !isReader);
   if (isAwaited && performance.now() - heardAt > SILENT_MS) set('polling');

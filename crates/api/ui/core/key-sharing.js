@@ -1,5 +1,5 @@
-// A tab that was opened by a link has no key: it asks the other tabs of this browser for theirs. The key is in the memory
-// of tabs alone, and forgetting it forgets it in all of them.
+// Shares the key among the tabs of a browser: a tab that was opened by a link asks the others for theirs. Each tab
+// keeps the key in its session storage, and forgetting it in one forgets it in all.
 
 import { BASE } from './base.js';
 import { session } from './session.js';
@@ -8,7 +8,7 @@ import { session } from './session.js';
 
 const channel = new BroadcastChannel(`ringback-key ${BASE}`);
 
-/** Answers other tabs, and asks them if the API asks for a key. */
+/** Answers other tabs from now on, and asks them for their key if this tab has none. */
 export function shareKey() {
   channel.onmessage = ({ data }) => hear(data);
   if (!session.key) say({ kind: 'wanted' });

@@ -1,4 +1,4 @@
-// How late callbacks were over the last minutes, as each answer with the counts of the installation says it.
+// The lateness of callbacks over the last ten minutes: keeps the values of each answer of `/v1/stats`, for the chart.
 
 /** How many answers are kept: those of ten minutes. */
 const KEPT = 300;
@@ -8,7 +8,7 @@ const KEPT = 300;
 /** @type {Sample[]} */
 let samples = [];
 
-/** Notes what `/v1/stats` answers. @param {{p50: number | null, p99: number | null}} lateness @param {number} at */
+/** Adds the lateness of an answer of `/v1/stats`. @param {{p50: number | null, p99: number | null}} lateness @param {number} at */
 export function noteLateness({ p50, p99 }, at) {
   samples = [...samples.slice(1 - KEPT), { at, p50, p99 }];
 }
@@ -18,7 +18,7 @@ export function forgetLateness() {
   samples = [];
 }
 
-/** What was noted, the oldest first. */
+/** The values of up to 300 answers, the oldest first. */
 export function latenessLately() {
   return samples;
 }

@@ -1,4 +1,5 @@
-// A list of the API that is read page by page, with the first page and the next one as the only ways to move.
+// `pages`: a list of the API that is read page by page. One can only move to the first page and to the next one. If the
+// API refuses a cursor, the list begins again.
 
 import { ApiError } from './api.js';
 import { resource } from './resource.js';

@@ -1,5 +1,5 @@
-// How many jobs were submitted, were done, failed and died in each of the last seconds: by events, or by how the counts
-// of the installation have grown where there are no events.
+// How many jobs were submitted, were done, failed and died in each of the last 120 seconds: counted by events, or by
+// the growth of the counts of `/v1/stats` while there are no events.
 
 import { noCounts } from './batch.js';
 import { live } from './events.js';
@@ -15,7 +15,7 @@ let before = null;
 /** The first second that was counted; null before. @type {number | null} */
 let since = null;
 
-/** Begins to count events. What happens while the tab is hidden is not known, so that it begins anew after that. */
+/** Starts to count events. Starts anew when the tab is hidden or shown, or the caller changes: events were missed then. */
 export function countEvents() {
   document.addEventListener('visibilitychange', restart);
   session.watch(restart);
@@ -25,7 +25,7 @@ export function countEvents() {
 }
 
 /**
- * Counts by what `/v1/stats` answers, while events do not come.
+ * Counts by the growth since the last answer of `/v1/stats`, while events do not come; failures are not known then.
  * @param {any} states @param {number} at the time in milliseconds
  */
 export function countStats(states, at) {
@@ -47,7 +47,7 @@ export function countStats(states, at) {
 }
 
 /**
- * The seconds before now, the oldest first; null for those that were not counted.
+ * The counts of the 120 seconds before now, the oldest first; null for seconds before the counting began.
  * @param {number} now in milliseconds @returns {(import('./batch.js').Counts | null)[]}
  */
 export function lately(now) {

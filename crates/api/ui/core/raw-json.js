@@ -1,10 +1,10 @@
-// JSON as it was written: `JSON.parse` would round large numbers and drop repeated names, and a job's body is delivered
-// byte for byte.
+// Finds and indents values within JSON text without changing how they are written. `JSON.parse` would round large
+// numbers and drop repeated names, and a job's body is delivered byte for byte.
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
 /**
- * The text of a value within an object, by the names that lead to it.
+ * The text of a value within an object, by the names that lead to it; undefined if there is none.
  * @param {string} text valid JSON @param {...string} names
  * @returns {string | undefined}
  */
@@ -20,7 +20,7 @@ export function rawAt(text, ...names) {
   return text.slice(tokens[from].index, last.index + last[0].length);
 }
 
-/** The range of tokens of a member's value. @param {RegExpExecArray[]} tokens @param {number} from @param {number} to @param {string} name @returns {[number, number] | null} */
+/** The range of tokens of the first member with this name; null if there is none. @param {RegExpExecArray[]} tokens @param {number} from @param {number} to @param {string} name @returns {[number, number] | null} */
 function member(tokens, from, to, name) {
   if (tokens[from]?.[0] !== '{') return null;
   let index = from + 1;

@@ -1,4 +1,4 @@
-// When the page is drawn again: at the next frame after an answer or an action, and at most once a second for events.
+// Schedules drawing the page: at the next frame after an answer or an action, and at most once a second for events.
 
 const EVENTS_MS = 1000;
 
@@ -8,13 +8,13 @@ let isRequested = false;
 let drawnAt = 0;
 let later = 0;
 
-/** Sets what draws the page. @param {() => void} drawing */
+/** Sets the function that draws the page, and draws it at the next frame. @param {() => void} drawing */
 export function drawBy(drawing) {
   draw = drawing;
   redraw();
 }
 
-/** Draws the page at the next frame. */
+/** Draws the page at the next frame, once for all calls before it. */
 export function redraw() {
   if (isRequested) return;
   isRequested = true;

@@ -1,4 +1,5 @@
-// What a panel shows: loaded, loaded again every so often while the page is visible, and when the API is back.
+// `resource`: data that a panel shows. It is loaded at once, again after an interval while the page is visible, and, if
+// loading has failed, when the API answers again.
 
 import { connection } from './connection.js';
 import { redraw } from './redraw.js';
@@ -9,10 +10,11 @@ import { redraw } from './redraw.js';
  */
 
 /**
- * Loads something for a page.
+ * Loads data for a page: now, then every `every` ms while the tab is visible, and once the API answers again after an
+ * error. Redraws when it comes. A later load cancels an earlier one; an error keeps the last value.
  * @template T
  * @param {(signal: AbortSignal) => Promise<T>} load
- * @param {{signal: AbortSignal, every?: number}} options `signal` ends it; `every` is in milliseconds
+ * @param {{signal: AbortSignal, every?: number}} options `signal` ends the loading
  * @returns {Resource<T>}
  */
 export function resource(load, { signal, every }) {

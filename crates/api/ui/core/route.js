@@ -1,8 +1,8 @@
-// The address of a page: a name and parameters in the fragment, such as `#/jobs?state=dead`.
+// Reads and writes the address of a page: a name and parameters in the fragment, such as `#/jobs?state=dead`.
 
 /** @typedef {{name: string, params: URLSearchParams}} Route */
 
-/** The page that the address names; null if the fragment is none. @returns {Route | null} */
+/** The page that the address names; null if the fragment does not begin with `#/` and is not empty. @returns {Route | null} */
 export function currentRoute() {
   const { hash } = location;
   if (hash === '' || hash === '#') return { name: '', params: new URLSearchParams() };
@@ -21,7 +21,7 @@ export function href(name, params = {}) {
   return `#/${name}${query ? `?${query}` : ''}`;
 }
 
-/** Changes parameters of the address without opening its page again. @param {Record<string, string | null>} changed null takes one away */
+/** Changes parameters of the address without opening the page again. @param {Record<string, string | null>} changed null removes one */
 export function replaceParams(changed) {
   const route = currentRoute();
   if (route) history.replaceState(null, '', href(route.name, { ...Object.fromEntries(route.params), ...changed }));

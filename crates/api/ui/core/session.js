@@ -1,13 +1,13 @@
-// Who calls: the key and the tenant of this tab, and what the API has said that the key may not do.
+// Who calls: the key and the tenant of this tab, whether the API asks for a key, and which scopes the key lacks.
 
 import { redraw } from './redraw.js';
 
 const KEY = 'ringback-key';
 const TENANT = 'ringback-tenant';
 
-/** @typedef {'submit' | 'manage'} Scope what actions of the dashboard need */
+/** @typedef {'submit' | 'manage'} Scope the scopes that actions of the dashboard need */
 
-/** What the API says of a key without a scope. @see crates/api/src/access/layer.rs */
+/** The API's message for a key that lacks a scope. @see crates/api/src/access/gate.rs */
 const LACKS = /^the key does not have the scope (\w+); it has ([\w, ]+)$/;
 const SCOPES = /** @type {Scope[]} */ (['submit', 'manage']);
 
@@ -29,7 +29,7 @@ export const session = {
     return asked;
   },
 
-  /** The headers by which the API knows the caller. @param {string} [tenant] another one than was chosen; empty for none @returns {Record<string, string>} */
+  /** The headers that identify the caller; none without a key. @param {string} [tenant] instead of the chosen one; empty for no header @returns {Record<string, string>} */
   headers(tenant = session.tenant) {
     const headers = /** @type {Record<string, string>} */ ({});
     if (session.key) headers['authorization'] = `Bearer ${session.key}`;
@@ -37,12 +37,12 @@ export const session = {
     return headers;
   },
 
-  /** Calls back when another caller is set. @param {() => void} watcher */
+  /** Calls back whenever the key or the tenant is set. @param {() => void} watcher */
   watch(watcher) {
     watchers.add(watcher);
   },
 
-  /** Keeps the key until the tab is closed. @param {string} key @param {string} [tenant] */
+  /** Sets the key and the tenant, and keeps them until the tab is closed. @param {string} key empty to forget it @param {string} [tenant] */
   setKey(key, tenant = '') {
     keep(KEY, key);
     keep(TENANT, tenant);
@@ -55,21 +55,21 @@ export const session = {
     changed();
   },
 
-  /** Asks for a key, since the API wants one. @param {string} why */
+  /** Makes the page ask for a key, because the API has refused a call. @param {string} why */
   ask(why) {
     if (asked === why) return;
     asked = why;
     redraw();
   },
 
-  /** Learns from a refusal which scopes the key has, if it says so. @param {string} why */
+  /** Learns which scopes the key lacks from the message of a 403, if that lists the scopes of the key. @param {string} why */
   learn(why) {
     const has = LACKS.exec(why)?.[2].split(', ');
     for (const scope of SCOPES) if (has && !has.includes(scope)) refused.set(scope, why);
     redraw();
   },
 
-  /** Why the key may not do what needs a scope; null as far as is known that it may. @param {Scope} scope */
+  /** Why the key may not make calls that need a scope; null if it has the scope, or that is not known. @param {Scope} scope */
   refusal(scope) {
     return refused.get(scope) ?? null;
   },

@@ -1,7 +1,7 @@
 // Reads server-sent events from an answer of `fetch`, since EventSource sends no Authorization.
 
 /**
- * Yields the events of a stream: their kind, and their data as text. A comment is an event without a kind.
+ * Yields the events of a stream until it ends: their kind, and their data as text. A comment is yielded with an empty kind.
  * @param {ReadableStream<Uint8Array>} stream
  * @returns {AsyncGenerator<{kind: string, data: string}>}
  */

@@ -1,5 +1,5 @@
-// The counts of the installation, asked for every two seconds while the page is visible: for the overview, for rates, and
-// to see whether the API answers.
+// Loads `/v1/stats` every two seconds while the page is visible: for the overview, for rates and lateness, and to see
+// whether the API and its store answer.
 
 import { call, now, STATS } from './api.js';
 import { forgetLateness, noteLateness } from './lateness.js';
@@ -13,13 +13,13 @@ const EVERY_MS = 2000;
 let current = null;
 let ending = new AbortController();
 
-/** The counts of the caller who is set now. @returns {import('./resource.js').Resource<any>} */
+/** The statistics for the current caller, loaded from the first call on. @returns {import('./resource.js').Resource<any>} */
 export function stats() {
   current ??= resource(load, { signal: ending.signal, every: EVERY_MS });
   return current;
 }
 
-/** Begins anew for another caller. */
+/** Loads anew for another caller, and forgets the lateness. */
 export function restartStats() {
   ending.abort();
   ending = new AbortController();

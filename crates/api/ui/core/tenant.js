@@ -1,11 +1,11 @@
-// Whose jobs a page is about, for the root key: the tenant that was chosen for the tab, or the one that the address names;
-// and the tenants that are known. Other keys have one tenant, so nothing is sent for them.
+// Tenants, for the root key: which ones are known, and which one a page is about, by its address or as chosen for the
+// tab. Other keys have one tenant, so no tenant is sent for them.
 
 import { call } from './api.js';
 import { redraw } from './redraw.js';
 import { session } from './session.js';
 
-/** What the API takes in place of a tenant: for lists of all tenants, and for what belongs to none. */
+/** Values in place of a tenant's name: for lists of all tenants, and for what belongs to no tenant. */
 export const ALL = '~all';
 export const NONE = '~none';
 
@@ -23,13 +23,13 @@ export const tenants = {
   get isRoot() {
     return isRoot;
   },
-  /** Those that have a key, a quota, or one of the first topics, by name. */
+  /** The tenants that have a key, a quota, or one of the first 1000 topics, sorted by name. */
   get names() {
     return names;
   },
 };
 
-/** Learns whether the key is the root key, and which tenants there are. The root key begins with all of them. */
+/** Learns whether the key is the root key, and which tenants there are. If no tenant is chosen, chooses all for it. */
 export async function learnTenants() {
   const { key } = session;
   if (key !== asked) [asked, isRoot, names] = [key, false, []];
@@ -45,33 +45,33 @@ export async function learnTenants() {
   redraw();
 }
 
-/** The items of a list; null if it is refused. @param {string} target @param {string} [tenant] @returns {Promise<any[] | null>} */
+/** The items of a list; null if the call is refused or fails. @param {string} target @param {string} [tenant] @returns {Promise<any[] | null>} */
 function list(target, tenant = '') {
   return call('GET', target, { tenant }).then(({ items }) => items, () => null);
 }
 
-/** Whose things the lists of a page are about. @param {URLSearchParams} params */
+/** The tenant that the lists of a page show; `ALL`, `NONE`, or empty without a choice. @param {URLSearchParams} params */
 export function scopeOf(params) {
   return params.get('tenant') ?? session.tenant;
 }
 
-/** Whose the one thing is that a page is about; under all tenants something without a tenant. @param {URLSearchParams} params */
+/** The tenant of the one job, topic or schedule that a page shows; `NONE` if the choice is `ALL`. @param {URLSearchParams} params */
 export function ownerOf(params) {
   const scope = scopeOf(params);
   return scope === ALL ? NONE : scope;
 }
 
-/** Whose an item of a list is. @param {{tenant?: string | null}} item @param {string} scope that of the list */
+/** The tenant of an item of a list; `NONE` for an item without one in a list of all. @param {{tenant?: string | null}} item @param {string} scope that of the list */
 export function ownerOfItem({ tenant }, scope) {
   return scope === ALL ? tenant ?? NONE : scope;
 }
 
-/** The choice for calls that are about all tenants if none is named. @param {string} scope */
+/** The tenant to send with a call that is about all tenants if none is sent: empty for `ALL`. @param {string} scope */
 export function reachOf(scope) {
   return scope === ALL ? '' : scope;
 }
 
-/** Whether an event is about a job of an owner. @param {{tenant?: string}} event @param {string} owner */
+/** Whether an event is about a job of this tenant; an empty one matches all. @param {{tenant?: string}} event @param {string} owner */
 export function isEventOf({ tenant }, owner) {
   return owner === '' || (tenant ?? NONE) === owner;
 }

@@ -1,4 +1,4 @@
-// Who has changed what by a call of the API, the newest first, in pages.
+// The page of the audit log: who has changed what by a call of the API, the newest first, with a filter.
 
 import { html } from '../vendor/lit-html.js';
 import { call } from '../core/api.js';

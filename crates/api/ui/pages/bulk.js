@@ -1,4 +1,5 @@
-// Bulk operations that run and that have ended within a day; each that runs can be stopped.
+// The page of bulk operations: those that run, which can be stopped, and those that ended within a day.
+// `view/bulk-dialog` starts them.
 
 import { html } from '../vendor/lit-html.js';
 import { call, path } from '../core/api.js';

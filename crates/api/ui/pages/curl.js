@@ -1,4 +1,4 @@
-// The callback of a job as a curl command that a POSIX shell with $'…' takes as it is.
+// Writes the callback of a job as a curl command, for a POSIX shell that also knows $'…'.
 
 /** @param {any} job with `request`, `effective` and `rawBody` */
 export function curlOf({ topic, id, attempts, due_at: due, request, effective, rawBody }) {
@@ -21,7 +21,7 @@ export function curlOf({ topic, id, attempts, due_at: due, request, effective, r
   return base64 === undefined ? command : `printf %s ${quoted(base64)} | base64 -d | ${command}`;
 }
 
-/** A text as one word of a shell. Control characters are escaped, since a terminal would act on them when they are pasted. @param {string} text */
+/** Quotes a text as one word of a shell. Control characters are escaped, since a terminal would act on them when they are pasted. @param {string} text */
 function quoted(text) {
   if (!/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(text)) return `'${text.replaceAll("'", "'\\''")}'`;
   const escaped = [...text].map((char) => {

@@ -1,14 +1,15 @@
-// A bounded sample of the dead jobs, with what was submitted: those of one topic, or of the topics that have the most. Their
-// lists look at dead jobs alone; the list of all jobs looks at every job, and is asked only where no topic is known.
+// Loads a bounded sample of dead jobs with their requests, for the page of dead jobs: of one topic, or of the ten
+// topics that have the most. The list of all jobs, which scans every job, is read only if no topic with dead jobs is
+// known.
 
 import { call, path } from '../core/api.js';
 import { ALL, NONE, ownerOfItem } from '../core/tenant.js';
 
-/** How many dead jobs are looked at, of how many topics, and for how long. */
+/** How many dead jobs are read, of how many topics, and for how long. */
 const SAMPLE = 1000;
 const TOPICS = 10;
 const LOOK_MS = 5000;
-/** How many topics are looked at for those with the most dead jobs. */
+/** Among how many topics those with the most dead jobs are sought. */
 const KNOWN_TOPICS = 1000;
 /** Pages with requests take memory of the API, so they are small. */
 const PAGE = 200;
@@ -35,7 +36,7 @@ export async function sampleOf(topic, scope, signal) {
   return { jobs, total: Math.max(total, jobs.length) };
 }
 
-/** The topics with the most dead jobs; one without a name if none is known. @param {string} scope @param {AbortSignal} signal @returns {Promise<{name: string, tenant: string}[]>} */
+/** Up to ten topics with the most dead jobs, the fewest first; if none has any, one with an empty name. @param {string} scope @param {AbortSignal} signal @returns {Promise<{name: string, tenant: string}[]>} */
 async function topicsWithMost(scope, signal) {
   const { items } = await call('GET', `/v1/topics?limit=${KNOWN_TOPICS}`, { tenant: scope, signal });
   const dead = items.filter((/** @type {any} */ { states }) => states.dead > 0);
@@ -46,7 +47,7 @@ async function topicsWithMost(scope, signal) {
 }
 
 /**
- * Reads a list until there are enough jobs, or no time is left.
+ * Reads pages of a list until there are enough jobs, there are no more, or no time is left.
  * @param {string} target @param {Record<string, string>} query
  * @param {{wanted: number, tenant: string, deadline: number, signal: AbortSignal}} options
  * @returns {Promise<any[]>}

@@ -1,4 +1,5 @@
-// Dead jobs in groups of one reason, host and answer, from a bounded sample; each group can be revived at a rate or purged.
+// The page of dead jobs: a sample of them in groups of one reason, host and last answer. Each group can be revived or
+// purged by a bulk operation.
 
 import { html } from '../vendor/lit-html.js';
 import { resource } from '../core/resource.js';
@@ -14,7 +15,7 @@ import { ownerNote, tenantColumn } from '../view/tenant.js';
 import { sampleOf } from './dead-sample.js';
 import { wordsOf } from './filter.js';
 
-/** The longest text of an error that a filter takes. */
+/** The longest text of an error that a filter may have. */
 const MAX_ERROR = 128;
 
 /** @typedef {{tenant?: string, reason: string, host: string | null, status?: number, error?: string, jobs: number, first: string, last: string, topics: Set<string>}} Group */
@@ -69,7 +70,7 @@ function keyOf({ tenant, reason, host, status, error }) {
   return `${tenant ? `${tenant}/` : ''}${reason}|${host ?? ''}|${status ?? error ?? ''}`;
 }
 
-/** The filter that fits a group. A group without a host or an answer is wider: a filter cannot ask for what is not there. @param {string} topic @param {Group} group */
+/** The filter that matches a group. Without a host or an answer it also matches other jobs, since a filter cannot ask for a field that is absent. @param {string} topic @param {Group} group */
 function filterOf(topic, { reason, host, status, error }) {
   const given = Object.entries({ topic, state: 'dead', reason, host, status, error: error?.slice(0, MAX_ERROR) }).filter(([, value]) => value !== undefined && value !== null && value !== '');
   return Object.fromEntries(given);

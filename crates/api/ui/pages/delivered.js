@@ -1,5 +1,5 @@
-// When a job that is done was delivered and what was answered, as far as that is known: by the event, if the page was open,
-// by the logged attempts, or by the archive.
+// For the page of a job: when a job that is done was delivered, and what was answered, as far as an event, the attempt
+// log or the archive tells.
 
 import { html, nothing } from '../vendor/lit-html.js';
 import { ApiError, call, path } from '../core/api.js';
@@ -7,18 +7,18 @@ import { duration, moment } from '../view/format.js';
 
 /** @typedef {{at: string, status?: number, duration_ms?: number, byConsumer?: boolean}} Delivery */
 
-/** What an event says of the success of a job; null if it is about something else. @param {import('../core/batch.js').JobEvent} event @returns {Delivery | null} */
+/** The delivery that an event reports; null if it is not a successful attempt. @param {import('../core/batch.js').JobEvent} event @returns {Delivery | null} */
 export function deliveryOfEvent({ kind, outcome, at, status, duration_ms: ms }) {
   return kind === 'attempt' && outcome === 'complete' ? { at, status, duration_ms: ms } : null;
 }
 
-/** What the attempt log says of the success of a job that is done. @param {any} job @param {any[]} attempts @returns {Delivery | null} */
+/** The delivery of a done job in its attempt log; null if its last attempt was not logged as a success. @param {any} job @param {any[]} attempts @returns {Delivery | null} */
 export function deliveryOfLog(job, attempts) {
   return attempts.find(({ attempt, error }) => attempt === job.attempts && error === undefined) ?? null;
 }
 
 /**
- * What the archive says of the success of a job that is done; null if there is none, or it does not have the job.
+ * The delivery of a done job in the archive; null if the call is refused or fails, or the archive does not have the job.
  * @param {any} job @param {string} tenant @param {AbortSignal} signal @returns {Promise<Delivery | null>}
  */
 export async function deliveryOfArchive(job, tenant, signal) {

@@ -1,4 +1,5 @@
-// The hosts that callbacks go to, with their jobs and failures; each can be paused and resumed.
+// The page of destinations: the hosts that callbacks go to, with their jobs and failures; each can be paused and
+// resumed.
 
 import { html } from '../vendor/lit-html.js';
 import { call, path } from '../core/api.js';
@@ -38,7 +39,7 @@ function key({ scheme, host, port }) {
   return scheme ? `${scheme}://${host}:${port}` : named({ host, port });
 }
 
-/** As a filter and a pause name it. @param {any} item */
+/** A destination as filters and pauses name it: a host, with its port if there is one. @param {any} item */
 function named({ host, port }) {
   return port === null ? host : `${host}:${port}`;
 }

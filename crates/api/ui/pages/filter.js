@@ -1,4 +1,4 @@
-// The filter of jobs: its fields in the address, as a form, as the API takes it, and in words.
+// The filter of jobs: reads its fields from the address, shows it as a form, and writes it for the API and in words.
 
 import { html } from '../vendor/lit-html.js';
 import { now } from '../core/api.js';
@@ -31,7 +31,7 @@ export function fieldsOf(params) {
   return Object.fromEntries(given);
 }
 
-/** The filter as a bulk operation takes it. @param {Record<string, string>} fields */
+/** The filter in the form of a request of a bulk operation: `status` is a number if it is written as one. @param {Record<string, string>} fields */
 export function filterOf(fields) {
   const { status } = fields;
   return { ...fields, ...(status && /^\d+$/.test(status) ? { status: Number(status) } : {}) };
@@ -82,7 +82,7 @@ function isTime(kind) {
   return kind === 'past' || kind === 'future';
 }
 
-/** A time by RFC 3339, if the text is a duration or a time without an offset. @param {Field} field @param {string} text */
+/** The value of a field: of a field with a time, a duration becomes a time before or after now, and a time gets an offset. @param {Field} field @param {string} text */
 function timeOf({ kind }, text) {
   if (!isTime(kind)) return text;
   const ms = milliseconds(text);

@@ -1,4 +1,4 @@
-// What can be done with one job: each action is asked about first.
+// The buttons of the actions on one job: run, cancel, reschedule, revive and purge. Each action is confirmed first.
 
 import { html } from '../vendor/lit-html.js';
 import { path } from '../core/api.js';

@@ -1,4 +1,5 @@
-// One job: its state, what was submitted, its attempts and the waits to come, and what can be done with it.
+// The page of one job: its state, request, attempts and next attempts, with the buttons that change it, and its
+// callback as a curl command. The parts are in `job-actions`, `delivered`, `timeline`, `request` and `curl`.
 
 import { html, nothing } from '../vendor/lit-html.js';
 import { ApiError, call, path } from '../core/api.js';
@@ -20,9 +21,9 @@ import { jobActions } from './job-actions.js';
 import { requestView } from './request.js';
 import { timelineView } from './timeline.js';
 
-/** For what events do not say, such as a lease that is held, and where there are none. */
+/** How often the job is loaded again, for changes that no event reports, and while there are no events. */
 const EVERY_MS = 10_000;
-/** The shortest time between two looks that events cause. */
+/** How long after an event the job is loaded again. */
 const AFTER_EVENT_MS = 1000;
 
 /** @type {import('../main.js').MakePage} */
@@ -31,7 +32,7 @@ export function jobPage(params, signal) {
   const at = path`/v1/jobs/${topic}/${id}`;
   const job = resource((signal) => call('GET', `${at}?include=request`, { tenant, signal, parse }), { signal, every: EVERY_MS });
   const attempts = resource((signal) => loadAttempts(at, tenant, signal), { signal, every: EVERY_MS });
-  /** What the events say of its success, and what the archive does. @type {import('./delivered.js').Delivery | null} */
+  /** Its delivery by an event; null if none came. @type {import('./delivered.js').Delivery | null} */
   let seen = null;
   /** @type {import('../core/resource.js').Resource<import('./delivered.js').Delivery | null> | null} */
   let archived = null;
@@ -72,7 +73,7 @@ export function jobPage(params, signal) {
   return { title: `${topic}/${id}`, view };
 }
 
-/** A job, with its body as it was written. @param {string} text */
+/** Parses a job, and adds the text of its body as it was written, as `rawBody`. @param {string} text */
 function parse(text) {
   return { ...JSON.parse(text), rawBody: rawAt(text, 'request', 'body') };
 }

@@ -1,4 +1,5 @@
-// The jobs that a filter fits, in pages, and what can be done with all of them. The filter is in the address.
+// The page of jobs: lists the jobs that match a filter, which is in the address, follows their events, and has the
+// buttons that change all of them.
 
 import { html, nothing } from '../vendor/lit-html.js';
 import { call } from '../core/api.js';
@@ -17,7 +18,7 @@ import { ownerNote, tenantColumn } from '../view/tenant.js';
 import { fieldsOf, filterForm, filterOf, wordsOf } from './filter.js';
 
 const LIMIT = 100;
-/** How long to look for the jobs of a page: no field has an index, so that few of many take long. */
+/** How long to search for the jobs of a page: no field has an index, so finding few jobs among many takes long. */
 const LOOK_MS = 4000;
 
 /** @type {import('../main.js').MakePage} */
@@ -63,7 +64,8 @@ export function jobsPage(params, signal) {
 }
 
 /**
- * Reads a page of jobs: answers of the API with few jobs are put together, for a while.
+ * Reads a page of jobs: calls the API until there are 100 jobs, there are no more, or 4 s are over. Calls `onFound` after
+ * each answer that more can follow.
  * @param {{fields: Record<string, string>, scope: string}} of @param {string | null} cursor @param {AbortSignal} signal
  * @param {(count: number) => void} onFound
  */
@@ -110,7 +112,7 @@ function actions(fields, tenant, after) {
   </div>`;
 }
 
-/** Changes the row of the job that an event is about. @param {import('../core/batch.js').JobEvent} event @param {any[]} items @param {string} scope */
+/** Changes the row of the job that an event is about; false if no row is. @param {import('../core/batch.js').JobEvent} event @param {any[]} items @param {string} scope */
 function apply(event, items, scope) {
   const job = items.find((item) => item.topic === event.topic && item.id === event.id && isEventOf(event, ownerOfItem(item, scope)));
   if (!job) return false;

@@ -1,4 +1,4 @@
-// The overview: what is wrong now, how many jobs are in which state, how fast they come and go, how late, and what is ahead.
+// The first page: what is wrong now, the jobs in each state, lateness, rates, and the forecast of due jobs.
 
 import { html, nothing } from '../vendor/lit-html.js';
 import { call, now } from '../core/api.js';
@@ -18,7 +18,7 @@ import { whatIsWrong } from './wrong.js';
 
 const LOOK_EVERY_MS = 10_000;
 const FORECAST_EVERY_MS = 60_000;
-/** How many topics and destinations are looked at for what is wrong. */
+/** How many topics and destinations are read for what is wrong. */
 const LOOKED_AT = 1000;
 const RATES = /** @type {const} */ ([['submitted', 'submitted', 'delayed'], ['done', 'done', 'done'], ['failed', 'failed attempts', 'ready'], ['dead', 'dead', 'dead']]);
 
@@ -48,7 +48,7 @@ function loadForecast(signal) {
   return call('GET', '/v1/forecast?by=10m&until=24h', { signal });
 }
 
-/** The lists that what is wrong is read from. @param {AbortSignal} signal @returns {Promise<import('./wrong.js').Lists>} */
+/** Loads the lists in which `whatIsWrong` finds what is wrong. @param {AbortSignal} signal @returns {Promise<import('./wrong.js').Lists>} */
 async function loadLists(signal) {
   const list = (/** @type {string} */ path) => call('GET', path, { signal });
   // Topics come first: a job that dies between the two reads is then counted as one of a destination, and not as a pull job.
@@ -102,7 +102,7 @@ function latenessView({ lateness_ms: late }) {
     <p class="soft">From due to sent, over all callbacks.</p>`;
 }
 
-/** Lateness since the page was opened, as far as it is known. */
+/** The chart of lateness over the last ten minutes, as far as it was loaded. */
 function latenessChart() {
   const samples = latenessLately();
   const from = samples.length > 0 ? relative(new Date(samples[0].at).toISOString()) : '';
@@ -126,7 +126,7 @@ function ratesView() {
     ${figures('Per second, over ten seconds each', ['from', ...series.map(({ name }) => name)], rows)}`;
 }
 
-/** The mean of the values that are known. @param {(number | null)[]} values */
+/** The mean of the values that are not null, as a rate; a dash if there are none. @param {(number | null)[]} values */
 function mean(values) {
   const known = values.filter((value) => value !== null);
   return known.length === 0 ? '–' : rate(known.reduce((sum, value) => sum + value, 0) / known.length);

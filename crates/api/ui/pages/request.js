@@ -1,4 +1,4 @@
-// What was submitted with a job, and the settings that apply to its next attempt.
+// For the page of a job: shows its request (URL, headers, body) and the settings that apply to its next attempt.
 
 import { html, nothing } from '../vendor/lit-html.js';
 import { indented } from '../core/raw-json.js';
@@ -27,7 +27,7 @@ function bodyView({ body_base64: base64, content_type: type }, rawBody) {
   return html`<h3>Body <span class="note">${kind}</span></h3><pre data-testid="request-body" tabindex="0">${text}</pre>`;
 }
 
-/** The text of base64, if it is text. @param {string} base64 */
+/** Decodes base64 to text; null if it is not UTF-8. @param {string} base64 */
 function textOf(base64) {
   try {
     const bytes = Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));

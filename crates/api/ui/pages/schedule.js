@@ -1,4 +1,4 @@
-// One schedule: its settings, its job, and its next times.
+// The page of one schedule: its settings, its job, its next times, and the buttons that change it.
 
 import { html } from '../vendor/lit-html.js';
 import { call, path } from '../core/api.js';
@@ -39,7 +39,7 @@ export function schedulePage(params, signal) {
   return { title: `Schedule ${id}`, view };
 }
 
-/** A schedule, with its job as it was written. @param {string} text */
+/** Parses a schedule, and adds the indented text of its job as it was written, as `rawJob`. @param {string} text */
 function parse(text) {
   return { ...JSON.parse(text), rawJob: indented(rawAt(text, 'job') ?? '') };
 }

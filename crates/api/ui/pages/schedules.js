@@ -1,4 +1,5 @@
-// The list of schedules with their next and last firings, in pages; each can be paused, resumed and run.
+// The page of schedules: lists them with their next and last firings; each can be paused, resumed and run. Its buttons
+// and its way to show times are shared with the page of one schedule.
 
 import { html } from '../vendor/lit-html.js';
 import { call, path } from '../core/api.js';
@@ -44,17 +45,17 @@ function columns(scope, after) {
   ];
 }
 
-/** The job of the last firing. @param {any} schedule @param {string} tenant */
+/** The address of the page of the job that the last firing submitted. @param {any} schedule @param {string} tenant */
 export function lastJob({ job, last }, tenant) {
   return href('job', { topic: job.topic, id: last.id, tenant });
 }
 
-/** The zone in which the times of a schedule are shown: its own, or that of the browser if it has a period. @param {any} schedule @returns {string | undefined} */
+/** The zone in which the times of a schedule are shown: its own, else UTC for a cron expression; undefined, which is the zone of the browser, for a period. @param {any} schedule @returns {string | undefined} */
 export function zoneOf({ cron, time_zone: zone }) {
   return zone ?? (cron ? 'UTC' : undefined);
 }
 
-/** When a schedule fires. @param {any} schedule */
+/** Shows the rule by which a schedule fires: its cron expression with the zone, or its period. @param {any} schedule */
 export function timesView({ cron, every, time_zone: zone }) {
   return cron ? html`<code>${cron}</code> <span class="soft">${zone ?? 'UTC'}</span>` : html`every ${every}`;
 }

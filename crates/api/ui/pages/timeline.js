@@ -1,10 +1,10 @@
-// The attempts of a job with their answers, and the waits before those to come if they fail.
+// For the page of a job: the table of its logged attempts, and the list of waits before the next attempts if they fail.
 
 import { html, nothing } from '../vendor/lit-html.js';
 import { duration, milliseconds, moment, visible } from '../view/format.js';
 import { table } from '../view/table.js';
 
-/** How many waits to come are shown. */
+/** How many waits before next attempts are shown. */
 const SHOWN = 12;
 
 /** @param {any} job @param {any[]} attempts */
@@ -42,7 +42,7 @@ function comingView(job) {
     ${jitter ? html`<p class="soft">Each wait may be up to ${Math.round(jitter * 100)} % longer, and longer still if the receiver asks for it with Retry-After. All together: ${totalOf(waits)}${isCut ? ' and more' : ''}.</p>` : nothing}`;
 }
 
-/** The waits after the failures to come, one more than is shown at most. @param {string[]} delays @param {number} max @param {number} failures */
+/** The waits after each further failure, at most one more than is shown. @param {string[]} delays @param {number} max @param {number} failures */
 function waitsAfter(delays, max, failures) {
   const last = max === -1 ? Infinity : max - 1;
   const waits = [];

@@ -1,4 +1,4 @@
-// One topic: its counts and its policy.
+// The page of one topic: its counts and its policy, with the button that pauses or resumes it.
 
 import { html } from '../vendor/lit-html.js';
 import { call, path } from '../core/api.js';

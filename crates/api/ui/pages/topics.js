@@ -1,4 +1,4 @@
-// The list of topics with their counts, in pages; each can be paused and resumed.
+// The page of topics: lists them with their counts; each can be paused and resumed.
 
 import { html } from '../vendor/lit-html.js';
 import { call, path } from '../core/api.js';

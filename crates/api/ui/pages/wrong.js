@@ -1,10 +1,11 @@
-// What is wrong now, in words, read from counts that the API gives: each with links to the jobs that it speaks of.
+// For the overview: what is wrong or worth knowing now, as sentences with links, derived from the API's statistics and
+// lists of topics, destinations and bulk operations.
 
 import { href } from '../core/route.js';
 import { ownerOfItem } from '../core/tenant.js';
 import { count, duration, lastFailure, plural } from '../view/format.js';
 
-/** How long a job may wait before that is worth a word. */
+/** How long a ready or due job may wait before that is reported. */
 const LATE_MS = 10_000;
 /** How many attempts must have failed until a destination counts as failing: one failure is what retries are for. */
 const FAILED = 2;
@@ -57,7 +58,7 @@ function deadByHost(destinations) {
   return [{ kind: 'bad', text: `${plural(dead.length, 'destination has', 'destinations have')} dead jobs${dead.length > NAMED ? `, most of all` : ''}:`, links }];
 }
 
-/** Dead jobs of topics that no destination has are pull jobs. @param {any[]} topics @param {Lists['destinations']} destinations @returns {Wrong[]} */
+/** Dead pull jobs: those that the topics count and the destinations do not. None is reported while there are more destinations than were read. @param {any[]} topics @param {Lists['destinations']} destinations @returns {Wrong[]} */
 function deadWithoutHost(topics, { items, next }) {
   const byHost = items.reduce((sum, { dead }) => sum + dead, 0);
   const jobs = topics.reduce((sum, { states }) => sum + states.dead, 0) - byHost;
@@ -69,7 +70,7 @@ function deadWithoutHost(topics, { items, next }) {
   return [{ kind: 'bad', text: `${plural(jobs, 'pull job is', 'pull jobs are')} dead:`, links }];
 }
 
-/** A topic all of whose ready jobs may wait for paused destinations is not late. @param {any[]} topics @param {any[]} destinations @returns {Wrong[]} */
+/** Topics whose oldest ready job has waited for more than 10 s, except paused ones and those whose ready jobs may all wait for paused destinations. @param {any[]} topics @param {any[]} destinations @returns {Wrong[]} */
 function late(topics, destinations) {
   const held = destinations.filter(({ paused }) => paused).reduce((sum, { waiting }) => sum + waiting, 0);
   const late = topics.filter(({ paused, late_ms, states }) => !paused && late_ms > LATE_MS && states.ready > held).sort((a, b) => b.late_ms - a.late_ms);
@@ -78,7 +79,7 @@ function late(topics, destinations) {
   return [{ kind: 'bad', text: `The oldest ready job has waited ${duration(late[0].late_ms)}. ${late.length === 1 ? 'Its topic' : `${plural(late.length, 'topic')} with jobs that wait`}:`, links }];
 }
 
-/** Delayed jobs whose time has passed: no carrier makes them ready. @param {any[]} topics @param {number} now @returns {Wrong[]} */
+/** Topics without ready jobs that have a delayed job whose due time passed more than 10 s ago: no carrier promotes it. @param {any[]} topics @param {number} now @returns {Wrong[]} */
 function overdue(topics, now) {
   const overdue = topics.filter(({ states, oldest_due_at: due }) => due && states.ready === 0 && states.delayed > 0 && now - Date.parse(due) > LATE_MS);
   if (overdue.length === 0) return [];

@@ -1,4 +1,5 @@
-// What an action did, in a line that screen readers read out: until it is closed or another page is opened.
+// The status line, which says what the last action did and is read out by screen readers. It stays until it is closed
+// or another page is opened.
 
 import { html, nothing } from '../vendor/lit-html.js';
 import { redraw } from '../core/redraw.js';

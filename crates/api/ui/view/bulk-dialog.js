@@ -1,4 +1,5 @@
-// Changes all jobs that a filter fits: counts them first, asks, starts the bulk operation, and follows it.
+// The dialog of a bulk operation: counts the jobs that match a filter, asks for confirmation, starts the operation,
+// shows its progress, and can stop it.
 
 import { html, nothing } from '../vendor/lit-html.js';
 import { call, path } from '../core/api.js';
@@ -14,7 +15,7 @@ const PROGRESS_MS = 1000;
 
 /** @typedef {'cancel' | 'run' | 'revive' | 'reschedule' | 'purge'} Verb */
 
-/** What each verb does, what it needs, which states it changes, and how many jobs a second by default. */
+/** For each verb: its effect in words, the scope that it needs, the states that it changes, and the default rate in jobs a second. */
 export const VERBS = /** @type {Record<Verb, {words: string, scope: import('../core/session.js').Scope, states: string[], rate: number, isFinal?: boolean}>} */ ({
   cancel: { words: 'They are not delivered any more. A job in delivery is cancelled if its delivery fails.', scope: 'submit', states: ['delayed', 'ready', 'reserved', 'dead'], rate: 100_000, isFinal: true },
   run: { words: 'They are due now instead of later.', scope: 'submit', states: ['delayed'], rate: 100 },

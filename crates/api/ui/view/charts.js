@@ -1,4 +1,4 @@
-// Pictures as inline SVG, each with the same figures as a table.
+// Charts as inline SVG: a bar in parts, lines and bars over time; with legends, and tables of the same figures.
 
 import { html, svg } from '../vendor/lit-html.js';
 import { count } from './format.js';
@@ -9,7 +9,7 @@ const HEIGHT = 140;
 /** @typedef {{name: string, hue: string, values: (number | null)[]}} Series a value that is not known is null */
 
 /**
- * One bar in parts.
+ * One horizontal bar, divided in proportion to the values of its parts.
  * @param {{label: string, parts: {name: string, hue: string, value: number}[]}} options
  */
 export function partsBar({ label, parts }) {
@@ -24,7 +24,7 @@ export function partsBar({ label, parts }) {
 }
 
 /**
- * Lines over time, scaled to the largest value.
+ * Lines over time, scaled to the largest value of all series. A null is left out: the line joins its neighbours.
  * @param {{label: string, series: Series[], from: string, to: string, format?: (value: number) => string}} options
  */
 export function lines({ label, series, from, to, format = count }) {
@@ -43,7 +43,7 @@ export function lines({ label, series, from, to, format = count }) {
 }
 
 /**
- * Bars over time, each in parts that lie on each other.
+ * Bars over time, each stacked of the values of all series. `titles` has one tooltip for each bar.
  * @param {{label: string, series: Series[], titles: string[], from: string, to: string}} options
  */
 export function bars({ label, series, titles, from, to }) {
@@ -65,7 +65,7 @@ export function bars({ label, series, titles, from, to }) {
   </figure>`;
 }
 
-/** The names of hues. @param {{name: string, hue: string, value?: unknown}[]} entries */
+/** The legend of a chart: each name with its colour, and a value if it has one. @param {{name: string, hue: string, value?: unknown}[]} entries */
 export function legend(entries) {
   return html`<ul class="legend">${entries.map(({ name, hue, value }) => html`<li>
     <svg viewBox="0 0 10 10" aria-hidden="true"><rect class=${`fill-${hue}`} width="10" height="10" rx="2"></rect></svg>
@@ -73,7 +73,7 @@ export function legend(entries) {
 }
 
 /**
- * The figures of a picture.
+ * The figures of a chart as a table, which is folded until it is opened.
  * @param {string} caption @param {string[]} head @param {unknown[][]} rows
  */
 export function figures(caption, head, rows) {

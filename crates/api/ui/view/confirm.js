@@ -1,4 +1,5 @@
-// Asks before an action: what it will do, and the very call. Then makes the call, and says what it did.
+// The dialog that confirms an action: shows what the action does and its call, makes the call, and announces the
+// result. Also the buttons of actions, which are disabled if the key lacks a scope, and parts that other dialogs share.
 
 import { html, nothing } from '../vendor/lit-html.js';
 import { call } from '../core/api.js';
@@ -79,7 +80,7 @@ export function textField({ name, label, hint }, value, onInput) {
   </label>`;
 }
 
-/** The call that will be made, as it is written in the documentation. @param {string} method @param {string} path @param {unknown} [body] @param {string} [tenant] */
+/** Shows the call that will be made: method, path, JSON body, and the tenant header if one is sent. @param {string} method @param {string} path @param {unknown} [body] @param {string} [tenant] */
 export function callText(method, path, body, tenant) {
   const header = session.headers(tenant)['ringback-tenant'];
   const text = body === undefined ? '' : ` ${JSON.stringify(body)}`;
@@ -87,7 +88,7 @@ export function callText(method, path, body, tenant) {
 }
 
 /**
- * The button of an action, disabled while it does not apply or the key may not.
+ * The button of an action, disabled while the action does not apply or the key is known to lack its scope.
  * @param {{name: string, label: string, scope: import('../core/session.js').Scope, onClick: () => void, unless?: string | null, about?: string}} options
  * `unless` says why it does not apply; `about` is for screen readers
  */

@@ -1,4 +1,4 @@
-// The dialog over the page, one at a time.
+// The modal dialog over the page: opens, draws and closes it. There is one at a time; opening another closes it.
 
 import { html, nothing } from '../vendor/lit-html.js';
 import { redraw } from '../core/redraw.js';
@@ -24,7 +24,7 @@ export function closeDialog() {
   redraw();
 }
 
-/** The dialog, which `showDialog` opens once it is drawn. */
+/** The element of the open dialog, or nothing. `showDialog` shows it once it is drawn. */
 export function dialogView() {
   if (!open) return nothing;
   return html`<dialog data-testid="dialog" aria-labelledby="dialog-title" @cancel=${closeDialog}>

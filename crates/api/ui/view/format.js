@@ -1,21 +1,22 @@
-// Numbers, times and durations as people read them.
+// Formats numbers, times and durations for people, and parses times and durations that people write. Also escapes
+// invisible characters.
 
 import { html } from '../vendor/lit-html.js';
 import { now } from '../core/api.js';
 
 /** The time zone of the browser. */
 const OWN_ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone ?? 'UTC';
-/** What writes times, by time zone. @type {Map<string, {format: Intl.DateTimeFormat, name: string}>} */
+/** The formatters of times, by time zone. @type {Map<string, {format: Intl.DateTimeFormat, name: string}>} */
 const clocks = new Map();
 
 const UNITS = /** @type {const} */ ([['d', 86_400_000], ['h', 3_600_000], ['min', 60_000], ['s', 1000]]);
 
-/** A whole number in groups of three. @param {number} value */
+/** A number, rounded to a whole one, with its digits in groups of three. @param {number} value */
 export function count(value) {
   return Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, '\u202f');
 }
 
-/** A rate with one decimal where that says something. @param {number} value */
+/** A rate: 0 and from 10 on a whole number, else with one decimal. @param {number} value */
 export function rate(value) {
   return value === 0 || value >= 10 ? count(value) : value.toFixed(1);
 }
@@ -25,7 +26,7 @@ export function plural(value, one, many = `${one}s`) {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
 
-/** A duration in its two largest units. @param {number} ms */
+/** A duration in its largest unit, with the next one if the number is below 10; below a second in ms. @param {number} ms */
 export function duration(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   const index = UNITS.findIndex(([, size]) => ms >= size);
@@ -43,7 +44,7 @@ export function relative(time) {
   return ms > 0 ? `in ${duration(ms)}` : `${duration(-ms)} ago`;
 }
 
-/** A time to the second in a time zone, that of the browser by default, with the name of the zone. @param {string} time @param {string} [zone] */
+/** A time to the second in a time zone, that of the browser by default, with the name of the zone; unchanged if it is no time. @param {string} time @param {string} [zone] */
 export function exact(time, zone = OWN_ZONE) {
   const at = new Date(time);
   if (Number.isNaN(at.getTime())) return time;
@@ -52,7 +53,7 @@ export function exact(time, zone = OWN_ZONE) {
   return `${part.year}-${part.month}-${part.day} ${part.hour}:${part.minute}:${part.second} ${name}`;
 }
 
-/** What writes times in a zone; in UTC if the browser does not know the zone. @param {string} zone @returns {{format: Intl.DateTimeFormat, name: string}} */
+/** The formatter of times in a zone; that of UTC if the browser does not know the zone. @param {string} zone @returns {{format: Intl.DateTimeFormat, name: string}} */
 function clockOf(zone) {
   const known = clocks.get(zone);
   if (known) return known;
@@ -68,33 +69,33 @@ function clockOf(zone) {
   return clock;
 }
 
-/** A time as the API takes it: one without an offset is a time in the zone of the browser. @param {string} text */
+/** Converts a date, or a time without an offset, from the zone of the browser to RFC 3339. Any other text is unchanged. @param {string} text */
 export function instant(text) {
   const parts = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?$/.exec(text);
   const at = parts ? new Date(`${parts[1]}T${parts[2] ?? '00:00'}`) : null;
   return at && !Number.isNaN(at.getTime()) ? at.toISOString() : text;
 }
 
-/** A time relative to now, with the time itself as its title. @param {string | null | undefined} time @param {string} [zone] */
+/** A time relative to now, with the time itself as its tooltip; a dash without a time. @param {string | null | undefined} time @param {string} [zone] */
 export function ago(time, zone) {
   return time ? html`<time datetime=${time} title=${exact(time, zone)}>${relative(time)}</time>` : html`<span class="none">–</span>`;
 }
 
-/** The time itself, with how long ago; its title is the time in UTC. @param {string | null | undefined} time @param {string} [zone] */
+/** A time, followed by how long ago it is; its tooltip is the text of the API. A dash without a time. @param {string | null | undefined} time @param {string} [zone] */
 export function moment(time, zone) {
   return time
     ? html`<time datetime=${time} title=${time}>${exact(time, zone)}</time> <span class="soft">${relative(time)}</span>`
     : html`<span class="none">–</span>`;
 }
 
-/** A duration of the API, such as `1h 30m`, in milliseconds; NaN if it is none. @param {string} text */
+/** A duration of the API, such as `1h 30m`, in milliseconds; NaN if it is not one. @param {string} text */
 export function milliseconds(text) {
   const sizes = /** @type {Record<string, number>} */ ({ w: 604_800_000, d: 86_400_000, h: 3_600_000, m: 60_000, s: 1000, ms: 1 });
   const parts = text.trim().split(/\s+/).map((part) => /^(\d+(?:\.\d+)?)(ms|[wdhms])$/.exec(part));
   return parts.reduce((sum, part) => (part ? sum + Number(part[1]) * sizes[part[2]] : NaN), 0);
 }
 
-/** A text in which what cannot be seen is escaped: it may be why an answer is not the expected one. @param {string} text */
+/** Escapes invisible characters but line breaks, tabs and spaces: they may be why an answer is not the expected one. @param {string} text */
 export function visible(text) {
   const invisible = /[^\P{C}\n\t]|[^\P{Z} ]|\u034f/gu;
   return text.replace(invisible, (char) => `\\u{${/** @type {number} */ (char.codePointAt(0)).toString(16)}}`);

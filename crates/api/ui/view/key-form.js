@@ -1,4 +1,4 @@
-// Asks for a key in place of the page, where the API wants one.
+// The form that asks for a key. It is shown in place of the page after the API has refused a call without a valid key.
 
 import { html, nothing } from '../vendor/lit-html.js';
 import { session } from '../core/session.js';

@@ -1,4 +1,5 @@
-// A part of a page that loads by itself: its content, its own error with a button to try again, or that it is loading.
+// `panel`: a part of a page that shows one `Resource`: its content, its error with a button to try again, or that it is
+// loading.
 
 import { html, nothing } from '../vendor/lit-html.js';
 

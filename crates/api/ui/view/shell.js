@@ -1,4 +1,5 @@
-// What surrounds each page: the way past the navigation, the pages, whether events come, who calls, and what is wrong.
+// The frame around each page: the navigation and the link past it, the mode of events, the caller with the choice of a
+// tenant, the banner of a failed connection, the status line, and the dialog.
 
 import { html, nothing } from '../vendor/lit-html.js';
 import { connection } from '../core/connection.js';
@@ -50,7 +51,7 @@ function caller() {
     <button type="button" data-testid="key-forget" @click=${forgetKey}>Forget the key</button>`;
 }
 
-/** What the key may not do, in words: buttons that are disabled cannot be asked why by the keyboard. */
+/** Says which scopes the key is known to lack: the tooltips of disabled buttons cannot be reached by the keyboard. */
 function limits() {
   const lacks = /** @type {const} */ (['submit', 'manage']).filter((scope) => session.refusal(scope) !== null);
   if (lacks.length === 0) return nothing;

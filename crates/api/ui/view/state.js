@@ -1,4 +1,4 @@
-// The state of a job as a label with a hue of its own, and what made its last attempt fail.
+// Shows the state of a job as a coloured label, and the status and error of its last failed attempt.
 
 import { html } from '../vendor/lit-html.js';
 
@@ -11,7 +11,7 @@ export function stateLabel(state, testid = 'state') {
   return html`<span class="state state-${hue}" data-testid=${testid}>${state}</span>`;
 }
 
-/** What the last failed attempt was answered with. @param {{status?: number, error?: string} | null | undefined} last */
+/** The status and the error of the last failed attempt; a dash if none failed. @param {{status?: number, error?: string} | null | undefined} last */
 export function failure(last) {
   if (!last) return html`<span class="none">–</span>`;
   return html`<span class="bad">${[last.status, last.error].filter((part) => part !== undefined && part !== null).join(' ')}</span>`;

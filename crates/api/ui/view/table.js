@@ -1,5 +1,5 @@
-// Tables with a caption, of at most 200 rows, and the buttons to page through them. On a narrow screen each row is a card:
-// `data-title` is what its cells are called there, and the roles are kept though they are not laid out as a table.
+// Tables with a caption, of at most 200 rows, and the buttons to page through them. On a narrow screen each row is a
+// card: `data-title` labels its cells there, and explicit roles keep the semantics of a table.
 
 import { html, nothing } from '../vendor/lit-html.js';
 

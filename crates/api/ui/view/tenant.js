@@ -1,4 +1,5 @@
-// Tenants on the page: the choice in the header, the column of lists of all tenants, and whose a page is.
+// Tenants on the page, for the root key: the choice in the header, the column of lists of all tenants, and the note
+// beside a heading. `core/tenant` knows the tenants.
 
 import { html, nothing } from '../vendor/lit-html.js';
 import { redraw } from '../core/redraw.js';
@@ -6,12 +7,12 @@ import { replaceParams } from '../core/route.js';
 import { session } from '../core/session.js';
 import { ALL, NONE, tenants } from '../core/tenant.js';
 
-/** The option by which a tenant is named that is not in the list. */
+/** The value of the option that opens a field to write the name of a tenant. */
 const ANOTHER = '';
 
 let isNaming = false;
 
-/** Chooses the tenant of the tab; for the root key alone. */
+/** The control that chooses the tenant of the tab; for the root key alone. */
 export function tenantPicker() {
   const { tenant } = session;
   const known = new Set([...tenants.names, ...(tenant === ALL || tenant === NONE || tenant === '' ? [] : [tenant])]);
@@ -51,12 +52,12 @@ function choose(tenant) {
   session.setTenant(tenant || ALL);
 }
 
-/** The column of a list of all tenants. @param {string} scope @returns {import('./table.js').Column<any>[]} */
+/** The column with the tenant, in a list of all tenants; no column in any other list. @param {string} scope @returns {import('./table.js').Column<any>[]} */
 export function tenantColumn(scope) {
   return scope === ALL ? [{ title: 'tenant', cell: ({ tenant }) => tenant ?? html`<span class="none">none</span>` }] : [];
 }
 
-/** Whose a page is, beside its heading, if the root key sees it. @param {string} owner */
+/** The note beside the heading of a page that names its tenant; nothing if no tenant was chosen, or all. @param {string} owner */
 export function ownerNote(owner) {
   if (owner === '' || owner === ALL) return nothing;
   return html` <span class="note" data-testid="owner">${owner === NONE ? 'no tenant' : `tenant ${owner}`}</span>`;

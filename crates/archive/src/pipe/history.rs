@@ -1,4 +1,5 @@
-//! Queries to another process. Many are under way at a time, so each has a number.
+//! A history in a child process ([`ChildHistory`]), and the loop by which that process answers queries. Many are under
+//! way at a time, so each has a number.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -53,7 +54,7 @@ enum Reply {
 }
 
 /// Serves queries to the process at the other end, until that closes the pipe. As many are answered at a time as there
-/// are connections.
+/// are connections. One that has waited for 5 s by then gets [`QueryError::Slow`].
 ///
 /// # Errors
 /// If the pipe breaks, or a message cannot be read.
@@ -114,7 +115,7 @@ struct Running {
     _answers: JoinSet<()>,
 }
 
-/// Who waits for which answer; `None` once there will be no more.
+/// The callers that wait for answers, by the numbers of their queries; `None` once no more answers come.
 struct Waiting(StdMutex<Option<BTreeMap<u64, PendingQuery>>>);
 
 /// When a query was sent, and who gets its answer.
@@ -125,7 +126,7 @@ impl Waiting {
         Self(StdMutex::new(Some(BTreeMap::new())))
     }
 
-    /// Waits for an answer; `None` if there will be none.
+    /// Registers a query, and returns the receiver of its answer; `None` if no more answers come.
     fn add(&self, number: u64) -> Option<oneshot::Receiver<Reply>> {
         let (sender, receiver) = oneshot::channel();
         self.0
@@ -166,7 +167,7 @@ impl ChildHistory {
     /// A page of ended jobs.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the page cannot be read, or there is no answer within 5 s.
     pub async fn page(&self, ask: HistoryRequest) -> Result<HistoryPage, QueryError> {
         match self.ask(Query::Page(Box::new(ask))).await? {
             Reply::Page(page) => Ok(page),
@@ -174,10 +175,10 @@ impl ChildHistory {
         }
     }
 
-    /// Erases some ended jobs. Returns how many; 0 if none is left.
+    /// Erases some ended jobs. Returns how many this call has erased; 0 if none is left.
     ///
     /// # Errors
-    /// If they cannot be erased. Some may have been.
+    /// If they cannot be erased, or there is no answer within 5 s. Some may have been erased.
     pub async fn erase(&self, erasure: Erasure) -> Result<u64, QueryError> {
         match self.ask(Query::Erase(erasure)).await? {
             Reply::Erased(count) => Ok(count),
@@ -194,8 +195,8 @@ impl ChildHistory {
         }
     }
 
-    /// Sends a query to the process, which is started if there is none, and again if it hangs. If the caller is dropped
-    /// meanwhile, nobody can send half a message after it, since the process is ended then.
+    /// Sends a query to the process, which is started if there is none or it hangs; fails if it has ended within a
+    /// second. If the future is dropped meanwhile, the process is killed, so that no half message stays in the pipe.
     async fn send(&self, query: Query) -> Result<oneshot::Receiver<Reply>, QueryError> {
         let mut slot = self.0.running.lock().await;
         let mut running = match slot.take() {
@@ -223,7 +224,7 @@ impl ChildHistory {
     }
 }
 
-/// Gives the answers to those who wait for them.
+/// Gives the answers to those who wait for them, until the pipe ends; then there are no more.
 async fn deliver(mut answers: ChildStdout, waiting: Arc<Waiting>) {
     while let Ok(Some(Response(number, answer))) = receive(&mut answers).await {
         // One that nobody waits for any more is dropped.
@@ -237,9 +238,9 @@ async fn deliver(mut answers: ChildStdout, waiting: Arc<Waiting>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ended_job_row::EndedJobRow;
+    use crate::ended_job_row::tests::row;
     use crate::erasure::Erased;
-    use crate::row::EndedJobRow;
-    use crate::row::tests::row;
 
     /// Answers after as many ms as its number, with ends of its own.
     struct Numbered(u64);

@@ -1,4 +1,4 @@
-//! Messages on a pipe: the length in 4 bytes, and postcard.
+//! Messages on a pipe, sent and received: the length in 4 bytes, and postcard.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,7 +19,7 @@ pub(super) async fn send(
     pipe.flush().await
 }
 
-/// The next message; `None` if the pipe was closed before it.
+/// The next message; `None` if the pipe ends before it, or within its length.
 pub(super) async fn receive<T: DeserializeOwned>(
     pipe: &mut (impl AsyncRead + Unpin),
 ) -> std::io::Result<Option<T>> {

@@ -1,9 +1,9 @@
-//! How the archiver is started as a child.
+//! How the archiver is started as a child process: its program, its environment and its pipes.
 
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use ringback_core::names::must_be;
+use ringback_core::enum_names::must_be;
 use ringback_service::Lookup;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
@@ -32,7 +32,7 @@ pub struct ChildProgram {
 }
 
 impl ChildProgram {
-    /// The archiver beside this program, or that of PATH, with these settings of this process.
+    /// The archiver beside this program, or else that of PATH, with these settings of this process in its environment.
     pub fn new(lookup: &mut Lookup, settings: &[&str], source: Source) -> Self {
         let names = settings.iter().copied().chain(SHARED);
         let values = names.map(|name| (format!("RINGBACK_{name}"), lookup.text(name)));
@@ -50,7 +50,7 @@ impl ChildProgram {
         Self { program: program.into(), environment: Vec::new() }
     }
 
-    /// Starts it. It is killed when it is dropped.
+    /// Starts the program, without other variables of this process. The process is killed when it is dropped.
     pub(super) fn start(&self) -> Result<(Child, ChildStdin, ChildStdout), SinkError> {
         let mut command = Command::new(&self.program);
         // The address of the public port and the like are not for it.

@@ -1,4 +1,4 @@
-//! A sink that is another process.
+//! A sink that is a child process ([`ChildSink`]), and the loop by which that process serves its own sink.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tokio::time::timeout;
 use super::message::{receive, send};
 use super::program::{ChildProgram, ended, unexpected};
 use crate::audit_entry::AuditEntryRow;
-use crate::row::EndedJobRow;
+use crate::ended_job_row::EndedJobRow;
 use crate::sink::{Sink, SinkError, WriteResult};
 
 /// How long an answer may take. The process bounds its own work by less.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// What the process is asked to do.
+/// A request to the process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Request {
     Prepare,

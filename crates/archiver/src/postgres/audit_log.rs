@@ -1,4 +1,4 @@
-//! The audit log in PostgreSQL: entries are added, and removed when they were kept long enough.
+//! The audit log in PostgreSQL: adds entries, and removes those that are older than the retention.
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ impl Insert for AuditEntryRow {
     }
 }
 
-/// Removes entries from before a time, in ms.
+/// Removes entries from before a time in ms, for about 5 s at most; the next call removes the rest.
 pub(super) async fn remove_before(client: &Client, before: i64) -> Result<(), tokio_postgres::Error> {
     let sql = format!(
         "delete from ringback_audit_log where id = any(array(select id from ringback_audit_log \

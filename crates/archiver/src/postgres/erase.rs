@@ -1,8 +1,8 @@
 //! Erasures in PostgreSQL: marks that keep ended jobs out, and the removal of those that are there.
 //!
 //! A batch of ended jobs holds a lock, which it shares with other batches, from before it reads the marks until its
-//! commit. An erasure adds its marks alone. So a batch has read the marks, or its rows are there when the erasure looks
-//! for them.
+//! commit. An erasure adds its marks under the exclusive lock. So either a batch has read the marks, or its rows are
+//! committed before the erasure searches for rows.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ const LOCK: i64 = schema::LOCK + 1;
 /// How many ended jobs one statement removes.
 const REMOVED: i64 = 1_000;
 
-/// The rows that were not erased before they came.
+/// The rows that no erasure covers. Takes the shared lock until the end of the transaction.
 pub(super) async fn kept<'a>(
     txn: &Transaction<'_>,
     rows: &'a [EndedJobRow],
@@ -44,10 +44,11 @@ pub(super) async fn kept<'a>(
     Ok(rows.iter().zip(marks).filter(|end| !is_erased(end)).map(|(row, _)| row).collect())
 }
 
-/// Adds the marks of an erasure, and removes some of its ends. Returns how many; 0 if none is left.
+/// Adds the marks of an erasure, and then removes up to 1,000 of its ended jobs with their bodies. Returns how many it
+/// found; 0 if none is left.
 ///
-/// Rows that are found are locked in the order of their key, so that erasures that have some in common wait for each
-/// other. What is found counts, and not what is removed, so that one that has waited looks again.
+/// Rows are locked in the order of their key, so that erasures with common rows wait for each other. The number of rows
+/// found is returned, not of those removed, so that an erasure that has waited for another is called again.
 pub(super) async fn erase(client: &mut Client, erasure: &Erasure) -> Result<u64, Failed> {
     let marks = erasure.marks();
     let marks: Vec<&[u8]> = marks.iter().map(|mark| &mark[..]).collect();
@@ -85,7 +86,7 @@ pub(super) async fn erase(client: &mut Client, erasure: &Erasure) -> Result<u64,
     Ok(count.unsigned_abs())
 }
 
-/// Removes marks that were kept long enough.
+/// Removes marks that are older than [`KEEP_MARKS`] at `now`, in ms.
 pub(super) async fn forget_before(client: &Client, now: i64) -> Result<(), tokio_postgres::Error> {
     let before = now.saturating_sub(KEEP_MARKS);
     let sql = "delete from ringback_erasures where erased_at < 'epoch'::timestamptz + $1::bigint * interval '1 millisecond'";

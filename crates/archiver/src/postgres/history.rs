@@ -1,4 +1,4 @@
-//! Pages of ended jobs from PostgreSQL, and erasures.
+//! Answers queries of the history from PostgreSQL: reads pages of ended jobs, and runs erasures, each within its time.
 
 use std::path::Path;
 use std::time::Duration;
@@ -38,7 +38,8 @@ impl PostgresHistory {
         Ok(Self { server, connection: None })
     }
 
-    /// The connection, which is made if there is none.
+    /// The connection. If there is none or it was closed, connects, and fails unless the database has the schema of
+    /// this build.
     async fn client(&mut self) -> Result<&mut Client, Failed> {
         if self.connection.as_ref().is_none_or(|connection| connection.client.is_closed()) {
             let connected = timeout(STATEMENT, self.server.connect(LIMITS)).await;
@@ -50,7 +51,8 @@ impl PostgresHistory {
         connection.ok_or_else(|| Failed::Other("it is not connected".to_owned()))
     }
 
-    /// The result within its time. After an error the connection is made anew.
+    /// The result of a query: [`QueryError::Slow`] if it, a statement or a lock took too long, `Unavailable` for any
+    /// other error. Drops the connection after an error.
     fn done<T>(
         &mut self,
         done: Result<Result<T, Failed>, tokio::time::error::Elapsed>,

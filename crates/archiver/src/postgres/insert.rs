@@ -1,5 +1,5 @@
-//! Writing rows: one statement for all ended jobs and one for all bodies, in one transaction. A row that the database
-//! refuses for what is in it does not hold up the others.
+//! Writes batches of rows to PostgreSQL: of ended jobs with one statement for them and one for their bodies, in one
+//! transaction. A row whose content the database refuses is logged and left out, and the others are written.
 
 use ringback_archive::{EndedJobRow, WriteResult};
 use tokio_postgres::types::ToSql;
@@ -32,7 +32,7 @@ on conflict do nothing";
 
 /// Rows of a kind.
 pub(super) trait Insert: Sized + Sync {
-    /// Adds rows, and returns how many were not there before.
+    /// Adds rows in a transaction, and returns how many were not there before.
     fn insert(
         txn: &Transaction<'_>,
         rows: &[Self],
@@ -42,7 +42,8 @@ pub(super) trait Insert: Sized + Sync {
     fn log_refused(&self, error: &tokio_postgres::Error);
 }
 
-/// Writes rows. If the database refuses one of them for what is in it, the others are written without it.
+/// Writes rows. If the database refuses the content of one, halves the batch until that row is alone, logs it, counts
+/// it as refused, and writes the others. Any other error ends the call; parts that were committed stay.
 pub(super) async fn insert<R: Insert>(client: &mut Client, rows: &[R]) -> Result<WriteResult, Failed> {
     let (mut written, mut left) = (WriteResult::default(), vec![rows]);
     while let Some(part) = left.pop() {

@@ -1,5 +1,5 @@
-//! The partitions of a month: made when they are needed or ahead, and dropped when all that is in them was kept long
-//! enough.
+//! The monthly partitions of ended jobs and their bodies: makes them when they are needed or ahead, and drops them when
+//! all of their rows are older than the retention.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -35,7 +35,7 @@ impl Month {
         format!("{:04}-{:02}-01", self.0, self.1)
     }
 
-    /// The end of the names of its partitions.
+    /// The end of the names of the partitions of this month, such as `2026_11`.
     fn suffix(self) -> String {
         format!("{:04}_{:02}", self.0, self.1)
     }
@@ -46,7 +46,7 @@ impl Month {
         Date::new(year, month, 1).ok().map(|_| Self(year, month))
     }
 
-    /// When it ends, in ms.
+    /// When the month ends, in ms; `None` if that is beyond the calendar.
     fn end(self) -> Option<i64> {
         let Self(year, month) = self.next();
         let first = Date::new(year, month, 1).ok()?.to_zoned(TimeZone::UTC).ok()?;
@@ -54,8 +54,9 @@ impl Month {
     }
 }
 
-/// Makes the partitions of a month, unless they are there. False if they cannot be made, because rows of the month are
-/// in the default partition, or because somebody reads the table for long.
+/// Makes the partitions of a month, unless they are there. False if the database refuses one, which is logged, for
+/// example because rows of the month are in the default partition or a lock is not free within its limit; rows then go
+/// to the default partition.
 pub(super) async fn ensure(client: &mut Client, month: Month) -> Result<bool, Failed> {
     let (from, until) = (month.first_day(), month.next().first_day());
     let mut are_made = true;
@@ -84,7 +85,8 @@ pub(super) async fn ensure(client: &mut Client, month: Month) -> Result<bool, Fa
     Ok(are_made)
 }
 
-/// Drops the partitions of months that ended before a time, and removes earlier rows of the default partition.
+/// Drops the partitions of months that ended by `before`, in ms, and removes up to 50,000 earlier rows of each default
+/// partition.
 pub(super) async fn drop_before(client: &mut Client, before: i64) -> Result<(), Failed> {
     for table in TABLES {
         let sql = "select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = to_regclass($1)";

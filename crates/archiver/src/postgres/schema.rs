@@ -1,4 +1,4 @@
-//! The schema in PostgreSQL: made by whichever archiver is first, under a lock.
+//! Makes the schema in PostgreSQL, under a lock so that only one archiver does, and reads its version.
 
 use tokio_postgres::{Client, GenericClient};
 
@@ -8,7 +8,7 @@ use crate::schema;
 /// The number of the advisory lock that archivers take while they make the schema or partitions: "ringback" in ASCII.
 pub(super) const LOCK: i64 = 0x7269_6e67_6261_636b;
 
-/// Makes the schema in a database that has none, and checks its version.
+/// Makes the schema in a database that has none. Fails if its version is not that of this build.
 pub(super) async fn make(client: &mut Client) -> Result<(), Failed> {
     let txn = client.transaction().await?;
     txn.execute("select pg_advisory_xact_lock($1)", &[&LOCK]).await?;
@@ -19,7 +19,7 @@ pub(super) async fn make(client: &mut Client) -> Result<(), Failed> {
     Ok(txn.commit().await?)
 }
 
-/// Checks that the schema is that of this build, and changes nothing.
+/// Fails unless the database has the schema of this build. Changes nothing.
 pub(super) async fn check(client: &impl GenericClient) -> Result<(), Failed> {
     schema::check(version(client).await?).map_err(Failed::Other)
 }

@@ -1,4 +1,4 @@
-//! Writing the audit log to SQLite.
+//! Writes entries of the audit log to SQLite. Its parent removes old ones.
 
 use ringback_archive::{AuditEntryRow, WriteResult};
 use ringback_core::clock::Timestamp;
@@ -9,7 +9,8 @@ use super::{is_of_the_row, ms};
 const ENTRY: &str = "insert into ringback_audit_log (id, at, tenant, who, address, operation, target, before, after, count, \
     outcome, trace_id, archived_at) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13) on conflict do nothing";
 
-/// Writes entries, but for those that the database refuses for what is in them.
+/// Writes entries, and counts those that were not there before. An entry whose content the database refuses is logged,
+/// counted as refused, and left out.
 pub(super) fn insert(
     txn: &Transaction<'_>,
     rows: &[AuditEntryRow],

@@ -1,5 +1,5 @@
-//! Erasures in SQLite: marks that keep ends out, and the removal of those that are there. There is one writer at a
-//! time, so a batch of ends has read the marks, or its rows are there when the erasure looks for them.
+//! Erasures in SQLite: marks that keep ended jobs out, and the removal of those that are there. There is one writer at
+//! a time, so either a batch has read the marks, or its rows are there when the erasure searches for rows.
 
 use ringback_archive::EndedJobRow;
 use ringback_archive::erasure::{Erased, Erasure, KEEP_MARKS, marks_of};
@@ -11,7 +11,7 @@ use super::{KEY, begin};
 /// How many ended jobs one transaction removes.
 const REMOVED: i64 = 1_000;
 
-/// The rows that were not erased before they came.
+/// The rows that no erasure covers.
 pub(super) fn kept<'a>(
     txn: &Transaction<'_>,
     rows: &'a [EndedJobRow],
@@ -36,7 +36,8 @@ pub(super) fn kept<'a>(
     Ok(kept)
 }
 
-/// Adds the marks of an erasure, and removes some of its ends. Returns how many; 0 if none is left.
+/// Adds the marks of an erasure, and removes up to 1,000 of its ended jobs with their bodies and tags. Returns how many
+/// it found; 0 if none is left. Then it also tries to empty the write-ahead log, which has former content.
 pub(super) fn erase(connection: &mut Option<Connection>, erasure: &Erasure) -> rusqlite::Result<u64> {
     let txn = begin(connection)?;
     for mark in erasure.marks() {
@@ -89,7 +90,7 @@ pub(super) fn erase(connection: &mut Option<Connection>, erasure: &Erasure) -> r
     Ok(found as u64)
 }
 
-/// Removes marks that were kept long enough.
+/// Removes marks that are older than [`KEEP_MARKS`] at `now`, in ms.
 pub(super) fn forget_before(connection: &mut Option<Connection>, now: i64) -> rusqlite::Result<()> {
     let txn = begin(connection)?;
     txn.execute(

@@ -1,4 +1,4 @@
-//! Pages of ended jobs from a SQLite file, and erasures.
+//! Answers queries of the history from a SQLite file: reads pages of ended jobs, and runs erasures, each within 4 s.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,7 +26,7 @@ pub(crate) struct SqliteHistory {
     connection: Arc<Mutex<OpenFile>>,
 }
 
-/// A connection, and which file it is of.
+/// A connection, and the device and inode of its file.
 type OpenFile = (Option<Connection>, Option<(u64, u64)>);
 
 impl SqliteHistory {
@@ -34,7 +34,8 @@ impl SqliteHistory {
         Self { file, connection: Arc::default() }
     }
 
-    /// Runs `work` on a thread that may block, and ends it after its time. After an error the file is opened again.
+    /// Runs `work` on a thread that may block, and interrupts it after [`QUERY`]. Opens the file if it is not open, or
+    /// was replaced, and closes it after an error. [`QueryError::Slow`] if it was interrupted or the file was locked.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Option<Connection>) -> rusqlite::Result<T> + Send + 'static,
@@ -83,7 +84,8 @@ fn failed(error: &rusqlite::Error) -> QueryError {
     }
 }
 
-/// Opens the file, if an archiver has made it and its schema.
+/// Opens the file, so that erased content will be overwritten. Fails if an archiver has not made it with the schema of
+/// this build.
 fn open(file: &PathBuf) -> Result<Connection, QueryError> {
     let flags = OpenFlags::default() & !OpenFlags::SQLITE_OPEN_CREATE;
     let connection = Connection::open_with_flags(file, flags).map_err(|error| failed(&error))?;

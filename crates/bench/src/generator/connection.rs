@@ -1,4 +1,4 @@
-//! One kept connection: it sends a request in one piece and reads the whole response.
+//! One kept HTTP connection of the load: sends a request in one piece and reads the whole response.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ pub(crate) struct Response<'a> {
 }
 
 impl<'a> Response<'a> {
-    /// The body as text; bytes that are not UTF-8 are replaced.
+    /// The body as text. Bytes that are not UTF-8 become replacement characters.
     pub(crate) fn text(self) -> std::borrow::Cow<'a, str> {
         String::from_utf8_lossy(self.body)
     }
@@ -38,7 +38,7 @@ impl Connection {
         Ok(Self { stream, input: BytesMut::with_capacity(16 * 1024), used: 0 })
     }
 
-    /// Sends a request and reads its response.
+    /// Sends a request and reads the whole response, which is valid until the next call.
     pub(crate) async fn exchange(&mut self, request: &[u8]) -> io::Result<Response<'_>> {
         self.input.advance(self.used);
         self.used = 0;

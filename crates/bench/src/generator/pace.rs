@@ -1,4 +1,4 @@
-//! The pace of requests: as fast as they are answered, or evenly whatever the responses do.
+//! The pace of requests: as fast as they are answered, or at an even rate.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -19,7 +19,7 @@ pub(crate) enum Pace {
 }
 
 impl Pace {
-    /// The time at which the request of this number is to be sent; `None` after the last one.
+    /// When the request of this number is to be sent; `None` if the load ends before it.
     pub(crate) fn send_at(self, number: usize, started: Instant, now: Instant) -> Option<Instant> {
         match self {
             Self::For(time) => (now < started + time).then_some(now),
@@ -38,7 +38,7 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Starts. An even pace has a thread of its own: the timer of the runtime counts in whole milliseconds.
+    /// Starts to allow requests. An even pace has its own thread, because the runtime's timer has whole milliseconds.
     pub(crate) fn start(pace: Pace, started: Instant, connections: usize) -> Self {
         let go = Arc::new(Semaphore::new(0));
         let thread = match pace {
@@ -55,7 +55,7 @@ impl Ticker {
                         wait_until(time);
                         go.add_permits(1);
                     });
-                    // Each connection finds out by itself that there is nothing left.
+                    // Each connection then finds that the load has ended.
                     go.add_permits(connections);
                 };
                 Some(named.spawn(run).expect("a thread can be started"))
@@ -64,7 +64,7 @@ impl Ticker {
         Self { go, _thread: thread }
     }
 
-    /// Waits until one more request may be sent.
+    /// Waits until one more request may be sent, or the load has ended.
     pub(crate) async fn next(&self) {
         self.go.acquire().await.expect("it is never closed").forget();
     }

@@ -1,4 +1,4 @@
-//! The bytes of a request. They are written once; for each further request only the numbers of its jobs are replaced.
+//! The bytes of a request with one job or a batch: written once; each further request only replaces the numbers.
 
 use std::net::SocketAddr;
 
@@ -28,13 +28,13 @@ enum Kind {
 }
 
 impl Request {
-    /// One measured job for a URL, with the fields of `more`.
+    /// A submit of one measured job for a URL, with the fields of `more`.
     pub(crate) fn one(server: SocketAddr, url: &str, more: &Value) -> Self {
         let body = job(PLACEHOLDER, url, more).to_string();
         Self::write(server, "/v1/jobs", "", &body, Kind::One, 1)
     }
 
-    /// The same from a caller with a key.
+    /// The request of [`Self::one`] with the API key of a caller.
     pub(crate) fn one_with_key(server: SocketAddr, url: &str, more: &Value, key: &str) -> Self {
         let body = job(PLACEHOLDER, url, more).to_string();
         let header = format!("authorization: Bearer {key}\r\n");
@@ -61,7 +61,7 @@ impl Request {
         self.places.len()
     }
 
-    /// Gives its jobs consecutive numbers.
+    /// Gives the jobs consecutive numbers from `first`.
     pub(crate) fn number(&mut self, first: usize) {
         for (number, places) in (first..).zip(&self.places) {
             let mut digits = [b'0'; DIGITS];
@@ -81,7 +81,7 @@ impl Request {
         &self.bytes
     }
 
-    /// Whether a response says that all jobs are accepted, and new.
+    /// Whether a response says that all jobs are accepted; for a single job also that it is new.
     pub(crate) fn accepted_by(&self, answer: Response<'_>) -> bool {
         match self.kind {
             Kind::One => answer.status == 201,
@@ -98,7 +98,7 @@ mod tests {
 
     const SERVER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7411);
 
-    /// The body as JSON; its length must be the one in the head.
+    /// Parses the body, after a check that the head has its length.
     fn body(request: &Request) -> Value {
         let text = str::from_utf8(request.bytes()).expect("it is text");
         let (head, body) = text.split_once("\r\n\r\n").expect("it has a head");

@@ -56,7 +56,7 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// Nothing is expected yet.
+    /// An empty board that expects no job.
     pub(crate) fn new() -> Self {
         Self {
             first: 0,
@@ -112,12 +112,12 @@ impl Board {
         self.arrived
     }
 
-    /// The number of arrivals of jobs that had arrived before.
+    /// The number of repeated arrivals.
     pub(crate) fn duplicates(&self) -> usize {
         self.duplicates
     }
 
-    /// The number of jobs that arrived before they were due, and by how much the earliest did.
+    /// The number of jobs that arrived before they were due, and the longest time by which one was early.
     pub(crate) fn early(&self) -> (usize, Duration) {
         (self.early, self.earliest)
     }
@@ -129,7 +129,7 @@ impl Board {
         }
     }
 
-    /// Jobs per second, from the first arrival to the last: starting up does not count.
+    /// Jobs per second, from the first arrival to the last, so that starting up does not count.
     pub(crate) fn rate(&self) -> f64 {
         let between = self.since.zip(self.until).map_or(Duration::ZERO, |(since, until)| until - since);
         self.arrived.saturating_sub(1) as f64 / between.as_secs_f64()

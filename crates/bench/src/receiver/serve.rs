@@ -1,4 +1,4 @@
-//! The connections of the receiver: reads requests by hand and counts them.
+//! The connections of the benchmarks' receiver: parses requests, answers them and records them on the board.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 /// More headers than a job of the benchmarks brings.
 const MAX_HEADERS: usize = 64;
 
-/// Accepts connections until it is dropped, which ends them too.
+/// Accepts connections on all listeners until it is dropped, which ends the connections too.
 pub(crate) async fn all(listeners: Vec<TcpListener>, board: &Arc<Mutex<Board>>) {
     let mut running = JoinSet::new();
     for listener in listeners {
@@ -67,7 +67,7 @@ async fn converse(mut stream: TcpStream, board: &Mutex<Board>) -> io::Result<()>
     }
 }
 
-/// The arrival of a request whose head is complete, and the length of the request with its body.
+/// Parses a request. Returns its arrival and its length with the body; `None` while the head is incomplete.
 fn parse(input: &[u8]) -> io::Result<Option<(Arrival, usize)>> {
     let mut slots = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut slots);
@@ -84,7 +84,7 @@ fn parse(input: &[u8]) -> io::Result<Option<(Arrival, usize)>> {
         if header.name.eq_ignore_ascii_case("content-length") {
             body = value.parse().map_err(io::Error::other)?;
         } else if header.name.eq_ignore_ascii_case("ringback-job-id") {
-            // That of a firing has its time behind. The job is due only when it is submitted.
+            // The id of a firing ends with its time. The job itself is due when it is submitted.
             let (name, time) = value.split_once('~').map_or((value, None), |(name, time)| (name, Some(time)));
             fired = time.and_then(time_of_firing);
             arrival.number = name.rsplit('-').next().and_then(|digits| digits.parse().ok());
@@ -96,7 +96,7 @@ fn parse(input: &[u8]) -> io::Result<Option<(Arrival, usize)>> {
     Ok(Some((arrival, head + body)))
 }
 
-/// The time in the id of a firing, such as `20261126T080000.123Z`.
+/// The time in the id of a firing, such as `20261126T080000.123Z`; `None` if the text is no such time.
 fn time_of_firing(text: &str) -> Option<Timestamp> {
     DateTime::strptime("%Y%m%dT%H%M%S%.fZ", text).ok()?.to_zoned(TimeZone::UTC).ok().map(|at| at.timestamp())
 }

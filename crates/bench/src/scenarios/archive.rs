@@ -28,7 +28,7 @@ pub(crate) async fn run(setup: &Setup) {
     catch_up(setup).await;
 }
 
-/// How late jobs arrive while all ended jobs are archived.
+/// Measures how late jobs arrive while all ended jobs are archived, beside a stack without an archive.
 async fn beside(setup: &Setup) {
     let rate = setup.size.pick(1_000, 200);
     let mut train = Train { first: 0, jobs: setup.size.pick(10 * rate, 200), rate };
@@ -66,7 +66,7 @@ async fn wait_until_attached(stack: &Stack) {
     }
 }
 
-/// How fast ended jobs that wait in the store are written.
+/// Measures how fast ended jobs that wait in the store are written to the archive.
 async fn catch_up(setup: &Setup) {
     let ends = setup.size.pick(100_000, 1_000);
     let rates = setup.repeat(async || round(setup, ends).await).await;

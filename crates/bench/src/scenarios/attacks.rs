@@ -1,5 +1,5 @@
-//! What one tenant meets while another attacks: the latency of its submits and the lateness of its deliveries, beside
-//! the same without the attack. Each attack has an installation of its own.
+//! Measures what one tenant sees while another attacks: the latency of its submits and the lateness of its deliveries,
+//! beside the same without the attack. Each attack has an installation of its own.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -35,7 +35,7 @@ async fn one(setup: &Setup, attack: &Attack, requests: usize) {
     // A name server that never answers.
     let silent = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let server = silent.local_addr().expect("a socket has an address").to_string();
-    // With `always` the waits for a disk hide the rest.
+    // With `always`, waits for the disk hide other costs.
     let options = setup.stack(Profile::EverySec).count(Role::Carrier, 2);
     let stack = options.env("RINGBACK_ROOT_KEY", ROOT).env("RINGBACK_NAME_SERVERS", &server).start().await;
     let receiver = Receiver::start().await;
@@ -65,7 +65,7 @@ async fn one(setup: &Setup, attack: &Attack, requests: usize) {
     }
 }
 
-/// Seconds of CPU time that the processes of each role have used.
+/// The seconds of CPU time used by Redis and by the processes of each role.
 fn used_by(stack: &Stack) -> BTreeMap<&'static str, f64> {
     let of = |processes: &[Process]| processes.iter().map(|process| cpu_seconds(process.pid())).sum();
     BTreeMap::from([
@@ -95,7 +95,7 @@ struct Quiet<'a> {
 }
 
 impl Quiet<'_> {
-    /// Submits jobs at an even pace, due at once. The p99 of the latency of submits and of the lateness, in ms.
+    /// Submits jobs at an even pace, due at once. Returns the p99 of the submits' latency and of the lateness, in ms.
     async fn round(&mut self) -> [f64; 2] {
         let address = api_address(self.stack);
         let url = self.receiver.url(Channel::Main);

@@ -59,7 +59,7 @@ async fn bare(setup: &Setup, jobs: usize) -> Spread {
     Spread::of(setup.repeat(async || reqwest_loop::run(&receiver, jobs).await).await)
 }
 
-/// The rounds of the fastest shape, and the rate of each shape in a smaller round.
+/// Measures BullMQ: rounds of the fastest shape, and each shape in a smaller round. Fails if BullMQ cannot be used.
 async fn bullmq(setup: &Setup, profile: Profile, jobs: usize) -> Result<(Spread, Value), String> {
     let bullmq = Bullmq::get(setup).await?;
     let receiver = Receiver::start().await;

@@ -29,7 +29,7 @@ const SHARDS: [u16; 2] = [1, 4];
 pub(crate) async fn run(setup: &Setup) {
     let jobs = setup.size.pick(100_000, 5_000);
     let rounds = setup.size.pick(3, 1);
-    // Interleaved, so that a pause of the disk slows all of them alike.
+    // The rounds are interleaved, so that a pause of the disk slows all variants alike.
     let (mut bares, mut ours) = ([const { Vec::new() }; 3], [const { Vec::new() }; 2]);
     for _ in 0..rounds {
         for (rates, (repair, names)) in bares.iter_mut().zip(YARDSTICKS) {
@@ -55,7 +55,7 @@ pub(crate) async fn run(setup: &Setup) {
     reopen(setup.size.pick(1_000_000, 20_000)).await;
 }
 
-/// Jobs per second.
+/// Submits jobs one by one from [`CALLERS`] callers, and reports the waits. Returns jobs per second.
 async fn submits(jobs: usize, shards: u16) -> f64 {
     let directory = tempfile::tempdir_in("target").expect("a directory");
     let store = open(directory.path(), shards).await;
@@ -98,7 +98,7 @@ enum Names {
     Indexed,
 }
 
-/// Jobs per second of bare redb: the same bytes under consecutive numbers, one transaction per group of callers.
+/// Writes as many bytes per job as the store to bare redb, in transactions of [`CALLERS`] jobs. Returns jobs per second.
 fn bare(jobs: usize, repair: Repair, names: Names) -> f64 {
     const TABLE: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("jobs");
     const INDEX: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("names");

@@ -48,7 +48,7 @@ pub(crate) async fn run(setup: &Setup) {
     }
 }
 
-/// Ten times as many each time.
+/// `first` and each following power of ten times it, up to `last`.
 fn steps(first: usize, last: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(first), |pending| pending.checked_mul(10))
         .take_while(move |pending| *pending <= last)

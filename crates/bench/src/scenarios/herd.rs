@@ -57,8 +57,8 @@ pub(crate) async fn run(setup: &Setup) {
     neighbours.report(NAME, ("before the herd", calm), others, with);
 }
 
-/// Submits the herd and returns its due time. A few far jobs are submitted first, to measure how long the herd will
-/// take: it must be due only after all of it is submitted.
+/// Submits the herd and returns its due time. A few far jobs are submitted first, to estimate how long the herd takes:
+/// it must be due only after all of it is submitted. Panics if that fails.
 async fn submit_herd(stack: &Stack, receiver: &Receiver, shape: &Shape, first: usize) -> Timestamp {
     let far = FAR_FIRST..FAR_FIRST + shape.herd / 10;
     let rate = submit(stack, far, URL, &json!({ "delay": 86_400 })).await;

@@ -33,7 +33,7 @@ pub(crate) async fn run(setup: &Setup) {
     }
 }
 
-/// One round: the p50 and the p99 in ms of all receivers but the one that gets half of the jobs.
+/// Runs one round. Returns the p50 and p99 in ms of all receivers but the one that gets half of the jobs.
 async fn one(stack: &Stack, receiver: &Receiver, train: &mut Train, channel: Channel) -> [f64; 2] {
     let arrivals = if channel == Channel::Hang { train.jobs / 2 } else { train.jobs };
     // Every second job goes to the first receiver, the rest in turn to the others.

@@ -42,7 +42,7 @@ pub(crate) async fn run(setup: &Setup) {
     report(NAME, "reserved-and-finished", Spread::of(rates.await), "jobs/s", &with);
 }
 
-/// Reserves jobs for a consumer that waits longer than the client of the stack.
+/// Reserves jobs with a request that may wait longer than the client of the stack allows.
 async fn wait(client: &Client, url: &str, ask: &Value) -> Vec<Value> {
     let request = client.post(url).header("content-type", "application/json").body(ask.to_string());
     let answer = request.timeout(WAIT * 2).send().await.expect("the API answers");
@@ -51,8 +51,7 @@ async fn wait(client: &Client, url: &str, ask: &Value) -> Vec<Value> {
     answer["jobs"].as_array().expect("jobs").clone()
 }
 
-/// One consumer gets a job and never answers, while another one waits: the time from the deadline to the response that
-/// the other one gets.
+/// Measures how late after its deadline an expired lease of a silent consumer reaches a second one that waits.
 async fn expired_leases(setup: &Setup, stack: &Stack) {
     let (mut latencies, rounds) = (Latencies::new(), setup.size.pick(100, 5));
     for round in 0..rounds {
@@ -79,7 +78,7 @@ async fn finish(stack: &Stack, jobs: &[Value]) {
     assert!(results.iter().all(|result| result["status"] == 200), "{answer}");
 }
 
-/// Many consumers that wait on empty topics: their cost, and the time from a submit to one of them.
+/// Measures the cost of many consumers that wait on empty topics, and the time from a submit to one of them.
 async fn waiters(setup: &Setup, stack: &Stack) {
     let (count, submits) = (setup.size.pick(10_000, 200), setup.size.pick(200, 10));
     let client = http_client();
@@ -126,7 +125,7 @@ async fn waiters(setup: &Setup, stack: &Stack) {
     report(NAME, "submit-to-waiter-p99", latencies.millis(0.99), "ms", &with);
 }
 
-/// Waits until a process has this many connections.
+/// Waits until a process has at least `count` open file descriptors: its connections, and a few more.
 async fn connected(pid: u32, count: usize) {
     eventually(CONNECTED, &format!("{count} wait"), async || {
         let sockets = std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count);
@@ -135,7 +134,7 @@ async fn connected(pid: u32, count: usize) {
     .await;
 }
 
-/// Jobs per second of a backlog that a few consumers reserve and finish, a hundred at a time.
+/// Submits a backlog, which [`CONSUMERS`] consumers then reserve and finish, 100 jobs per call. Returns jobs per second.
 async fn drain(setup: &Setup, stack: &Stack, round: usize) -> f64 {
     let count = setup.size.pick(50_000, 1_000);
     let topic = format!("drain-{round}");

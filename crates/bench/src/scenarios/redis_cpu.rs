@@ -35,8 +35,8 @@ pub(crate) async fn run(setup: &Setup) {
     }
 }
 
-/// Single submits at an even pace, and batches, of jobs that are due a second later; one API, one carrier and one
-/// notifier. The CPU time of Redis from the first submit to the last settle is divided by the number of jobs.
+/// Measures Redis with all roles: single submits at an even pace beside batches, of jobs that are due a second later.
+/// The CPU time of Redis from the first submit to the last settle is divided by the number of jobs.
 async fn under_load(setup: &Setup, profile: Profile) {
     let receiver = Receiver::start().await;
     let stack = setup.stack(profile).start().await;
@@ -63,7 +63,7 @@ async fn under_load(setup: &Setup, profile: Profile) {
     report(NAME, "under-load", micros, "us", &with);
 }
 
-/// Microseconds per job from submit to done, with `batch` jobs per call and one call after the other.
+/// Measures the CPU time of Redis in µs per job from submit to done, with `batch` jobs per call, one call at a time.
 async fn lives(setup: &Setup, profile: Profile, jobs: usize, batch: usize) -> f64 {
     let server = profile.redis().start().await;
     let store = setup.open(&server).await;
@@ -80,7 +80,7 @@ async fn lives(setup: &Setup, profile: Profile, jobs: usize, batch: usize) -> f6
     micros
 }
 
-/// Submits in calls of `batch` per shard.
+/// Submits jobs in calls of `batch`, shard by shard.
 async fn begin(store: &Store, jobs: Vec<NewJob>, batch: usize) {
     for (shard, jobs) in by_shard(store, jobs, |job| &job.key) {
         for call in jobs.chunks(batch) {
@@ -89,7 +89,7 @@ async fn begin(store: &Store, jobs: Vec<NewJob>, batch: usize) {
     }
 }
 
-/// Promotes, reserves and completes all jobs of a shard.
+/// Promotes, reserves and completes all jobs of a shard, `batch` per call.
 async fn finish(store: &Store, shard: Shard, epoch: &Epoch, batch: usize) {
     let mut sequence = 0;
     loop {

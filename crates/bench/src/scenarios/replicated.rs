@@ -26,7 +26,7 @@ pub(crate) async fn run(setup: &Setup) {
     let (disk, replicated) = (stack("disk").await, stack("replicated").await);
     let time = setup.size.pick(Duration::from_secs(5), Duration::from_secs(1));
     let (mut of_disk, mut of_replicated, mut first) = (Vec::new(), Vec::new(), 0);
-    // In turn, so that both see the same machine. The first round warms up.
+    // Both stacks are measured in turn on the same machine. The first round warms up.
     for _ in 0..=setup.rounds() {
         of_disk.push(load(&disk, time, &mut first).await);
         of_replicated.push(load(&replicated, time, &mut first).await);
@@ -44,7 +44,7 @@ pub(crate) async fn run(setup: &Setup) {
     }
 }
 
-/// Sends submits for a time. `first` counts all jobs, so that every job has a number of its own.
+/// Sends single submits for `time`. `first` is moved past the sent jobs, so that every job has a number of its own.
 async fn load(stack: &Stack, time: Duration, first: &mut usize) -> LoadResult {
     let address = api_address(stack);
     let request = Request::one(address, URL, &json!({ "delay": DELAY_SECONDS }));

@@ -34,7 +34,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// The number of jobs of the other topics: they go on until a second before it ends.
+    /// The number of jobs of the other topics: they end about a second before the revive does.
     fn others(self) -> usize {
         RATE * (self.dead / self.rate).saturating_sub(1).max(1)
     }
@@ -70,7 +70,7 @@ pub(crate) async fn run(setup: &Setup) {
     neighbours.report(NAME, ("before the revive", calm), others, with);
 }
 
-/// Puts dead jobs into the store, past the API.
+/// Imports dead jobs into the store, past the API.
 async fn add_dead(store: &Store, receiver: &Receiver, numbers: Range<usize>) {
     let history =
         Some(History { dead: Some("gone".to_owned()), attempts: 1, failures: 1, ..History::default() });
@@ -86,7 +86,7 @@ async fn add_dead(store: &Store, receiver: &Receiver, numbers: Range<usize>) {
     }
 }
 
-/// Revives all dead jobs and returns the final progress.
+/// Revives all dead jobs and returns the final progress. Panics if that takes three times as long as the rate allows.
 async fn revive(stack: &Stack, shape: Shape) -> Value {
     let begun = stack.post(&format!("/v1/topics/{TOPIC}/dead/revive"), &json!({ "rate": shape.rate })).await;
     let location = begun.header("location").expect("where its progress is").to_owned();

@@ -31,7 +31,7 @@ pub(crate) async fn run(setup: &Setup) {
     firings(setup).await;
 }
 
-/// What schedules cost that do not fire.
+/// Measures what schedules cost that do not fire: memory of Redis, calls, and CPU time.
 async fn idle(setup: &Setup) {
     let schedules = setup.size.pick(100_000, 500);
     let stack = setup.stack(setup.profile()).count(Role::Carrier, 2).count(Role::Notifier, 2).start().await;
@@ -56,7 +56,7 @@ async fn idle(setup: &Setup) {
     }
 }
 
-/// Adds a schedule of the measured job straight to a store.
+/// Adds a schedule of the measured job to the store, past the API.
 async fn add(store: &Store, number: usize, anchor: Timestamp) {
     let id = id(number).parse().expect("an id");
     let now = SystemClock.now();
@@ -73,14 +73,14 @@ fn id(number: usize) -> String {
     format!("schedule-{number:08}")
 }
 
-/// A schedule that fires at a time, and again a year later.
+/// A schedule that fires at `at` and then once every 365 days.
 fn schedule(number: usize, url: &str, at: Timestamp) -> Value {
     let mut job = job(number, url, &json!({}));
     job.as_object_mut().and_then(|job| job.remove("id"));
     json!({ "every": "365d", "anchor": at.to_string(), "job": job })
 }
 
-/// How late the jobs of firings arrive.
+/// Measures how late the jobs of firings arrive, beside submitted jobs.
 async fn firings(setup: &Setup) {
     let rate = setup.size.pick(1_000, 200);
     let mut train = Train { first: 0, jobs: setup.size.pick(10 * rate, 200), rate };
@@ -104,7 +104,8 @@ async fn firings(setup: &Setup) {
     }
 }
 
-/// Sets as many schedules as a train has jobs, which fire evenly, one after the other: how late their jobs arrive.
+/// Sets as many schedules as a train has jobs, which fire evenly, and returns how late their jobs arrived. Starts over
+/// with more time if setting takes too long; panics if even the longest of [`LEADS`] is too short.
 async fn fire(train: &mut Train, stack: &Stack, receiver: &Receiver) -> Latencies {
     let url = receiver.url(Channel::Main);
     for lead in LEADS.map(Duration::from_secs) {

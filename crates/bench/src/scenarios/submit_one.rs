@@ -64,7 +64,7 @@ fn report(profile: Profile, ours: &Rounds, bare: &Rounds) {
     }
 }
 
-/// Checks that every job that was answered is there and still delayed.
+/// Asserts that all jobs in the store are delayed.
 async fn check(stack: &Stack) {
     let stats = stack.stats().await;
     let states = &stats["states"];
@@ -98,7 +98,7 @@ async fn rounds(setup: &Setup, target: &Target) -> Rounds {
     }
 }
 
-/// Sends one load. `sent` counts the jobs of all loads, so that every job has a number of its own.
+/// Sends one load. `sent` grows by its jobs, so that every job has a number of its own.
 async fn load(target: &Target, pace: Pace, sent: &mut usize) -> LoadResult {
     let request = Request::one(target.address, URL, &json!({ "delay": DELAY_SECONDS }));
     let load = Load { address: target.address, request, connections: CONNECTIONS, pace, first: *sent };

@@ -44,7 +44,7 @@ pub(crate) async fn run(setup: &Setup) {
     assert_eq!(stack.count_in("delayed").await, first as u64, "every far job is there");
 }
 
-/// Jobs per second, one per request.
+/// Submits jobs, one per request. Returns jobs per second.
 async fn submit(stack: &Stack, jobs: usize, first: usize) -> f64 {
     let address = api_address(stack);
     let request = Request::one(address, URL, &json!({ "delay": DELAY_SECONDS }));
@@ -52,7 +52,7 @@ async fn submit(stack: &Stack, jobs: usize, first: usize) -> f64 {
     generate(Load { address, request, connections: CONNECTIONS, pace, first }).await.rate()
 }
 
-/// Jobs per second that are submitted and delivered: due jobs are delivered while more come in.
+/// Submits due jobs in batches, which are delivered while more come in. Returns jobs per second until the last delivery.
 async fn deliver(stack: &Stack, receiver: &Receiver, numbers: Range<usize>) -> f64 {
     let (address, jobs) = (api_address(stack), numbers.len());
     receiver.expect(numbers.clone());

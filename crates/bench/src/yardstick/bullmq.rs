@@ -49,7 +49,7 @@ pub(crate) const SHAPES: [Shape; 3] = [
 ];
 
 impl Shape {
-    /// The form of the report, with its jobs per second.
+    /// The shape as JSON for the report, with its jobs per second.
     pub(crate) fn json(self, rate: f64) -> Value {
         json!({ "processes": self.processes, "concurrency": self.concurrency, "rate": rate.round() })
     }
@@ -58,15 +58,15 @@ impl Shape {
 /// Running workers, which end when this is dropped.
 pub(crate) struct Workers {
     _children: Vec<Child>,
-    // After the children, which write their logs there.
+    // Dropped after the children, which write their logs there.
     _dir: TempDir,
 }
 
 impl Bullmq {
-    /// Finds BullMQ; the first call installs it.
+    /// Finds BullMQ. The first call installs it, and later calls return the same result.
     ///
     /// # Errors
-    /// The reason when it cannot be used.
+    /// Why BullMQ cannot be used.
     pub(crate) async fn get(setup: &Setup) -> Result<Self, String> {
         static FOUND: OnceCell<Result<Bullmq, String>> = OnceCell::const_new();
         FOUND.get_or_init(|| Self::install(setup.size)).await.clone()
@@ -104,10 +104,10 @@ impl Bullmq {
         Ok(Self { node, folder })
     }
 
-    /// Submits jobs in bulk; `more` has their URL and their due times.
+    /// Submits jobs in bulk; `more` adds their URL and due times.
     ///
     /// # Errors
-    /// The last line that node has printed.
+    /// The last line that node has printed, or that node has not ended in time.
     pub(crate) async fn fill(
         &self,
         server: &RedisServer,
@@ -139,7 +139,7 @@ impl Bullmq {
     }
 }
 
-/// Waits for a child that ends by itself.
+/// Waits for a child that ends by itself. Fails with its last line, or if it does not end within `within`.
 async fn end_of(mut child: Child, within: Duration) -> Result<(), String> {
     let ended = timeout(within, child.wait_exit(within * 2)).await;
     match ended {

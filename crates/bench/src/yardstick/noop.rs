@@ -21,7 +21,7 @@ pub(crate) const VERB: &str = "serve-noop";
 pub(crate) struct Noop {
     child: Child,
     address: SocketAddr,
-    // After the child, which writes its log there.
+    // Dropped after the child, which writes its log there.
     _dir: TempDir,
 }
 

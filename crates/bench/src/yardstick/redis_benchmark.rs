@@ -14,7 +14,7 @@ const SCRIPT: &str =
 const RANDOM: &str = "__rand_int__";
 const RUN_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Finds redis-benchmark, beside redis-server or on `PATH`.
+/// Finds redis-benchmark or valkey-benchmark, beside the redis-server or on `PATH`; `None` if there is none.
 pub(crate) fn find() -> Option<PathBuf> {
     let server = server_binary();
     let beside = ["redis-benchmark", "valkey-benchmark"].map(|name| server.with_file_name(name));
@@ -24,10 +24,10 @@ pub(crate) fn find() -> Option<PathBuf> {
         .or_else(|| ["redis-benchmark", "valkey-benchmark"].iter().find_map(|name| super::program(name)))
 }
 
-/// Jobs per second of one run.
+/// Runs redis-benchmark once. Returns jobs per second.
 ///
 /// # Errors
-/// The reason when there is no figure.
+/// Why there is no figure, with the end of the log.
 pub(crate) async fn run(program: &PathBuf, server: &RedisServer, jobs: usize) -> Result<f64, String> {
     let mut client = server.client().await;
     let load = redis::cmd("SCRIPT").arg("LOAD").arg(SCRIPT).query_async(&mut client).await;
@@ -43,7 +43,7 @@ pub(crate) async fn run(program: &PathBuf, server: &RedisServer, jobs: usize) ->
     rate(&child.log()).filter(|_| status.success()).ok_or_else(|| format!("{status}: {}", child.log_tail()))
 }
 
-/// The last rate in its output.
+/// The last rate in the output; `None` if there is none.
 fn rate(log: &str) -> Option<f64> {
     let (before, _) = log.rsplit_once(" requests per second")?;
     before.rsplit(' ').next()?.parse().ok()

@@ -15,11 +15,11 @@ use ringback_testkit::http_client;
 /// Requests in flight at a time: as many as a notifier has for one destination.
 const CONCURRENCY: usize = 64;
 
-/// Jobs per second, by the receiver's count.
+/// Sends the bodies of `jobs` jobs. Returns jobs per second by the receiver's count.
 pub(crate) async fn run(receiver: &Receiver, jobs: usize) -> f64 {
     receiver.expect(0..jobs);
     let (client, url) = (http_client(), receiver.url(Channel::Main));
-    // Made before the first is sent: only sending counts.
+    // The bodies are made before, so that only sending counts.
     let all: Arc<Vec<(String, Bytes)>> = Arc::new((0..jobs).map(id_and_body).collect());
     let next = Arc::new(AtomicUsize::new(0));
     let mut running = JoinSet::new();

@@ -1,5 +1,5 @@
-//! The rate limit of a bulk operation: jobs per second, released in small bursts. A backlog caused by slow calls
-//! is caught up at twice the rate at most. Pure.
+//! The rate limit of a bulk operation: jobs per second, allowed in small bursts. A backlog caused by slow calls is
+//! limited to the jobs of one second, and caught up at twice the rate at most. The caller passes the time.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const TICK: Duration = Duration::from_millis(25);
 /// The largest backlog, as the time in which it builds up.
 const MAX_BACKLOG: Duration = Duration::from_secs(1);
 
-/// The number of jobs that may be changed now.
+/// The rate limit of one bulk operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RateLimit {
     /// Jobs per second.
@@ -31,7 +31,7 @@ impl RateLimit {
         limit
     }
 
-    /// Returns how many jobs may be changed now.
+    /// Returns how many jobs may still be changed in the current burst. Begins the next burst if its time has come.
     pub(crate) fn allowed(&mut self, now: Instant) -> usize {
         if now >= self.next {
             let gained = now.duration_since(self.at).as_secs_f64() * self.rate;
@@ -50,7 +50,7 @@ impl RateLimit {
         self.burst
     }
 
-    /// Records jobs that were changed.
+    /// Subtracts changed jobs from the burst and the backlog, neither of which falls below 0.
     pub(crate) fn spend(&mut self, count: usize) {
         #[expect(clippy::cast_precision_loss, reason = "counts are small")]
         let spent = count as f64;
@@ -63,7 +63,7 @@ impl RateLimit {
         self.next
     }
 
-    /// Returns the time to the next burst: a tick, or as long as one job takes at a slow rate.
+    /// Returns the time to the next burst: a tick, or longer if less than one job is allowed until then.
     fn wait(&self) -> Duration {
         let one_job = (1.0 - (self.backlog - self.backlog.trunc()).max(0.0)) / self.rate;
         if self.backlog >= 1.0 { TICK } else { TICK.max(Duration::from_secs_f64(one_job)) }
@@ -74,8 +74,8 @@ impl RateLimit {
 mod tests {
     use super::*;
 
-    /// Changes all that is allowed for a time, with calls of a given duration. Returns the number of
-    /// jobs and the largest burst.
+    /// Changes all jobs that are allowed within `lasting`, in calls that each take `call`. Returns the number of
+    /// jobs and the largest allowed number.
     fn run(rate: u32, lasting: Duration, call: Duration) -> (usize, usize) {
         let start = Instant::now();
         let (mut limit, mut now, mut done, mut most) = (RateLimit::new(rate, start), start, 0, 0);

@@ -17,19 +17,18 @@ use tokio::time::sleep;
 
 use crate::metrics::Metrics;
 
-/// How many jobs one page of a scan looks at, so that the store can answer others between two of them.
+/// How many jobs one page of a scan examines. Pages are small, so that the store can answer others between two of them.
 const LOOK: usize = 200;
 /// The pause after such a page.
 const PAUSE_OF_SCAN: Duration = Duration::from_millis(1);
-/// The pause after a page of dead jobs, which looks at more.
+/// The pause after a page of dead jobs, which examines more jobs.
 const PAUSE_OF_DEAD: Duration = Duration::from_millis(5);
 
 /// The result of a batch.
 pub(super) enum Step {
     /// The number of jobs that were changed.
     Changed(usize),
-    /// A page without matching jobs; there may be more pages. The pause before the next one keeps a long search from
-    /// occupying the store.
+    /// A page without matching jobs; more may follow, after a pause that keeps a long search from occupying the store.
     Empty(Duration),
     /// No jobs are left, or the operation has ended.
     Finished,
@@ -58,7 +57,8 @@ impl Source {
         }
     }
 
-    /// Changes at most `limit` jobs.
+    /// Changes at most `limit` jobs of one shard. Reads a page of jobs first if none are left of the last page. After
+    /// an error the next call tries the same jobs again.
     pub(super) async fn step(
         &mut self,
         store: &Store,
@@ -91,7 +91,7 @@ struct ShardCursor {
 }
 
 impl DeadJobs {
-    /// Revives at most `limit` jobs of the next shard.
+    /// Revives at most `limit` jobs of the next shard. The shards take turns.
     async fn step(&mut self, store: &Store, metrics: &Metrics, limit: usize) -> Result<Step, StoreError> {
         self.cursors.retain(|cursor| cursor.next.is_some() || !cursor.found.is_empty());
         let Some(cursor) = self.cursors.front_mut() else { return Ok(Step::Finished) };
@@ -124,7 +124,7 @@ impl DeadJobs {
     }
 }
 
-/// The jobs that a filter fits.
+/// The jobs that match a filter.
 pub(super) struct FilteredJobs {
     id: BulkId,
     filter: Filter,
@@ -136,7 +136,7 @@ pub(super) struct FilteredJobs {
 }
 
 impl FilteredJobs {
-    /// Changes at most `limit` jobs of one shard.
+    /// Changes at most `limit` jobs of one shard. Before it reads a page, it waits for the semaphore `scans`.
     async fn step(
         &mut self,
         store: &Store,
@@ -146,7 +146,7 @@ impl FilteredJobs {
     ) -> Result<Step, StoreError> {
         if self.found.is_empty() {
             let Some(from) = self.next else { return Ok(Step::Finished) };
-            // However many operations search, the store is searched by one at a time.
+            // One operation at a time searches the store.
             let _turn = scans.acquire().await.ok();
             self.read_page(store, from).await?;
             sleep(PAUSE_OF_SCAN).await;
@@ -172,7 +172,8 @@ impl FilteredJobs {
 
     async fn read_page(&mut self, store: &Store, from: Option<Cursor>) -> Result<(), StoreError> {
         let page = match store.page(&self.filter, from, LOOK).await {
-            // The server was restarted. What was changed does not fit any more, or is known by its token.
+            // The server was restarted, so the search begins again. Jobs that were changed no longer match, or the
+            // store recognizes this operation in them.
             Err(StoreError::Outdated) if from.is_some() => {
                 self.next = Some(None);
                 return Ok(());

@@ -1,4 +1,5 @@
-//! The task of one bulk operation: holds the claim, and changes jobs in small batches, spread evenly over each second.
+//! The task of one bulk operation: extends the claim, changes jobs in small batches, spread evenly over each second,
+//! and marks the operation as finished, or releases the claim at the shutdown.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use super::rate::RateLimit;
 use super::source::{Source, Step};
 use crate::metrics::Metrics;
 
-/// The most jobs of one call, so that no call takes long.
+/// The most jobs of one call. The limit keeps calls short.
 const BATCH: usize = 100;
 
 /// A bulk operation that this carrier has claimed.
@@ -29,12 +30,13 @@ pub(crate) struct BulkTask {
     pub(crate) ttl: Duration,
     pub(crate) bulk: Bulk,
     pub(crate) worker: WorkerId,
-    /// The turns of the operations that search all jobs.
+    /// Lets one operation at a time search jobs by a filter.
     pub(crate) scans: Arc<Semaphore>,
 }
 
 impl BulkTask {
-    /// Runs until the bulk operation is finished, stopped or taken over, or until the shutdown.
+    /// Runs until the bulk operation is finished, stopped or taken over, or until the shutdown, which releases the
+    /// claim. Retries after errors of the store.
     pub(crate) async fn run(self) {
         let mut source = Source::new(&self.store, self.bulk.id, self.bulk.wanted());
         let mut rate = RateLimit::new(self.bulk.rate, Instant::now());
@@ -73,7 +75,7 @@ impl BulkTask {
         timeout(self.ttl, release).await.ok();
     }
 
-    /// Extends the claim. Returns false if the bulk operation has ended or was taken over.
+    /// Extends the claim and sets `extended` to `now`. Returns false if the bulk operation has ended or was taken over.
     async fn extend_claim(&self, now: Instant, extended: &mut Instant) -> Result<bool, StoreError> {
         let is_ours = self.store.keep_bulk(self.bulk.id, self.worker, self.ttl).await?;
         *extended = now;
@@ -83,8 +85,8 @@ impl BulkTask {
         Ok(is_ours)
     }
 
-    /// Changes a batch, or sleeps until the rate allows one, at most until `latest`. Returns false
-    /// when the bulk operation is finished.
+    /// Changes a batch, or sleeps until the rate allows one, at most until `latest` or the shutdown. If no jobs are
+    /// left, marks the operation as finished, unless it was taken over, and returns false.
     async fn advance(
         &self,
         rate: &mut RateLimit,

@@ -12,9 +12,9 @@ use crate::metrics::{
     EVICTED_EARLY, JOBS, MEMORY, MISSING_JOBS, OLDEST_READY, TOPIC_JOBS, TOPIC_OLDEST_READY,
 };
 
-/// The metrics of these shards, and of these topics in them. Without shards there are none, except for the
-/// number of shards, which is 0.
-/// `memory` is the share of its memory limit that the store uses, if it has one.
+/// Returns the metrics of these shards, and of these topics in them. Without shards the metrics have no values, except
+/// the number of shards, which is 0, and the memory.
+/// `memory` is the share of its memory limit that the store uses; `None` leaves it out.
 pub(super) fn of(shards: &[&ShardGauges], topics: &[Topic], memory: Option<f64>) -> Vec<GaugeValues> {
     let (mut jobs, mut missing, mut evicted, mut oldest) = (vec![], vec![], vec![], vec![]);
     let (mut topic_jobs, mut topic_oldest) = (vec![], vec![]);
@@ -44,7 +44,7 @@ pub(super) fn of(shards: &[&ShardGauges], topics: &[Topic], memory: Option<f64>)
     families
 }
 
-/// The archive outboxes of these shards. Without an archive all are 0.
+/// Returns the metrics of the archive outboxes. Without an archive all are 0; without shards they have no values.
 fn archive(shards: &[&ShardGauges]) -> Vec<GaugeValues> {
     let sum = |of: fn(&ArchiveGauge) -> u64| match shards {
         [] => Vec::new(),
@@ -74,7 +74,7 @@ fn sum<'g>(gauges: impl Iterator<Item = &'g JobGauge>) -> JobGauge {
     })
 }
 
-/// Adds the values of a gauge with these labels. An age that is not known is left out.
+/// Appends the counts of a gauge to `jobs`, one per state, and its age to `oldest`, unless the age is not known.
 fn add(gauge: &JobGauge, labels: &[&str], jobs: &mut Values, oldest: &mut Values) {
     let labels: Vec<String> = labels.iter().map(|label| (*label).to_owned()).collect();
     let mut states: StateCounts = gauge.states.clone();

@@ -1,4 +1,4 @@
-//! How many jobs of firings the quotas of tenants let through.
+//! Limits the jobs of firings to the quotas of their tenants. Keeps the job counts of tenants for a while.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,11 +14,11 @@ use tracing::debug;
 
 use super::ScheduleRunner;
 
-/// For how long the count of a tenant's jobs is used, and for how many times as long as counting took.
+/// A count of a tenant's jobs is reused for [`COUNT_SHARE`] times as long as counting took, and at least for this time.
 const FRESH: Duration = Duration::from_secs(1);
 const COUNT_SHARE: u32 = 20;
 
-/// How many jobs tenants had, when that was asked, and until when it is used.
+/// How many jobs tenants had, when the store was asked for that, and until when the answer is reused.
 #[derive(Default)]
 pub(crate) struct Counts(Mutex<HashMap<Tenant, Count>>);
 
@@ -42,12 +42,12 @@ impl Counts {
     }
 }
 
-/// What the tenants whose schedules fire in a round may still submit.
+/// How many jobs each tenant may still submit in a round. A tenant without an entry has no limit.
 #[derive(Default)]
 pub(super) struct Allowances(HashMap<Tenant, u64>);
 
 impl Allowances {
-    /// Takes jobs for a tenant, at most so many. Returns how many its quota lets through.
+    /// Takes up to `jobs` jobs from a tenant's allowance and returns how many; all if there is no tenant or no entry.
     pub(super) fn take(&mut self, tenant: Option<&Tenant>, jobs: usize) -> usize {
         let Some(left) = tenant.and_then(|tenant| self.0.get_mut(tenant)) else { return jobs };
         let taken = usize::try_from(*left).unwrap_or(jobs).min(jobs);
@@ -57,7 +57,8 @@ impl Allowances {
 }
 
 impl ScheduleRunner<'_> {
-    /// Gets what tenants need from their quotas. A tenant of which nothing can be said gets nothing this time.
+    /// Draws the jobs that tenants need from their quotas. A tenant without a quota gets no entry. A tenant gets 0 if
+    /// the store cannot answer.
     pub(super) async fn allowances(&self, needed: HashMap<Tenant, u64>) -> Allowances {
         let draws = needed.iter().filter_map(|(tenant, jobs)| {
             let quota = self.policies.quota(tenant).ok().flatten()?;
@@ -97,7 +98,8 @@ impl ScheduleRunner<'_> {
         Ok(count)
     }
 
-    /// How many topics and lanes a tenant may use.
+    /// Returns how many topics and lanes a tenant may use, the defaults if it has no quota; `None` without a tenant.
+    /// Fails while the policies are not known.
     pub(super) fn limits(&self, tenant: Option<&Tenant>) -> Result<Option<TenantLimits>, ConfigUnknown> {
         let Some(tenant) = tenant else { return Ok(None) };
         Ok(Some(self.policies.quota(tenant)?.map_or_else(TenantLimits::default, Quota::limits)))

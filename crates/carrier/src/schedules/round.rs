@@ -1,4 +1,4 @@
-//! One round: what is to be done with each schedule whose time has come, and the calls that do it.
+//! One round over a shard's schedules whose time has come: decides which fire, move on or are deferred, and does it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,15 +16,14 @@ use tracing::{debug, error, warn};
 
 use super::{Round, ScheduleRunner};
 
-/// How long a schedule waits at least and at most whose jobs are not let through, or that cannot be read. In between it
-/// waits for as long as it is late.
+/// The shortest and longest wait of a refused or unreadable schedule; in between it waits as long as it is late.
 const MIN_DEFERRAL: Duration = Duration::from_secs(1);
 const MAX_DEFERRAL: Duration = Duration::from_secs(60);
-/// The most firings of one schedule in a round. More are made in the next, behind those of others.
+/// The most firings of one schedule in a round. Further ones are made in the next round, behind those of others.
 const MAX_FIRINGS: usize = 10;
 /// About how many bytes a job takes without its body.
 const JOB_BYTES: usize = 1024;
-/// How long to wait if times lead to no schedule.
+/// How long to wait if the store says that a schedule is due but returns none.
 const NOTHING_FOUND: Duration = Duration::from_secs(1);
 
 /// A schedule whose time has come, and what is to be done with it.
@@ -37,7 +36,7 @@ struct Step {
 
 impl ScheduleRunner<'_> {
     pub(super) async fn round(&self) -> Result<Round, StoreError> {
-        // Where a job goes and what its tenant may use is known with the policies.
+        // The policies decide where a job goes and what its tenant may use.
         self.policies.known().await;
         // The answer below includes every deadline that was set before.
         self.due.clear();
@@ -67,7 +66,7 @@ impl ScheduleRunner<'_> {
                     deferred.push(*row);
                 }
             }
-            // To look through what was missed takes a while.
+            // The search for missed firings can take a while.
             yield_now().await;
         }
         let firing = self.within_quotas(firing, &mut deferred).await;
@@ -79,7 +78,8 @@ impl ScheduleRunner<'_> {
         Ok(Round::More)
     }
 
-    /// Limits the firings of schedules to what the quotas of their tenants let through.
+    /// Limits the firings of schedules to what the quotas of their tenants let through, and returns the schedules with
+    /// firings left. The others, and those with a body too large for the quota, are counted, logged and put in `deferred`.
     async fn within_quotas(&self, steps: Vec<Step>, deferred: &mut Vec<ScheduleRow>) -> Vec<Step> {
         let (too_large, steps): (Vec<_>, Vec<_>) =
             steps.into_iter().partition(|step| self.is_too_large(step));
@@ -110,7 +110,7 @@ impl ScheduleRunner<'_> {
         within
     }
 
-    /// Whether the quota of its tenant allows no such body; it may be another one since the schedule was set.
+    /// Whether a job's body is larger than its tenant's present quota allows; false if the quota is not known.
     fn is_too_large(&self, step: &Step) -> bool {
         let tenant = step.before.key.tenant.as_ref();
         let quota = tenant.and_then(|tenant| self.policies.quota(tenant).ok().flatten());
@@ -118,7 +118,8 @@ impl ScheduleRunner<'_> {
         limit.is_some_and(|limit| step.state.schedule.job.delivery.body.bytes.len() > limit as usize)
     }
 
-    /// Submits the jobs of schedules and moves these on. Returns those whose jobs were refused.
+    /// Submits the jobs of schedules and sets the next times of the schedules. Returns the schedules whose jobs were
+    /// refused because of a limit of topics or origins. Skips schedules that were changed since they were read.
     async fn fire(&self, steps: Vec<Step>, now: Timestamp) -> Result<Vec<ScheduleRow>, StoreError> {
         let changes: Vec<_> = steps.iter().map(|step| self.change(step, now)).collect();
         crash_point!("carrier.before_fire");
@@ -128,7 +129,7 @@ impl ScheduleRunner<'_> {
         for (step, changed) in steps.into_iter().zip(changed) {
             match changed {
                 ScheduleChanged::Changed => self.fired(&step, now),
-                // It was changed meanwhile, or by a call whose answer was lost.
+                // The schedule was changed meanwhile, or by a call whose answer was lost.
                 ScheduleChanged::Outdated => {}
                 ScheduleChanged::Full(_) => {
                     self.refused(&step, "a limit of topics or of origins");
@@ -139,7 +140,7 @@ impl ScheduleRunner<'_> {
         Ok(refused)
     }
 
-    /// The schedule after a step, and the jobs that it submits.
+    /// Returns the change of a step: the schedule's next version, with its new progress, and the jobs to submit.
     fn change(&self, step: &Step, now: Timestamp) -> ScheduleChange {
         let Step { before, state, plan } = step;
         let (policy, limits) =
@@ -158,7 +159,7 @@ impl ScheduleRunner<'_> {
         progress.missed += plan.missed;
         progress.overlapped += u64::from(plan.is_overlapped);
         let mut row = ScheduleRow::new(before.key.clone(), before.version + 1, &state);
-        // One that has more to make up for goes behind all others whose time has come.
+        // A schedule with more firings to make up for goes behind all others whose time has come.
         row.next = row.next.map(|next| next.max(now));
         ScheduleChange { expected: Some(before.version), row, jobs }
     }
@@ -179,7 +180,7 @@ impl ScheduleRunner<'_> {
         warn!(shard, schedule, limit, "the jobs of a schedule are refused; retrying");
     }
 
-    /// Moves schedules on that do not fire this time.
+    /// Moves schedules that do not fire this time on to their next time. Counts missed and overlapped firings.
     async fn move_on(&self, steps: Vec<Step>, now: Timestamp) -> Result<(), StoreError> {
         if steps.is_empty() {
             return Ok(());
@@ -195,7 +196,8 @@ impl ScheduleRunner<'_> {
         Ok(())
     }
 
-    /// Lets schedules wait, so that they are not among the first again. Their time stays.
+    /// Postpones schedules by the time that they are late, within the bounds of a deferral, so that they do not block
+    /// others. The time for which they fire stays the same. An unreadable schedule waits [`MAX_DEFERRAL`].
     async fn defer(&self, rows: Vec<ScheduleRow>, now: Timestamp) -> Result<(), StoreError> {
         if rows.is_empty() {
             return Ok(());
@@ -213,17 +215,17 @@ impl ScheduleRunner<'_> {
     }
 }
 
-/// What is to be done with a schedule. Returns the row of one that cannot be read.
+/// Plans what to do with a schedule. If its state cannot be read, returns its row as the error.
 fn step(due: DueSchedule, now: Timestamp) -> Result<Step, Box<ScheduleRow>> {
     let DueSchedule { row: before, is_overlapped } = due;
     let Ok(state) = before.state() else { return Err(before.into()) };
     let plan = if is_overlapped { state.plan_of_overlap(now) } else { state.plan(now, MAX_FIRINGS) };
-    // One whose time has not come waits. It is here because it was deferred, or because the clock was set back.
+    // A schedule whose time has not come waits. It is here because it was deferred, or the clock was set back.
     let plan = plan.unwrap_or_else(|| Plan { next: state.waits_for(now), ..Plan::default() });
     Ok(Step { before, state, plan })
 }
 
-/// Splits steps into calls of limited size.
+/// Splits steps into calls of at most about [`MAX_BATCH_BYTES`]. A larger step gets a call of its own.
 fn batches(steps: Vec<Step>) -> Vec<Vec<Step>> {
     let (mut batches, mut left) = (Vec::<Vec<Step>>::new(), 0);
     for step in steps {

@@ -1,4 +1,4 @@
-//! Calls of the API, from one process of it after the other, and what their answers mean.
+//! Calls of the API, to its processes in turn, and the outcome of each: done, refused or unknown.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) struct Api {
     next: AtomicUsize,
 }
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(crate) enum CallOutcome {
     /// 2xx.
@@ -29,7 +29,7 @@ pub(crate) enum CallOutcome {
 }
 
 impl CallOutcome {
-    /// The JSON of a success; null if it is another.
+    /// The JSON of a success; null for any other outcome.
     pub(crate) fn json(&self) -> Value {
         match self {
             Self::Ok(_, body) => serde_json::from_slice(body).unwrap_or_default(),
@@ -41,7 +41,7 @@ impl CallOutcome {
         matches!(self, Self::Unknown)
     }
 
-    /// Writes it as the outcome of a call about one job.
+    /// Writes the outcome of the call `n` about one job.
     pub(crate) fn write(&self, history: &History, n: u64) {
         let status = match self {
             Self::Ok(status, _) | Self::Refused(status) => Some(*status),

@@ -1,4 +1,4 @@
-//! Clients that cancel jobs around their due times, and reschedule or run some.
+//! Clients that cancel, reschedule or run jobs around their due times.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const MAX_WAIT: i64 = 3_000;
 pub(super) async fn run(clients: Arc<Clients>, mut rng: StdRng) {
     while !clients.is_over() {
         sleep(Duration::from_millis(rng.random_range(50..350))).await;
-        // Those that may be replaced are left alone: what happens to them is not certain anyway.
+        // Leaves out jobs that may be replaced, because their fate is not certain.
         let Some(job) = clients.recent(&mut rng).filter(|job| !job.id.starts_with("again-")) else {
             continue;
         };
@@ -34,7 +34,7 @@ pub(super) async fn run(clients: Arc<Clients>, mut rng: StdRng) {
     }
 }
 
-/// Waits until 5 ms before the due time to 5 ms after it.
+/// Waits until 5 ms before to 5 ms after the due time, at most [`MAX_WAIT`]. Returns at once if that time is unknown.
 async fn wait_until_due(job: &SubmittedJob, rng: &mut StdRng) {
     let Some(due) = job.due.and_then(|due| i64::try_from(due).ok()) else { return };
     let wait = due - ringback_testkit::now().as_millisecond() + rng.random_range(-5..=5);

@@ -1,4 +1,4 @@
-//! Consumers of pull jobs: most finish what they reserve; some retry, bury, release or renew, settle late, or die.
+//! Consumers of pull jobs: most finish what they reserve; others retry, bury, release, renew, settle late or never.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ struct Job<'a> {
     body: &'a RawValue,
 }
 
-/// Goes on until it is dropped, and behaves well after the load has ended.
+/// Reserves pull jobs and works on them until the task is dropped. Every call is written to the history.
 pub(super) async fn run(clients: Arc<Clients>, mut rng: StdRng) {
     loop {
         let (history, n) = (&clients.history, clients.history.next());
@@ -86,7 +86,7 @@ async fn work(clients: &Clients, receipt: &str, rng: &mut StdRng) {
             sleep(Duration::from_millis(rng.random_range(550..900))).await;
             settle(clients, receipt, SettleKind::Finish).await;
         }
-        // It dies with its lease.
+        // The lease of this job expires.
         _ => {}
     }
 }

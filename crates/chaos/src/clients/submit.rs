@@ -1,4 +1,4 @@
-//! Clients that submit: alone and in batches, with ids and with idempotency keys, again when the outcome is unknown.
+//! Clients that submit jobs: alone and in batches, with ids and idempotency keys, repeated if the outcome is unknown.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ impl Request {
         }
     }
 
-    /// The exact text to send.
+    /// The exact JSON text of the submit.
     fn json(&self) -> String {
         let mut text = format!(r#"{{"topic":"{}","body":{}"#, self.topic, self.body);
         let _ = write!(text, r#","headers":{{"x-n":"{0}"}},"context":{{"k":"c {0}"}}"#, self.number);
@@ -90,7 +90,7 @@ impl Request {
         text
     }
 
-    /// Writes that it is sent; the number of the call.
+    /// Writes the request of the submit. Returns the number of the call.
     fn write(&self, clients: &Clients) -> u64 {
         let (history, n) = (&clients.history, clients.history.next());
         let context = format!("c {}", self.number);
@@ -140,7 +140,8 @@ pub(super) async fn run(clients: Arc<Clients>, client: u64, mut rng: StdRng) {
     }
 }
 
-/// Submits until the outcome is known, or a few times. Now and then an accepted job is submitted once more.
+/// Submits until the outcome is known, and after one in 40 known outcomes again, at most four times in all. Adds the job
+/// to the clients' known jobs once it is accepted.
 async fn one(clients: &Clients, request: &Request, rng: &mut StdRng) {
     let mut was_known = false;
     for repetition in 0..REPETITIONS {

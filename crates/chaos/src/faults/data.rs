@@ -1,5 +1,5 @@
-//! Faults that take away what Redis has: its data are removed, older, or torn. Processes are left alone meanwhile,
-//! because nobody else knows what was accepted. What they notice is accepted, so that submits go on.
+//! Faults that take data away from Redis: its data are removed, older, or torn. Processes have no other fault meanwhile,
+//! because only they know what was accepted. A noticed loss is accepted over the API, so that submits go on.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ use crate::clients::Api;
 use crate::fault::Kind;
 use crate::installation::Installation;
 
-/// Within this all processes know how the store is: they look about once a second.
+/// The time within which all processes know the state of the store: they check about once a second.
 const LOOK: Duration = Duration::from_millis(2_500);
-/// Within this a loss is noticed, also of a shard to which nobody submits: there are four.
+/// The time within which a loss is noticed, also in that of four shards to which nobody submits.
 const NOTICE: Duration = Duration::from_secs(7);
 /// How long to wait for a loss that has to be noticed, or for an answer.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What Redis will come back with.
+/// The data with which Redis starts again.
 enum Data {
     Nothing,
     Older(TempDir),
-    /// What its append-only file had at a time, and not all of the rest.
+    /// Its append-only file, cut at or after this length.
     Cut(u64),
 }
 
@@ -57,7 +57,8 @@ pub(super) async fn make(installation: &Installation, api: &Api, kind: Kind, rng
     begun.healed();
 }
 
-/// What is kept of the data, and when that was.
+/// Returns what will be left of the data, and the time in the history of its last write (0 if nothing is left). Waits
+/// before it returns, so that more is written after that time.
 async fn before(t: u64, kind: Kind, server: &mut RedisServer, rng: &mut StdRng) -> (u64, Data) {
     match kind {
         Kind::WipedRedis => (0, Data::Nothing),
@@ -77,7 +78,7 @@ async fn before(t: u64, kind: Kind, server: &mut RedisServer, rng: &mut StdRng) 
     }
 }
 
-/// Cuts the append-only file anywhere after a length.
+/// Cuts the append-only file at a random place after `length`.
 fn cut(server: &RedisServer, length: u64, rng: &mut StdRng) {
     let (path, now) = server.append_only_file();
     // A new file has only what came later.
@@ -86,7 +87,8 @@ fn cut(server: &RedisServer, length: u64, rng: &mut StdRng) {
     file.set_len(rng.random_range(from..=now)).expect("the file can be cut");
 }
 
-/// Waits until a loss is noticed, and accepts it after a while, as often as one shows up.
+/// Waits until a loss is noticed, ends the fault `wait` later, and accepts the loss and any that is noticed within
+/// another [`NOTICE`]. If none is noticed, ends the fault after [`LIMIT`].
 async fn accept(api: &Api, mut lost: Option<RunningFault<'_>>, wait: Duration) {
     let begun = Instant::now();
     let mut quiet_since = begun;

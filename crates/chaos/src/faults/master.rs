@@ -1,5 +1,5 @@
-//! Faults of masters that have replicas: killed, stopped, replaced by hand; and of sentinels. Each ends when every
-//! master has its replicas again.
+//! Faults of masters that have replicas (killed, stopped, replaced by hand) and of sentinels. Each fault ends when
+//! every master has its replicas again, or after 30 seconds.
 
 use std::time::Duration;
 
@@ -11,23 +11,23 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::RunningFault;
 use crate::fault::Kind;
-use crate::group::Group;
 use crate::installation::Installation;
+use crate::store_servers::Group;
 
-/// Within this servers agree on their masters, and replicas have everything.
+/// The time within which servers agree on their masters, and replicas have all data.
 const WHOLE: Duration = Duration::from_secs(30);
 /// Sentinels do not replace a master that was away for less.
 const SHORT: Duration = Duration::from_millis(1_200);
 /// How often sentinels are asked to replace a master that works.
 const FAIL_OVERS: usize = 3;
-/// How long they may take each time. The master takes no writes meanwhile.
+/// The limit of each try, during which the master accepts no writes.
 const REPLACED_WITHIN: Duration = Duration::from_secs(15);
 
 pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdRng) {
     let group = &mut *installation.group.as_ref().expect("a run on several servers").lock().await;
     let masters = masters(group).await;
     let master = masters[rng.random_range(0..masters.len())];
-    // Longer and shorter than it takes to replace it.
+    // Both longer and shorter than it takes to replace the master.
     let length = Duration::from_millis(rng.random_range(100..7_000));
     let history = &installation.history;
     let begun = RunningFault::new(history, kind.name(), kind.class(), None);
@@ -50,23 +50,24 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
     }
     wait_whole(group).await;
     if kind == Kind::StopMaster {
-        // What it did until it knew of its successor is lost too.
+        // Changes that the old master accepted until it knew of its successor are lost too.
         write_loss_of_attempts(history);
     }
-    // Not before it is a replica.
+    // The server must not accept writes before it is a replica.
     ask(&group.servers()[master], &["CLIENT", "UNPAUSE"]).await;
     begun.healed();
 }
 
-/// Callbacks and consumers go on without replicas: attempts and their outcomes are not on one when a master is replaced.
+/// Writes a loss of attempts only. Callbacks and consumers go on without replicas, so attempts and outcomes can be
+/// missing on a replica that becomes the master.
 pub(super) fn write_loss_of_attempts(history: &History) {
     let t = history.t();
     history.write(&Entry::Loss(Loss { t, since: t, answered: None }));
 }
 
-/// Sentinels that have begun to replace a master go on when it comes back. Two servers take writes then, and one
-/// delivers what was cancelled on the other. So a master that was away for long stays so until the sentinel of this
-/// number names another one.
+/// With sentinels, and if the master was away for longer than [`SHORT`]: waits up to [`WHOLE`] until a sentinel names
+/// another one. Sentinels that have begun to replace a master go on when it comes back; two servers would then accept
+/// writes, and one would deliver what was cancelled on the other.
 pub(super) async fn wait_replaced(group: &Group, master: usize, length: Duration, sentinel: usize) {
     let Group::Sentinel(group) = group else { return };
     if length > SHORT {
@@ -74,7 +75,7 @@ pub(super) async fn wait_replaced(group: &Group, master: usize, length: Duration
         while group.master_of(sentinel).await == master && Instant::now() < deadline {
             sleep(Duration::from_millis(50)).await;
         }
-        // The other replica follows by then.
+        // After this time the other replica follows the new master.
         sleep(Duration::from_secs(2)).await;
     }
 }
@@ -90,7 +91,7 @@ pub(super) async fn kill_sentinel(installation: &Installation, rng: &mut StdRng)
     begun.healed();
 }
 
-/// The places of the servers that take writes.
+/// The indexes of the servers that are masters.
 pub(super) async fn masters(group: &Group) -> Vec<usize> {
     if let Group::Sentinel(sentinel) = group {
         return vec![sentinel.master_of(0).await];
@@ -104,13 +105,14 @@ pub(super) async fn masters(group: &Group) -> Vec<usize> {
     found
 }
 
-/// Replaces a master by its replica, while it works.
+/// Replaces a working master by its replica. With sentinels, pauses its writes for 20 s before each of [`FAIL_OVERS`]
+/// tries.
 async fn fail_over(group: &Group, master: usize) {
     match group {
         Group::Sentinel(sentinel) => {
             // Sentinels that find no replica good enough at the moment give up.
             for _ in 0..FAIL_OVERS {
-                // Otherwise it would deliver what is cancelled on its successor.
+                // Without the pause, the former master would deliver jobs that are cancelled on its successor.
                 ask(&sentinel.servers()[master], &["CLIENT", "PAUSE", "20000", "WRITE"]).await;
                 sentinel.are_in_sync(master).await;
                 sentinel.fail_over().await;
@@ -132,14 +134,14 @@ async fn fail_over(group: &Group, master: usize) {
     }
 }
 
-/// Asks a server for something that it may refuse: a fail-over while the link to the master is down.
+/// Sends a command and ignores a refusal, such as of a fail-over while the link to the master is down.
 async fn ask(server: &RedisServer, words: &[&str]) {
     let mut command = redis::cmd(words[0]);
     let asked: Result<(), _> = command.arg(&words[1..]).query_async(&mut server.client().await).await;
     drop(asked);
 }
 
-/// Waits until every master has all of its replicas, and they have everything.
+/// Waits up to [`WHOLE`] until every master has all of its replicas, with all data.
 pub(super) async fn wait_whole(group: &Group) {
     let deadline = Instant::now() + WHOLE;
     while Instant::now() < deadline {

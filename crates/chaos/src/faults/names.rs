@@ -1,5 +1,4 @@
-//! Makes lookups of host names fail, hang or take long: those of receivers for all processes, or that of the store for
-//! one.
+//! Faults of name look-ups, of receivers for all processes or of the store for one: they fail, hang or take long.
 
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     match &one.proxy {
         Some(proxy) if of_store => {
             one.seen.iter().for_each(|seen| seen.set_names(look_up));
-            // It has to look the name up again.
+            // The process has to look up the name again.
             proxy.cut();
         }
         _ => installation.world.set_receivers(look_up),

@@ -1,5 +1,4 @@
-//! Faults of the connections between processes and the store: of one process, those of a role or all, to one server or
-//! sentinel or to all.
+//! Faults of connections from one process, a role or all processes to one server or sentinel of the store, or to all.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -11,22 +10,22 @@ use tokio::time::sleep;
 
 use super::{RunningFault, master};
 use crate::fault::Kind;
-use crate::group::Group;
 use crate::installation::{Installation, Member};
+use crate::store_servers::Group;
 
-/// A proxy, and the addresses of those whose connections fail: of all without any.
+/// A proxy, and the addresses whose connections fail; `None` for all.
 struct Way<'a> {
     proxy: &'a Proxy,
     from: Option<Vec<IpAddr>>,
 }
 
 impl Way<'_> {
-    /// Puts the connections that exist into a mode.
+    /// Sets the mode of the existing connections.
     fn change(&self, mode: ProxyMode) {
         self.proxy.change(self.from.as_deref(), mode);
     }
 
-    /// Puts the connections that exist and new ones into a mode.
+    /// Sets the mode of existing and new connections.
     fn fail(&self, mode: ProxyMode) {
         self.proxy.fail_from(self.from.as_deref(), mode);
     }
@@ -75,7 +74,7 @@ pub(super) async fn make(installation: &Installation, kind: Kind, rng: &mut StdR
     begun.healed();
 }
 
-/// One process, those of a role, or all.
+/// All processes, those of one role, or one process, at random.
 fn members<'a>(installation: &'a Installation, rng: &mut StdRng) -> Vec<&'a Member> {
     let all = &installation.members;
     let one = &all[rng.random_range(0..all.len())];
@@ -86,7 +85,7 @@ fn members<'a>(installation: &'a Installation, rng: &mut StdRng) -> Vec<&'a Memb
     }
 }
 
-/// The ways from processes to a master, to any server or sentinel, or to all of them.
+/// The ways from processes to a master, to any one server or sentinel, or to all of them, at random.
 async fn to_servers<'a>(group: &'a Group, members: &[&Member], rng: &mut StdRng) -> Vec<Way<'a>> {
     let from: Vec<_> = members.iter().filter_map(|member| Some(member.seen.as_ref()?.address())).collect();
     let (masters, all) = (master::masters(group).await, group.all());

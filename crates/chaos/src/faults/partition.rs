@@ -11,18 +11,18 @@ use tokio::time::sleep;
 
 use super::{RunningFault, master};
 use crate::fault::Kind;
-use crate::group::Group;
 use crate::installation::Installation;
+use crate::store_servers::Group;
 
-/// How often it is written that what one side has done is lost to the other.
+/// The pause between two lines about a loss of attempts during a partition.
 const FORGETS: Duration = Duration::from_millis(50);
 
-/// Where a server or a process is.
+/// The side of a partition on which a server or a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Master,
     Others,
-    /// Nothing is in its way.
+    /// It reaches both sides.
     Both,
 }
 
@@ -47,12 +47,12 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     let beside = beside(group, master, rng).await;
     let side = |at| if at == master || beside == Some(at) { Side::Master } else { Side::Others };
     let servers: Vec<_> = (0..).map(side).zip(group.all()).collect();
-    // Without a compiler there is nothing in between.
+    // Without a C compiler there are no proxies between servers.
     let addresses = servers.iter().filter_map(|(side, server)| Some((*side, server.seen()?.address())));
     let mut ends: Vec<_> = addresses.collect();
     for member in &installation.members {
         let side = match (group, member.role, Side::any(rng)) {
-            // Through the former master it would deliver what is cancelled on its successor.
+            // A notifier on the side of the former master would deliver jobs that are cancelled on its successor.
             (Group::Sentinel(_), Role::Notifier, _) => Side::Others,
             (_, _, side) => side,
         };
@@ -61,7 +61,7 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     if ends.is_empty() {
         return;
     }
-    // Longer and shorter than it takes to replace it.
+    // Both longer and shorter than it takes to replace the master.
     let length = Duration::from_millis(rng.random_range(500..9_000));
 
     let begun = begin(installation, Kind::Partition);
@@ -71,7 +71,7 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     }
     let parted = async {
         sleep(length).await;
-        // Not the sentinel on the side of the master.
+        // Chooses a sentinel that is not on the side of the master.
         let sentinel = usize::from(beside == Some(group.servers().len()));
         master::wait_replaced(group, master, length, sentinel).await;
         heal(group).await;
@@ -80,7 +80,7 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     begun.healed();
 }
 
-/// Parts each server of a cluster from all others.
+/// Cuts each server of a cluster off from all others for up to 9 seconds. Does nothing without proxies between them.
 pub(super) async fn part_all(installation: &Installation, rng: &mut StdRng) {
     let group = &*installation.group.as_ref().expect("a run on several servers").lock().await;
     let length = Duration::from_millis(rng.random_range(500..9_000));
@@ -97,7 +97,7 @@ pub(super) async fn part_all(installation: &Installation, rng: &mut StdRng) {
     }
     let parted = async {
         sleep(length).await;
-        // What they have heard of each other by then may be enough to replace one that is well.
+        // What the servers have heard of each other by then may be enough to replace a healthy one.
         heal(group).await;
     };
     outcomes_may_be_lost(installation, parted).await;
@@ -113,7 +113,8 @@ async fn heal(group: &Group) {
     master::wait_whole(group).await;
 }
 
-/// Neither side knows what callbacks come to on the other.
+/// Awaits `while_parted`, and writes meanwhile that attempts and outcomes may be lost, because neither side knows
+/// those of the other.
 async fn outcomes_may_be_lost(installation: &Installation, while_parted: impl Future<Output = ()>) {
     let forgetting = async {
         loop {
@@ -128,8 +129,8 @@ async fn outcomes_may_be_lost(installation: &Installation, while_parted: impl Fu
     master::write_loss_of_attempts(&installation.history);
 }
 
-/// Who is on the side of the master, if anybody: one of its replicas or a sentinel, or a replica of another master of a
-/// cluster.
+/// The index of a server that is on the side of the master, at random; `None` if the master is alone. It is a replica
+/// or a sentinel, in a cluster a replica of another master.
 async fn beside(group: &Group, master: usize, rng: &mut StdRng) -> Option<usize> {
     let (is_alone, draw) = (rng.random_range(0..2) == 0, rng.random_range(0..usize::MAX));
     if is_alone {

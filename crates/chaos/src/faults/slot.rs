@@ -9,8 +9,8 @@ use tokio::time::sleep;
 
 use super::{RunningFault, master};
 use crate::fault::Kind;
-use crate::group::Group;
 use crate::installation::Installation;
+use crate::store_servers::Group;
 
 pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     let group = &*installation.group.as_ref().expect("a run on several servers").lock().await;
@@ -34,7 +34,7 @@ pub(super) async fn make(installation: &Installation, rng: &mut StdRng) {
     begun.healed();
 }
 
-/// The hash tags of the keys that all masters have, in order.
+/// The sorted hash tags of the keys on all nodes.
 async fn tags(cluster: &RedisCluster) -> Vec<String> {
     let mut tags = Vec::new();
     for node in cluster.nodes() {

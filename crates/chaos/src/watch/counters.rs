@@ -1,4 +1,4 @@
-//! The counters of each process at the end. One that was killed has taken what it had counted along.
+//! Writes the counters of each process at the end. Those of a process that was killed are lost.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use ringback_testkit::history::{Entry, Metric};
 use ringback_testkit::http_client;
 
 use crate::installation::Installation;
-use crate::secret::scan;
+use crate::planted_secret::scan;
 
 /// The counters that the checker compares with the history, and the label that matters.
 const COUNTERS: [(&str, &str); 3] = [
@@ -15,7 +15,7 @@ const COUNTERS: [(&str, &str); 3] = [
     ("ringback_notifier_lateness_seconds_count", ""),
 ];
 
-/// Writes the counters of all processes, and searches the pages for secrets.
+/// Writes the counters of all processes, and searches their pages `/metrics` and `/readyz` for secrets.
 pub(super) async fn write(installation: &Installation) {
     let (history, http) = (&installation.history, http_client());
     for member in &installation.members {
@@ -32,7 +32,7 @@ pub(super) async fn write(installation: &Installation) {
     }
 }
 
-/// The counters of a page of metrics, added up over all other labels.
+/// Parses a page of metrics. Returns the wanted counters by name and label, summed over all other labels.
 fn counters(page: &str) -> BTreeMap<(&str, &str), u64> {
     let mut sums = BTreeMap::new();
     for line in page.lines() {

@@ -1,4 +1,4 @@
-//! What processes use: memory, file descriptors, threads; and how much memory Redis needs for a job.
+//! Samples of resources: memory, file descriptors and threads of processes, and the memory of Redis for each job.
 
 use std::fs;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(super) fn write_limits(history: &History) {
     }
 }
 
-/// Writes samples until it is dropped.
+/// Writes samples twice a second until the task is dropped.
 pub(super) async fn repeat(installation: Arc<Installation>) {
     loop {
         sleep(PAUSE).await;
@@ -44,7 +44,7 @@ pub(super) async fn repeat(installation: Arc<Installation>) {
     }
 }
 
-/// Writes a sample of each process that runs.
+/// Writes a sample of each process, except those that a fault is being made to.
 pub(super) async fn write(installation: &Installation) {
     let history = &installation.history;
     for (place, member) in installation.members.iter().enumerate() {
@@ -62,7 +62,7 @@ pub(super) async fn write(installation: &Installation) {
         let values =
             [("resident_kib", field("VmRSS:")), ("threads", field("Threads:")), ("handles", handles)];
         for (name, value) in values {
-            // One that was killed has none.
+            // A killed process has no values.
             if let Some(value) = value {
                 history.write(&Entry::Sample(Sample { t: history.t(), of: &of, name, value }));
             }
@@ -87,7 +87,8 @@ impl Memory {
         Self(used)
     }
 
-    /// Writes how much more there is now, for each job that was accepted.
+    /// Writes how many more bytes Redis now uses for each job. Does nothing without a single Redis, or with fewer than
+    /// [`ENOUGH_JOBS`] jobs.
     pub(super) async fn write(&self, installation: &Installation, api: &Api) {
         let (Some(before), Some(now)) = (self.0, Self::read(installation).await.0) else { return };
         let states = ask(api, "/v1/stats").await;

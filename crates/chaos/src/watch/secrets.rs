@@ -1,5 +1,5 @@
-//! Planted secrets: in the password of the store's URL and in the headers of topic policies. Nothing that the product
-//! writes or answers may have them, but deliveries, exports and consumers' jobs.
+//! Planted secrets: in the password of the store's URL and in the headers of a topic's policy. Only deliveries,
+//! exports and the jobs of consumers may contain them.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use ringback_testkit::{eventually, http_client};
 use crate::clients::Api;
 use crate::ending::ask;
 use crate::installation::Installation;
-use crate::secret::{MARK, scan};
+use crate::planted_secret::{MARK, scan};
 
 /// A policy with headers whose values are secrets.
 const POLICY: &str =
@@ -31,7 +31,7 @@ const QUESTIONS: [&str; 8] = [
     "/v1/topics/push/none",
 ];
 
-/// Puts the policy, and says in the history what to look for.
+/// Sets the policy with secrets, and writes to the history what to search for.
 pub(super) async fn plant(api: &Api, history: &History) {
     history.write(&Entry::Canary(Canary { text: MARK.into() }));
     let put = async || api.call(Method::PUT, &format!("/v1/topics/{TOPIC}"), Some(POLICY.to_owned())).await;
@@ -43,7 +43,7 @@ pub(super) async fn plant(api: &Api, history: &History) {
     .await;
 }
 
-/// Searches answers of the API, also those that refuse something.
+/// Searches answers of the API for secrets, also those that refuse something.
 pub(super) async fn scan_answers(installation: &Installation, api: &Api) {
     let (history, base) = (&installation.history, installation.apis().remove(0));
     for question in QUESTIONS {

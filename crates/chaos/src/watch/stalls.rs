@@ -1,4 +1,4 @@
-//! Times in which the machine did not let this program go on. The checker adds them to the shortest of its limits.
+//! Detects times in which the machine did not run this program. The checker adds them to the shortest of its limits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ const PAUSE_US: u64 = 20_000;
 /// where many others want to run.
 const LATE: u64 = 100_000;
 
-/// A thread that looks for them until this is dropped.
+/// A thread that detects stalls until this is dropped.
 pub(super) struct Stalls(Arc<AtomicBool>);
 
 impl Stalls {

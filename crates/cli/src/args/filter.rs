@@ -1,4 +1,5 @@
-//! The filter of jobs, as flags: those of lists and exports, and those of commands that change many jobs.
+//! The filter of jobs as flags, for lists, exports and commands that change many jobs: parses them, and writes them as
+//! a query or as JSON.
 
 use clap::Args;
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
@@ -107,12 +108,12 @@ fn field(name: &str, text: &str) -> Result<String, String> {
     }
 }
 
-/// A point in time, or a duration from now on.
+/// Parses a point in time, or a duration from now into the future.
 fn ahead(text: &str) -> Result<String, String> {
     time(text, |now, duration| now.plus(duration))
 }
 
-/// A point in time, or a duration back from now.
+/// Parses a point in time, or how long ago it was.
 fn ago(text: &str) -> Result<String, String> {
     time(text, |now, duration| {
         let back = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! The help of flags that set a field of a request: what the declaration of the field says, so that it stands once.
+//! Makes the help texts of flags that set a field of a request from the API's description of the field.
 
 use ringback_wire::{JobRequest, PolicyRequest, Request, about};
 
@@ -15,12 +15,13 @@ pub(crate) fn policy(field: &str) -> String {
     help::<PolicyRequest>(field)
 }
 
-/// A help text, and a sentence about how the value is written on the command line.
+/// Appends to a help text a sentence about the form of the value on the command line.
 pub(crate) fn written(help: String, form: &str) -> String {
     help + ". " + form
 }
 
-/// The first sentences about a field, with the flags of the other fields that they name.
+/// The first two sentences of the description of a field, with names of fields written as flags. Panics if the request
+/// has no such field.
 fn help<R: Request>(field: &str) -> String {
     let about = about::<R>(field).expect("the request has this field");
     let mut ends = about.match_indices(". ").map(|(end, _)| end);

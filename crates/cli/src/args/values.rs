@@ -1,4 +1,4 @@
-//! Parses the values of flags by the rules of the API. An error says which values are allowed.
+//! Parses the values of flags and the names of jobs by the rules of the API. An error says which values are allowed.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::str::FromStr;
@@ -41,7 +41,7 @@ fn friendly(text: &str) -> Result<Duration, String> {
     parse_duration(text).map_err(|error| format!("{error}; {ALLOWED_DURATION}"))
 }
 
-/// How a retry policy is written.
+/// The forms of a retry policy, for help and errors.
 pub(crate) const RETRY: &str = "\"15s 3m 10m\", default, standard-webhooks, none, or \"backoff 1s 2 1h 15\"";
 
 /// A retry policy in the API's form.
@@ -68,7 +68,7 @@ impl FromStr for Retry {
 const BACKOFF: &str = "write \"backoff 1s 2 1h 15\": the first delay, how much longer each is than the one before, the longest \
     one, and how many there are, 1 to 50";
 
-/// Delays that grow: the first, the factor, the longest and their number.
+/// Parses delays that grow: the first, the factor, the longest and their number. `None` if they are not valid.
 fn backoff(text: &str) -> Option<Retry> {
     let [base, factor, max, count] = text.split_whitespace().collect::<Vec<_>>()[..] else { return None };
     let (factor, count): (f64, usize) = (factor.parse().ok()?, count.parse().ok()?);
@@ -140,7 +140,7 @@ pub(crate) fn time(text: &str) -> Result<String, String> {
     parse_time(text).map(|_| text.to_owned()).map_err(|error| no_time(&error))
 }
 
-/// A due time: a point in time, or a local time. The server looks up its zone.
+/// Checks a due time, and returns it unchanged: a point in time, or a local time, whose zone the server applies.
 pub(crate) fn due_time(text: &str) -> Result<String, String> {
     WrittenTime::parse(text).map(|_| text.to_owned()).map_err(|error| no_time(&error))
 }
@@ -164,7 +164,8 @@ pub(crate) fn check_zone(at: Option<&str>, time_zone: Option<&str>) -> Result<()
     }
 }
 
-/// An idempotency key as the value of its header: a quoted string (RFC 9651), which can have any visible character.
+/// An idempotency key as the value of its header: a quoted string (RFC 9651). Fails unless the key has 1 to 255 visible
+/// ASCII characters.
 pub(crate) fn idempotency_key(text: &str) -> Result<HeaderValue, String> {
     let quoted = format!("\"{}\"", text.replace('\\', r"\\").replace('"', "\\\""));
     let value = Some(quoted).filter(|_| is_idempotency_key(text)).and_then(|quoted| quoted.parse().ok());
@@ -178,7 +179,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// An IP address and a port, or a port of this machine.
+/// Parses an IP address and a port, or a port alone, which is on 127.0.0.1.
 pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
     let port = || text.parse().map(|port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
     text.parse().or_else(|_| port()).map_err(|_| {
@@ -187,7 +188,7 @@ pub(crate) fn listen(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// An http or https URL. Its path, if any, comes before that of every call.
+/// Parses an http or https URL without query and fragment. The paths of calls are appended to its path.
 pub(crate) fn server(text: &str) -> Result<Url, String> {
     const ALLOWED: &str = "the API's URL is http or https without a query, such as http://127.0.0.1:7411";
     let mut url = Url::parse(text).map_err(|_| ALLOWED.to_owned())?;
@@ -207,13 +208,13 @@ pub(crate) fn wrong(why: String) -> clap::Error {
     clap::Error::raw(ErrorKind::ValueValidation, why)
 }
 
-/// `["topic/id"]` or `["topic", "id"]`.
+/// Parses a job from `["topic/id"]` or `["topic", "id"]`. A usage error if it is not valid.
 pub(crate) fn job_key(name: &[impl AsRef<str>]) -> Result<JobKey, clap::Error> {
     let words: Vec<_> = name.iter().map(AsRef::as_ref).collect();
     parse_job_key(&words).map_err(wrong)
 }
 
-/// Like [`job_key`]; the error is a sentence.
+/// Like [`job_key`], with the error as a text.
 pub(crate) fn parse_job_key(name: &[&str]) -> Result<JobKey, String> {
     let (topic, id) = match name {
         [topic, id] => (*topic, *id),

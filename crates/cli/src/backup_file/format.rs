@@ -1,4 +1,4 @@
-//! The lines of a backup: the header, the kinds, and the last line.
+//! The types of the lines of a backup: the header, the kinds in their order, and the last line; and their limits.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Credential,
     /// A paused destination: a line of `GET /v1/export/destinations`.
     Destination,
-    /// What is set for a topic: a line of `GET /v1/export/topics`.
+    /// The policy and the pause of a topic: a line of `GET /v1/export/topics`.
     Topic,
     /// A pending or dead job: a line of `GET /v1/export`.
     Job,

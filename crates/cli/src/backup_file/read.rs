@@ -1,5 +1,5 @@
 //! Reads a backup line by line and checks it: the header, the kinds and their order, and at its end the counts and
-//! the checksum. Memory is bounded for any file.
+//! the checksum. At most one line is in memory.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read as _};
@@ -86,7 +86,7 @@ impl<R: BufRead> Lines<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// When it is not one that this version reads.
+    /// When the file cannot be read, does not begin with the header of a backup, or has another format.
     pub(crate) fn open(mut source: R) -> Result<(Header, Self), Damage> {
         let start = source.fill_buf()?;
         let mark = start.len() - without_mark(start)?.len();
@@ -117,15 +117,15 @@ impl<R: BufRead> Lines<R> {
         Ok((header, lines))
     }
 
-    /// The bytes that were read.
+    /// The number of bytes that were read.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The next line; `None` after the last, if the backup is whole.
+    /// The next line; `None` after the last, if the counts and the checksum are right.
     ///
     /// # Errors
-    /// When it is not.
+    /// When the file cannot be read, is cut off or was changed, or a line is not valid or not in its place.
     pub(crate) fn next(&mut self) -> Result<Option<Line<'_>>, Damage> {
         if self.has_ended {
             return Ok(None);
@@ -154,7 +154,8 @@ impl<R: BufRead> Lines<R> {
         Ok(Some(Line { kind, tenant, number, json: value.get() }))
     }
 
-    /// Reads a line with its line break.
+    /// Reads a line with its line break, and adds it to the checksum. Fails if it is longer than [`MAX_LINE`] or cut
+    /// off.
     fn read(&mut self) -> Result<(), Damage> {
         self.line.clear();
         self.number += 1;
@@ -172,13 +173,13 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Whose a value is. `None` if that cannot be read.
+/// The tenant that a value names, if it names one. The outer `None` means that this cannot be read.
 fn tenant(json: &str) -> Option<Option<Tenant>> {
     let Owned { tenant } = serde_json::from_str(json).ok()?;
     tenant.map(|tenant| tenant.parse()).transpose().ok()
 }
 
-/// Checks the last line against the lines before it.
+/// Checks the checksum and the counts of the last line against the lines before it.
 fn check(end: &End, digest: Sha256, counts: &Counts) -> Result<(), Damage> {
     let sha256: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     if end.sha256 != sha256 {
@@ -196,7 +197,7 @@ mod tests {
         Header::new("redis".to_owned(), 7, "2026-11-22T17:00:00.000Z".to_owned(), None)
     }
 
-    /// A backup of a topic and two jobs.
+    /// A whole backup with a topic and two jobs.
     fn backup() -> String {
         let mut written = Vec::new();
         let write = |bytes: &[u8]| {

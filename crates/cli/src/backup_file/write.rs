@@ -1,4 +1,4 @@
-//! Writes a backup line by line.
+//! Writes a backup line by line, with its counts and its checksum.
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -35,10 +35,10 @@ impl Summary {
 }
 
 impl<W: FnMut(&[u8]) -> anyhow::Result<()>> Writer<W> {
-    /// Begins a backup.
+    /// Begins a backup with its header.
     ///
     /// # Errors
-    /// As `write`.
+    /// Those of `write`.
     pub(crate) fn begin(write: W, header: &Header) -> anyhow::Result<Self> {
         let (counts, kind) = (no_counts(), Kind::Credential);
         let mut writer = Self { write, digest: Sha256::new(), counts, kind, bytes: 0, line: Vec::new() };
@@ -49,7 +49,7 @@ impl<W: FnMut(&[u8]) -> anyhow::Result<()>> Writer<W> {
     /// Adds a line. `json` has no line breaks.
     ///
     /// # Errors
-    /// As `write`, and when lines of a later kind came before.
+    /// Those of `write`, and when lines of a later kind came before.
     pub(crate) fn line(&mut self, kind: Kind, json: &[u8]) -> anyhow::Result<()> {
         anyhow::ensure!(kind >= self.kind, "lines of another kind came before");
         self.kind = kind;
@@ -57,10 +57,10 @@ impl<W: FnMut(&[u8]) -> anyhow::Result<()>> Writer<W> {
         self.put(kind.into(), json)
     }
 
-    /// Adds the last line.
+    /// Adds the last line, with the counts and the checksum.
     ///
     /// # Errors
-    /// As `write`.
+    /// Those of `write`.
     pub(crate) fn end(mut self) -> anyhow::Result<Summary> {
         let digest = std::mem::take(&mut self.digest).finalize();
         let sha256: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();

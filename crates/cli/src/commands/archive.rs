@@ -1,4 +1,4 @@
-//! `ringback archive`: shows what waits for the archive, and detaches it.
+//! `ringback archive`: shows the ended jobs that wait for the archive, and detaches it.
 
 use clap::{Args, Subcommand};
 use http::Method;

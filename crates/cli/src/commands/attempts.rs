@@ -81,14 +81,14 @@ fn row(attempt: &LoggedAttempt, view: &View) -> [Cell; 7] {
     ]
 }
 
-/// What came of an attempt: the status of the answer, and what is wrong with that if the status does not say so.
+/// The status of the answer to an attempt and its error, as far as there are any; `failed` without both.
 fn result(status: Option<u16>, error: Option<&str>) -> String {
     let parts: Vec<_> =
         status.map(|status| status.to_string()).into_iter().chain(error.map(printable)).collect();
     if parts.is_empty() { "failed".to_owned() } else { parts.join(" ") }
 }
 
-/// The bytes of an answer that is not UTF-8, those that are not ASCII escaped.
+/// The bytes of an answer in base64, with those that are not printable ASCII escaped.
 fn binary(base64: &str) -> String {
     STANDARD.decode(base64).map_or_else(|_| "(binary)".to_owned(), |bytes| bytes.escape_ascii().to_string())
 }
@@ -101,7 +101,7 @@ fn start(text: &str) -> String {
     line
 }
 
-/// The start of a text on one line, without control characters: a response must not move the cursor or colour the
+/// The start of a text, with a space for each unsafe character: a response must not move the cursor or colour the
 /// terminal.
 fn printable(text: &str) -> String {
     start(&text.replace(is_unsafe, " "))

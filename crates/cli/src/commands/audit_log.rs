@@ -1,4 +1,4 @@
-//! `ringback audit-log`: who has changed what by calls of the API.
+//! `ringback audit-log`: lists who has changed what by calls of the API.
 
 use clap::Args;
 use ringback_wire::{AuditLogEntry, AuditLogOutcome};

@@ -19,7 +19,7 @@ use serde::Deserialize;
 
 use self::partial_file::PartialFile;
 use self::sort::{Entry, Sorter};
-use super::retry::PatientCalls;
+use super::call_retries::PatientCalls;
 use super::session::{Session, parse};
 use crate::args::{Format, values};
 use crate::backup_file::{Header, Kind, Summary, Writer};
@@ -99,8 +99,8 @@ async fn to_file(
     }
 }
 
-/// Reads everything, or everything of a tenant, and writes it. What does not fit in memory meanwhile is kept in the
-/// directory.
+/// Reads everything that the key reaches, or that belongs to the tenant, and writes it in the order of a backup. Jobs
+/// are sorted; temporary files in `directory` keep those that do not fit in memory.
 async fn save(
     calls: PatientCalls<'_>,
     tenant: Option<&Tenant>,
@@ -154,7 +154,7 @@ struct Named {
     id: Box<str>,
 }
 
-/// A line as it is sorted. Jobs of different tenants are different jobs, whatever their names.
+/// A line with the key by which it is sorted: its topic with the tenant, and its id.
 fn entry(line: Bytes) -> Result<Entry, ClientError> {
     let Named { tenant, topic, id } = read(&line)?;
     let topic = topic_of(tenant, &topic)?;

@@ -1,5 +1,5 @@
-//! Changes of many jobs by a filter: the bulk form of `ringback cancel`, `run`, `revive` and `reschedule`, `ringback
-//! purge`, and `ringback bulk`.
+//! Bulk operations from the command line: the flags by which `ringback cancel`, `run`, `revive` and `reschedule` change
+//! the jobs of a filter, `ringback purge`, and `ringback bulk`, which lists, shows, watches and stops operations.
 
 use std::time::Duration;
 
@@ -34,9 +34,9 @@ Examples:
 
 Nothing is kept of a purged job. Only dead jobs are purged.";
 
-/// The pause between two looks at an operation.
+/// The pause between two reads of an operation.
 const POLL: Duration = Duration::from_millis(500);
-/// The number of failed looks in a row before giving up.
+/// The number of failed reads in a row before giving up.
 const MAX_FAILED_POLLS: u32 = 20;
 
 /// How to change the jobs of a filter.
@@ -75,7 +75,7 @@ pub(crate) struct NamedOrFiltered {
 }
 
 impl NamedOrFiltered {
-    /// Whether the jobs of a filter are meant.
+    /// Whether the command is about the jobs of a filter, and not about named ones.
     ///
     /// # Errors
     /// A usage error if both are given, or neither.
@@ -84,7 +84,7 @@ impl NamedOrFiltered {
     }
 }
 
-/// Whether the jobs of a filter are meant and not named ones.
+/// Whether a command is about the jobs of a filter, by a filter or a flag of bulk operations, and not about named ones.
 ///
 /// # Errors
 /// A usage error if both are given, or neither.
@@ -151,7 +151,8 @@ pub(crate) async fn purge(session: &mut Session, args: &PurgeArgs) -> anyhow::Re
     start(session, "purge", &args.filter, &args.bulk, Map::new()).await
 }
 
-/// Starts a bulk operation and shows its progress, or the result of a dry run. `fields` are those of the action.
+/// Starts a bulk operation and shows its progress until it ends; with `--no-wait` only prints it, and with `--dry-run`
+/// prints the number of jobs instead. `fields` are those of the action, such as a due time.
 pub(crate) async fn start(
     session: &mut Session,
     action: &str,
@@ -170,7 +171,7 @@ pub(crate) async fn start(
     wait(session, &answer).await.map(|_| CommandOutcome::Done)
 }
 
-/// Starts a bulk operation, shows its progress and returns how it ended.
+/// Starts a bulk operation, shows its progress until it ends, prints it, and returns how it ended.
 pub(crate) async fn start_and_wait(
     session: &mut Session,
     action: &str,
@@ -200,7 +201,8 @@ fn call(action: &str, filter: &Filter, flags: &BulkFlags, fields: Map<String, Va
     Call::new(Method::POST, &["v1", "jobs", action]).json(&body.into())
 }
 
-/// Shows the progress of an operation that has begun.
+/// Says how to stop the operation that the answer `started` names, shows its progress until it ends, prints it, and
+/// returns how it ended.
 pub(super) async fn wait(session: &mut Session, started: &Bytes) -> anyhow::Result<BulkResponse> {
     let BulkResponse { id, .. } = parse(started)?;
     note(&format!("bulk operation {id}; to stop it: ringback bulk stop {id}"));
@@ -220,8 +222,8 @@ async fn watch(session: &mut Session, id: &str, before: Option<u64>) -> anyhow::
     Ok(parse(&body)?)
 }
 
-/// Asks for an operation until it has ended, shows its progress, and returns the last answer. `before` is the number of
-/// jobs it had changed when watching began, if that is known.
+/// Reads an operation every 500 ms until it has ended, shows its progress, and returns the last answer. Fails with the
+/// 21st transient error in a row, or any other. `before` is the number of jobs that it had changed before, if known.
 async fn follow(
     session: &mut Session,
     call: &Call,
@@ -249,8 +251,7 @@ async fn follow(
     }
 }
 
-/// The number of jobs changed since the last look. Jobs changed before the first look do not count, so that the rate is
-/// right.
+/// The number of jobs changed since the last read, which had `before`; 0 at the first read, so that the rate is right.
 fn more(changed: u64, before: Option<u64>) -> u64 {
     changed.saturating_sub(before.unwrap_or(changed))
 }

@@ -1,4 +1,4 @@
-//! `ringback compact`: gives room that the file of an embedded store does not need back to the disk.
+//! `ringback compact`: makes the file of an embedded store smaller, and prints its sizes before and after.
 
 use std::path::PathBuf;
 

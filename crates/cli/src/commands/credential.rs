@@ -1,5 +1,5 @@
-//! `ringback credential`: sets, lists and deletes what callbacks carry to prove who calls. Secrets are read from files,
-//! so that no list of processes shows them.
+//! `ringback credential`: sets, lists and deletes the credentials that callbacks carry to prove who calls. Secrets are
+//! read from files, so that no list of processes shows them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `ringback dead`: lists, purges and revives the dead jobs of a topic.
+//! `ringback dead`: lists and purges the dead jobs of a topic. Reviving them is in `revive`.
 
 mod revive;
 
@@ -8,7 +8,7 @@ use ringback_wire::{DeadJobDetails, JobResponse, PurgeResponse};
 use serde_json::json;
 
 use self::revive::DeadReviveArgs;
-use super::inspect::include;
+use super::get_full::include;
 use super::pages::{self, List, next_cursor};
 use super::session::{Session, parse};
 use crate::args::{DeadFilter, Format, Page, TopicArgs, values};
@@ -115,7 +115,8 @@ async fn purge_one(session: &mut Session, topic: &str, id: &str) -> anyhow::Resu
     session.show(call, |JobResponse { topic, id, .. }, _: &View| format!("{topic}/{id} is purged\n")).await
 }
 
-/// Purges the jobs that the filter finds, one call after the other until none is left.
+/// Purges the jobs that match the filter, one call after the other until none is left, and prints how many were. After
+/// an error also says how many were purged before.
 async fn purge(session: &mut Session, args: &DeadPurgeArgs) -> anyhow::Result<CommandOutcome> {
     let (progress, mut purged, mut cursor) = (Progress::new("purged", None), 0, None);
     loop {

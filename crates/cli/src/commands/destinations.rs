@@ -1,5 +1,5 @@
-//! `ringback destinations` prints destinations; `ringback pause --host` and `ringback resume --host` stop and resume
-//! callbacks to one.
+//! `ringback destinations`, which lists destinations; and `ringback pause --host` and `ringback resume --host`, whose
+//! flags are in `topics`.
 
 use clap::Args;
 use http::Method;
@@ -77,7 +77,7 @@ fn row(destination: &DestinationDetails) -> [Cell; 11] {
     ]
 }
 
-/// Pauses or resumes a host, or one port of it.
+/// Pauses or resumes a host, or one port of it, and prints its state. `verb` is `pause` or `resume`.
 pub(crate) async fn change(session: &mut Session, host: &str, verb: &str) -> anyhow::Result<CommandOutcome> {
     let call = Call::new(Method::POST, &["v1", "destinations", host, verb]);
     session.show(call, |answer: &DestinationPauseResponse, view| pause_table(answer, view.colour)).await

@@ -29,7 +29,8 @@ const IN_FLIGHT: usize = 8;
 /// A job to call, or why a line of standard input names none.
 type Named = Result<JobKey, BadLine>;
 
-/// Calls each job and prints its answer: the JSON unchanged, or the text that `text` makes of it.
+/// Makes the call of each job that the arguments name, and prints the answers: the JSON unchanged, or the text that
+/// `text` makes of it. [`CommandOutcome::No`] if a job of many was refused; an error if the server failed.
 pub(crate) async fn run<T: DeserializeOwned>(
     session: &mut Session,
     args: &JobsArgs,
@@ -73,8 +74,8 @@ pub(crate) async fn run<T: DeserializeOwned>(
     }
 }
 
-/// The jobs that standard input names. They are read on a thread that nobody waits for, because a read of standard
-/// input may never return.
+/// The jobs that the lines of standard input name. They are read on a thread that nobody joins, because a read of
+/// standard input may never return.
 fn from_stdin() -> BoxStream<'static, Named> {
     let (tx, rx) = mpsc::channel(IN_FLIGHT);
     tokio::task::spawn_blocking(move || {
@@ -104,7 +105,8 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    /// Prints the result of a call. If the server failed, returns that and prints nothing.
+    /// Prints the result of a call and counts it. If the server failed, prints nothing and returns why the command
+    /// stops.
     fn result<T: DeserializeOwned>(
         &mut self,
         key: &JobKey,
@@ -146,7 +148,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints that a line names no job. If standard input cannot be read, returns that and prints nothing.
+    /// Prints that a line names no job, and counts it as refused. If standard input cannot be read, prints nothing and
+    /// returns why the command stops.
     fn bad_line(&mut self, line: &BadLine) -> anyhow::Result<Option<Unfinished>> {
         if let BadLine::Unreadable { number, .. } = line {
             let next = format!("run the command again for the jobs after line {number}");
@@ -174,7 +177,7 @@ fn shown<T: DeserializeOwned>(
     })
 }
 
-/// What an error begins with.
+/// The coloured word that an error begins with.
 fn label() -> String {
     Colour::of_stderr().paint("error:", AnsiColor::Red.on_default().bold())
 }

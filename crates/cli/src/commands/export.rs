@@ -1,5 +1,5 @@
-//! `ringback export`: writes the lines of the server to standard output or to a file. An incomplete export never looks
-//! complete: a file gets its name only at the end, and a stream that ends early is an error.
+//! `ringback export`: writes the lines of jobs that the server streams to standard output or to a file. An incomplete
+//! export never looks complete: a file gets its name only at the end, and a stream that ends early is an error.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -14,7 +14,7 @@ use http::Method;
 use reqwest::Response;
 
 use super::PRIVATE;
-use super::retry::PatientCalls;
+use super::call_retries::PatientCalls;
 use super::session::Session;
 use crate::args::{Filter, values};
 use crate::client::{Call, ClientError, cut_off};
@@ -99,7 +99,7 @@ fn part(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Copies the stream to its end, which must be the end of a line.
+/// Copies an answer to `target` until it ends. Fails if it breaks off, or does not end with the end of a line.
 async fn copy(mut answer: Response, target: &mut Target<'_>, progress: &Progress) -> anyhow::Result<()> {
     let mut last = b'\n';
     loop {

@@ -204,7 +204,8 @@ async fn get(session: &mut Session, args: &JobArgs) -> anyhow::Result<CommandOut
     Ok(CommandOutcome::Done)
 }
 
-/// Erases ended jobs, one call after the other until none is left.
+/// Erases ended jobs, one call after the other until none is left, and prints how many were erased. After an error also
+/// says how many were erased before.
 async fn erase(session: &mut Session, args: EraseArgs) -> anyhow::Result<CommandOutcome> {
     let mut query = Vec::new();
     if let Some(tag) = args.tag {

@@ -1,4 +1,4 @@
-//! `ringback import`: reads a file of any size line by line and sends it in batches, a few at a time. A line can be sent
+//! `ringback import`: reads a file of any size line by line and sends it in batches, four at a time. A line can be sent
 //! again without harm, so failed batches are tried again, and a run that ended early can be run again.
 
 mod line_id;
@@ -22,7 +22,7 @@ use self::read::Batches;
 pub(super) use self::read::{Batch, FULL, MAX_LINES};
 use self::send::send;
 pub(super) use self::tally::{Counts, Tally};
-use super::retry::PatientCalls;
+use super::call_retries::PatientCalls;
 use super::session::Session;
 use crate::args::values;
 use crate::failure::{self, CommandOutcome, Unfinished};
@@ -76,7 +76,7 @@ pub(crate) async fn run(session: &mut Session, args: ImportArgs) -> anyhow::Resu
     }
 }
 
-/// Opens a file, whose length is known, or standard input.
+/// Opens a file or standard input. Also returns the length, which only a regular file has.
 fn open(path: &Path) -> anyhow::Result<(Box<dyn Read + Send>, Option<u64>)> {
     if path == Path::new("-") {
         return Ok((Box::new(io::stdin()), None));
@@ -88,8 +88,8 @@ fn open(path: &Path) -> anyhow::Result<(Box<dyn Read + Send>, Option<u64>)> {
     Ok((Box::new(file), total))
 }
 
-/// Reads batches on a thread, one ahead of those that are sent. Nobody waits for the thread to end, because a read of
-/// standard input may never return.
+/// Reads batches on a thread, one ahead of those that are sent. The thread is not joined, because a read of standard
+/// input may never return.
 pub(super) fn read_on_a_thread(
     batches: impl Iterator<Item = anyhow::Result<Batch>> + Send + 'static,
 ) -> mpsc::Receiver<anyhow::Result<Batch>> {
@@ -104,7 +104,8 @@ pub(super) fn read_on_a_thread(
     rx
 }
 
-/// Sends all batches. It stops at the first error and then waits for the requests in flight.
+/// Sends all batches, four at a time, and adds their results to `tally`. At the first error of reading or sending it
+/// starts no more, waits for the requests in flight, and returns that error.
 pub(super) async fn feed(
     calls: PatientCalls<'_>,
     mut batches: mpsc::Receiver<anyhow::Result<Batch>>,

@@ -1,4 +1,5 @@
-//! The commands on jobs: `ringback get`, `reschedule`, `run`, `revive` and `cancel`.
+//! The commands on named jobs: `ringback get`, `reschedule`, `run`, `revive` and `cancel`. With a filter, all but `get`
+//! start a bulk operation, which is in `bulk`.
 
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use serde_json::Map;
 
 use super::bulk::{self, BulkFlags, NamedOrFiltered};
 use super::each_job;
-use super::inspect::{self, InspectArgs};
-use super::outcomes::Followed;
+use super::get_full::{self, InspectArgs};
+use super::revive_follow::Followed;
 use super::session::Session;
 use crate::args::values::{self, Wait};
 use crate::args::{Filter, JobsArgs, MaybeJobArgs};
@@ -108,10 +109,11 @@ pub(crate) struct RescheduleArgs {
 pub(crate) async fn get(session: &mut Session, args: &GetArgs) -> anyhow::Result<CommandOutcome> {
     let GetArgs { jobs, inspect: InspectArgs { full, curl } } = args;
     if *curl {
-        return inspect::curl(session, jobs).await;
+        return get_full::curl(session, jobs).await;
     }
     if *full {
-        return each_job::run(session, jobs, inspect::call, |_, job, view| inspect::details(job, view)).await;
+        return each_job::run(session, jobs, get_full::call, |_, job, view| get_full::details(job, view))
+            .await;
     }
     let call = |key: &_| Call::job(Method::GET, key, &[]);
     each_job::run(session, jobs, call, |_, job: &JobResponse, view| job_details(job, view)).await
@@ -154,7 +156,7 @@ pub(crate) async fn revive(session: &mut Session, args: &ReviveArgs) -> anyhow::
     each_job::run(session, &args.jobs.named(), call, |_, job: &JobResponse, view| moved(job, view)).await
 }
 
-/// The state and the due time that a job has now.
+/// A line with the state and the due time that a job has now.
 fn moved(job: &JobResponse, view: &View) -> String {
     let JobResponse { topic, id, state, due_at, .. } = job;
     format!("{topic}/{id} is {state}, due {}\n", view.both(due_at))

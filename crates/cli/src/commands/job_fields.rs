@@ -1,4 +1,5 @@
-//! The flags that say what a job delivers and how, for commands that submit one now or again and again.
+//! The flags that say what a job delivers and how, shared by `ringback submit` and `ringback schedule set`; and reading
+//! bodies and JSON from files.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -62,10 +63,11 @@ pub(crate) struct JobFields {
 }
 
 impl JobFields {
-    /// The fields as JSON.
+    /// The fields with their values as JSON text; `None` for those that are not given.
     ///
     /// # Errors
-    /// A usage error when the body is not JSON and has no content type, and when its file cannot be read.
+    /// A usage error when the body is not JSON and has no content type; and when its file cannot be read or is too
+    /// large.
     pub(crate) fn json(self) -> anyhow::Result<Vec<(&'static str, Option<String>)>> {
         let bytes = match (self.body, self.body_file) {
             (Some(text), _) => Some(text.into_bytes()),
@@ -96,18 +98,18 @@ impl JobFields {
     }
 }
 
-/// A text as JSON.
+/// A text as JSON text.
 pub(crate) fn text(text: Option<String>) -> Option<String> {
     text.map(|text| Value::from(text).to_string())
 }
 
-/// A duration as JSON.
+/// A duration as JSON text.
 pub(crate) fn wait(wait: Option<Wait>) -> Option<String> {
     wait.map(|Wait(value)| value.to_string())
 }
 
-/// A JSON object of the names and those values, as JSON, that are given. A parsed body would lose how its numbers are
-/// written.
+/// The text of a JSON object with the fields that have a value. Values are JSON text, since parsing a body would change
+/// how its numbers are written.
 pub(crate) fn object<'a>(fields: impl IntoIterator<Item = (&'a str, Option<String>)>) -> String {
     let field = |(name, value): (&str, Option<String>)| Some(format!("{}:{}", Value::from(name), value?));
     format!("{{{}}}", fields.into_iter().filter_map(field).collect::<Vec<_>>().join(","))
@@ -118,7 +120,7 @@ fn pairs(pairs: &[Pair]) -> Option<String> {
     (!pairs.is_empty()).then(|| object(pairs.iter().map(|Pair(name, value)| (name.as_str(), json(value)))))
 }
 
-/// Parses a body without a content type, which must be JSON.
+/// Checks that a body without a content type is JSON, and keeps it as it is written. A usage error if it is not.
 fn parsed(bytes: Vec<u8>) -> Result<Box<RawValue>, clap::Error> {
     let parsed = String::from_utf8(bytes).map_err(|error| error.to_string());
     let parsed = parsed.and_then(|text| {
@@ -134,13 +136,13 @@ fn parsed(bytes: Vec<u8>) -> Result<Box<RawValue>, clap::Error> {
     })
 }
 
-/// Reads a file or standard input with JSON.
+/// Reads a file, or standard input for `-`, without a byte order mark. Fails if it is larger than a job may be.
 pub(super) fn read_json(path: &Path) -> anyhow::Result<Vec<u8>> {
     let bytes = read(path)?;
     Ok(without_mark(&bytes).with_context(|| path.display().to_string())?.to_vec())
 }
 
-/// Reads a file or standard input, up to the largest job that is allowed.
+/// Reads a file, or standard input for `-`. Fails with the problem of a 413 if it is larger than a job may be.
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let source: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin().lock())

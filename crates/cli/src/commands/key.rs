@@ -1,4 +1,4 @@
-//! `ringback key`: makes, lists and deletes the keys by which callers of an API are known, and makes root keys.
+//! `ringback key`: makes, lists and deletes the keys by which an API knows its callers, and generates root keys.
 
 use std::process::ExitCode;
 
@@ -120,7 +120,7 @@ pub(crate) async fn run(session: &mut Session, command: ServerKeyCommand) -> any
     }
 }
 
-/// Generates a root key and prints it. No server is asked, nothing is stored.
+/// Generates a root key and prints it. Calls no server and stores nothing.
 pub(crate) fn root(out: &mut Output) -> anyhow::Result<ExitCode> {
     let key = RootKey::generate(&mut random::generator());
     match out.format {
@@ -157,7 +157,7 @@ async fn create(session: &mut Session, args: CreateArgs) -> anyhow::Result<Comma
     Ok(CommandOutcome::Done)
 }
 
-/// Makes a call that answers with keys, and prints them: those of the chosen tenant, if there is one.
+/// Makes a call that answers with keys, and prints them; only those of the tenant, if one was chosen.
 async fn show(session: &mut Session, call: Call) -> anyhow::Result<CommandOutcome> {
     let is_list = call.method == Method::GET;
     let answer = session.client.ask(call, SHORT).await;

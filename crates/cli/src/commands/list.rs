@@ -3,7 +3,7 @@
 use clap::Args;
 use ringback_wire::InspectedJob;
 
-use super::inspect::include;
+use super::get_full::include;
 use super::pages::{self, List};
 use super::session::Session;
 use crate::args::{Filter, Page};

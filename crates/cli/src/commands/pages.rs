@@ -1,4 +1,4 @@
-//! Prints lists that the API returns page by page.
+//! Prints lists that the API returns page by page, up to a limit, for all commands that list something.
 
 use http::Method;
 use ringback_wire::MAX_PAGE;
@@ -31,7 +31,8 @@ pub(crate) struct List<'a> {
     pub(crate) feature: &'static str,
 }
 
-/// Prints page after page: the JSON of the items unchanged, or rows of a table.
+/// Prints page after page: the JSON of the items unchanged, or rows of a table. A note says if there are more items
+/// than the limit, or none.
 pub(crate) async fn print<T: DeserializeOwned, R: AsRef<[Cell]>>(
     session: &mut Session,
     list: List<'_>,
@@ -74,7 +75,7 @@ pub(crate) async fn print<T: DeserializeOwned, R: AsRef<[Cell]>>(
     Ok(CommandOutcome::Done)
 }
 
-/// The cursor of the next page, which must differ from that of this one.
+/// The cursor of the next page. Fails if there is none, or if it is the same as that of this page, `cursor`.
 pub(crate) fn next_cursor(cursor: Option<&String>, next: Option<String>) -> Result<String, ClientError> {
     next.filter(|next| cursor != Some(next))
         .ok_or_else(|| ClientError::Unreadable("a page that follows itself".to_owned()))

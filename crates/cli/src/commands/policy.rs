@@ -212,7 +212,8 @@ async fn get(session: &mut Session, TopicArgs { topic }: &TopicArgs) -> anyhow::
     Ok(if policy.is_some() { CommandOutcome::Done } else { CommandOutcome::No })
 }
 
-/// Deletes the policy, and with `--force` the jobs of the topic: one call after the other until no cursor is left.
+/// Deletes the policy, and with `--force` the jobs of the topic: one call after the other until the topic is deleted or
+/// no cursor is left. [`CommandOutcome::No`] if it is not deleted, because jobs are in delivery or new.
 async fn delete(session: &mut Session, args: &DeleteArgs) -> anyhow::Result<CommandOutcome> {
     let topic = &args.of.topic;
     let mut sum = TopicDeleteResponse::default();
@@ -242,7 +243,7 @@ async fn delete(session: &mut Session, args: &DeleteArgs) -> anyhow::Result<Comm
     Ok(if sum.deleted { CommandOutcome::Done } else { CommandOutcome::No })
 }
 
-/// The error with the flag of the command line in place of the parameter of the API. JSON stays as it came.
+/// Replaces the parameter of the API by the flag of the command line in an error that is printed as text.
 fn in_flags(mut error: ClientError, format: Format) -> ClientError {
     if let (ClientError::Problem { problem, .. }, Format::Table) = (&mut error, format) {
         problem.detail = problem.detail.replace("force=true", "--force");

@@ -125,7 +125,7 @@ async fn set(session: &mut Session, args: SetArgs) -> anyhow::Result<CommandOutc
     Ok(outcome)
 }
 
-/// Prints all quotas, or the one that holds for the chosen tenant.
+/// Prints all quotas; if a tenant was chosen, only the one that applies to it: its own, else that of `*`.
 async fn list(session: &mut Session) -> anyhow::Result<CommandOutcome> {
     let call = Call::new(Method::GET, &["v1", "quotas"]);
     let mut body = session.client.ask(call, SHORT).await.map_err(|error| error.for_route("quotas"))?.body;

@@ -1,12 +1,12 @@
-//! `ringback restore`: checks a backup, then puts its credentials, pauses its destinations, sets the policies and
-//! pauses of its topics, imports its jobs, and puts its schedules. What the installation has already stays as it is, so
-//! a run that ended early can be run again.
+//! `ringback restore`: checks a whole backup, then puts its credentials, pauses its destinations, sets the policies and
+//! pauses of its topics, imports its jobs, and puts its schedules, each by a file of its own. What the installation has
+//! already stays as it is, so a run that ended early can be run again.
 
 mod batches;
 mod credentials;
 mod destinations;
 mod policies;
-mod present;
+mod present_topics;
 mod results;
 mod schedules;
 mod topics;
@@ -24,10 +24,10 @@ use ringback_core::job::Tenant;
 
 use self::batches::Batches;
 use self::policies::Secrets;
-use self::present::present;
+use self::present_topics::present;
 use self::results::{Restored, Results};
+use super::call_retries::PatientCalls;
 use super::import::{self, Tally, feed, read_on_a_thread};
-use super::retry::PatientCalls;
 use super::session::Session;
 use crate::args::{Format, values};
 use crate::backup_file::{Damage, Lines};
@@ -120,12 +120,12 @@ pub(crate) async fn run(session: &mut Session, args: RestoreArgs) -> anyhow::Res
     }
 }
 
-/// The parameter that makes a server take what a backup has as it is, as it does with jobs.
+/// The query parameter that makes a server accept URLs of a backup to which no client could send.
 fn from_backup() -> (&'static str, String) {
     ("from", "backup".to_owned())
 }
 
-/// Opens a backup. Standard input is copied to a nameless file first, so that it too is checked as a whole.
+/// Opens a backup. Standard input, `-`, is copied to a nameless file first, because a backup is read several times.
 fn open(path: &Path) -> io::Result<File> {
     if path != Path::new("-") {
         return File::open(path);
@@ -136,7 +136,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whom lines belong to: tenants, and none.
+/// The owners of lines: tenants, and `None` for what belongs to none.
 type Owners = BTreeSet<Option<Tenant>>;
 
 /// Whose lines are restored: those of a tenant, or all.
@@ -152,13 +152,13 @@ impl Chosen {
 /// How a backup is restored.
 struct Plan {
     chosen: Chosen,
-    /// Whom the lines belong to that are restored.
+    /// The owners of the lines that are restored.
     owners: Owners,
     secrets: Secrets,
     format: Format,
 }
 
-/// Reads the whole backup. Returns its length, and whom its lines belong to.
+/// Reads the whole backup and checks it. Returns its length and the owners of its lines. Rewinds the file.
 fn check(file: &mut File) -> Result<(u64, Owners), Damage> {
     let (_, mut lines) = Lines::open(BufReader::with_capacity(BUFFER, &mut *file))?;
     let mut owners = Owners::new();
@@ -192,8 +192,9 @@ fn refusal(name: &str, damage: Damage) -> anyhow::Error {
     Unfinished { what, next: next.to_owned() }.into()
 }
 
-/// Restores the credentials, the paused destinations, the topics and then the jobs, so that nothing is sent that a
-/// pause is to hold; and the schedules last.
+/// Restores the credentials, the paused destinations, the topics and then the jobs, so that no job is sent before its
+/// pause and its policy are there; and the schedules last. Stops at the first error, with the results so far in
+/// `restored`.
 async fn restore(
     calls: PatientCalls<'_>,
     mut file: File,

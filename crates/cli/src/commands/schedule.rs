@@ -1,4 +1,5 @@
-//! `ringback schedule`: sets, shows and deletes schedules, pauses and resumes them, and makes them fire now.
+//! `ringback schedule`: shows, lists and deletes schedules, pauses and resumes them, makes them fire now, and shows
+//! their next times. Setting them is in `set`.
 
 mod set;
 

@@ -136,7 +136,7 @@ pub(crate) fn master_key(out: &mut Output, args: MasterKeyArgs) -> anyhow::Resul
     Ok(ExitCode::SUCCESS)
 }
 
-/// `k` and the date, such as `k20261123`.
+/// The default id of a master key: `k` and the date in UTC, such as `k20261123`.
 fn id_of(now: Timestamp) -> String {
     format!("k{}", now.to_string()[..10].replace('-', ""))
 }
@@ -161,7 +161,7 @@ async fn add(session: &mut Session, args: AddArgs) -> anyhow::Result<CommandOutc
     Ok(CommandOutcome::Done)
 }
 
-/// Reads a secret from a file.
+/// Reads a secret from a file, or from standard input for `-`, without a byte order mark.
 pub(super) fn read(file: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     if file == Path::new("-") {

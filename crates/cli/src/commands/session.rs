@@ -1,4 +1,5 @@
-//! The session that all commands share: the client, the output, and how a response is printed.
+//! The session that all commands that call the API share: the client, the output, and how a response is parsed and
+//! printed.
 
 use bytes::Bytes;
 use ringback_core::job::Tenant;
@@ -24,7 +25,7 @@ impl Session {
         self.out.line(body.trim_ascii_end())
     }
 
-    /// Makes a call for one job or topic, and prints the response.
+    /// Makes a call within 10 s, and prints the response as [`Self::print`] does.
     pub(crate) async fn show<T: DeserializeOwned>(
         &mut self,
         call: Call,
@@ -47,7 +48,7 @@ impl Session {
         Ok(CommandOutcome::Done)
     }
 
-    /// Prints a response: its JSON unchanged, or its rows as a table. `none` says that there are no rows.
+    /// Prints a response: its JSON unchanged, or its rows as a table, or the note `none` if there are no rows.
     pub(crate) fn print_rows<T: DeserializeOwned, const N: usize>(
         &mut self,
         body: &Bytes,

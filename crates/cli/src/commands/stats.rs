@@ -1,4 +1,4 @@
-//! `ringback stats`: prints the number of jobs per state, the lateness, and the store.
+//! `ringback stats`: prints the number of jobs per state, the lateness, what waits for the archive, and the store.
 
 use http::Method;
 use ringback_core::store_types::StateCounts;

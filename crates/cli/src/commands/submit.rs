@@ -1,4 +1,5 @@
-//! `ringback submit`: submits one job, made from flags or given as JSON, and says what became of it.
+//! `ringback submit`: submits one job, made from flags or given as JSON, and prints it, with notes on the effect of a
+//! repeated submit and on where a job without a URL goes.
 
 mod destination;
 mod flags;
@@ -90,7 +91,7 @@ pub(crate) enum IfExists {
     Postpone,
 }
 
-/// The fields of a job that decide what is said about it. The server judges them all.
+/// The fields of a job that decide which notes are printed. The server checks all fields.
 #[derive(Default, Deserialize)]
 struct KeyFields {
     url: Option<IgnoredAny>,
@@ -127,7 +128,8 @@ pub(crate) async fn run(session: &mut Session, args: SubmitArgs) -> anyhow::Resu
     Ok(outcome)
 }
 
-/// What a submit did to the job that had its topic and id. The response to a repetition by its key looks the same.
+/// The note on what a submit did to the job that had its topic and id. With a key it is conditional, since the response
+/// to a repetition looks the same.
 fn effect(if_exists: Option<IfExists>, key: Option<&HeaderValue>) -> String {
     let effect = match if_exists {
         None | Some(IfExists::Refuse) => {

@@ -1,5 +1,5 @@
-//! `ringback topics` and `ringback topic` print topics; `ringback pause` and `ringback resume` stop and resume their
-//! delivery, or that to a host.
+//! `ringback topics` and `ringback topic`, which print topics; `ringback pause` and `ringback resume`, which stop and
+//! resume the delivery of a topic, or that to a host by `destinations`.
 
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ async fn change(session: &mut Session, args: &PauseArgs, verb: &str) -> anyhow::
     destinations::change(session, host, verb).await
 }
 
-/// Makes the call and prints the topic of the response.
+/// Makes a call, and prints the topic in its response.
 async fn ask(session: &mut Session, call: Call) -> anyhow::Result<CommandOutcome> {
     session.show(call, details).await
 }

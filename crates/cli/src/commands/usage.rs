@@ -1,11 +1,11 @@
-//! The definitions of all commands with the usage that their errors show.
+//! Makes errors of the command line show the whole usage of the command that was called.
 //!
 //! By itself clap shows in an error only the arguments that are required or were given, a server from the environment
-//! among them, as if `--server` were required. Here each error shows the whole usage of its own command.
+//! among them, as if `--server` were required.
 
 use clap::{ArgMatches, Command};
 
-/// The command line with the usage of each command fixed.
+/// The same command line, where each command has the usage of its help in its errors too.
 pub(crate) fn fixed(command: Command) -> Command {
     let mut built = command.clone();
     built.build();
@@ -24,7 +24,7 @@ fn with_usage(command: Command, built: &mut Command) -> Command {
     names.into_iter().fold(command, fix).override_usage(usage)
 }
 
-/// The command that was called, which knows its usage.
+/// The innermost subcommand that was called.
 pub(crate) fn called(command: &Command, matches: &ArgMatches) -> Command {
     let below = matches.subcommand().and_then(|(name, of)| Some((command.find_subcommand(name)?, of)));
     below.map_or_else(|| command.clone(), |(below, matches)| called(below, matches))

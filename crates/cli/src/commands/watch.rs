@@ -1,5 +1,5 @@
-//! `ringback watch`: prints the events of jobs live. It opens the stream before it reads the job's state, so that no
-//! event is lost in between, and reconnects by itself.
+//! `ringback watch`: prints the events of all jobs, of a topic or of one job live, and reconnects by itself. For one
+//! job it opens the stream before it reads the job's state, so that no event is lost in between, and ends with the job.
 
 mod output;
 mod stream;
@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use self::output::EventPrinter;
 use self::stream::{Item, Stream};
-use super::retry::{FIRST_PAUSE, MAX_PAUSE};
+use super::call_retries::{FIRST_PAUSE, MAX_PAUSE};
 use super::session::{Session, parse};
 use crate::args::values;
 use crate::client::{Call, ClientError, SHORT};
@@ -111,7 +111,7 @@ struct UnknownState {
 }
 
 impl Watch<'_> {
-    /// Prints events until the watched job has ended.
+    /// Prints the state of the watched job and then events, until that job has ended; without one, without an end.
     async fn follow(mut self, mut stream: Stream) -> anyhow::Result<CommandOutcome> {
         let mut ended = self.look().await?;
         loop {
@@ -138,7 +138,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Prints an event. Returns the outcome when the watched job has ended.
+    /// Prints an event. If it ends the watched job, reads the job again, and returns the outcome, also if the job is no
+    /// longer known or a transient error occurs; `None` if the job goes on.
     async fn on_event(&mut self, name: &str, event: &JobEvent) -> anyhow::Result<Option<CommandOutcome>> {
         self.printer.event(&mut self.session.out, name, event)?;
         let (Some(key), Some(outcome)) = (&self.job, end(name)) else { return Ok(None) };
@@ -152,13 +153,14 @@ impl Watch<'_> {
         }
     }
 
-    /// Prints that events may be missing. The end of a watched job is still found from its state.
+    /// Prints that events may be missing, and reads the state of the watched job, in case its end was missed.
     async fn on_missed(&mut self) -> anyhow::Result<Option<CommandOutcome>> {
         self.printer.missed(&mut self.session.out)?;
         self.look_again().await
     }
 
-    /// Reads the state of the watched job, and plans another try when the server does not answer.
+    /// Prints the state of the watched job, as [`Self::look`] does. After a transient error plans another try instead,
+    /// after a pause that doubles.
     async fn look_again(&mut self) -> anyhow::Result<Option<CommandOutcome>> {
         let last = self.unknown.take();
         match self.look().await {
@@ -171,7 +173,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Prints the state of the watched job, if there is one. Returns the outcome when it has ended.
+    /// Reads and prints the state of the watched job, if there is one. Returns the outcome if it has ended.
     async fn look(&mut self) -> anyhow::Result<Option<CommandOutcome>> {
         let Some(key) = &self.job else { return Ok(None) };
         let job = ask(self.session, key).await?;
@@ -180,7 +182,7 @@ impl Watch<'_> {
         Ok(end(&job.state))
     }
 
-    /// Opens the stream again, however long that takes.
+    /// Opens the stream again, however long that takes. Fails only with an error that is not transient.
     async fn reconnect(&mut self) -> anyhow::Result<Stream> {
         self.session.out.flush()?;
         let mut wait: Duration = FIRST_PAUSE;
@@ -203,7 +205,7 @@ async fn ask(session: &Session, key: &JobKey) -> Result<JobResponse, ClientError
     parse(&session.client.ask(Call::job(Method::GET, key, &[]), SHORT).await?.body)
 }
 
-/// The outcome of an event or a state that ends a job.
+/// The outcome of an event or a state that ends a job; `None` for any other.
 fn end(name: &str) -> Option<CommandOutcome> {
     match name {
         "done" => Some(CommandOutcome::Done),

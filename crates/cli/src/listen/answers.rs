@@ -1,4 +1,5 @@
-//! What a receiver answers: one status, or a sequence of them for each job.
+//! The answers of a receiver: chooses the status, one or a sequence of them for each job, and has the delay, the
+//! headers and the body.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -32,7 +33,7 @@ struct Counts {
 }
 
 impl Answers {
-    /// At least one status; the last one repeats.
+    /// Answers with these statuses in turn, of which the last repeats; with 200 if there are none.
     pub(super) fn new(
         statuses: Vec<StatusCode>,
         delay: Duration,
@@ -47,7 +48,8 @@ impl Answers {
         Self { statuses, delay, headers: all, body, counts: Mutex::default() }
     }
 
-    /// The status of the next answer to the job of this webhook-id, or to all requests without one.
+    /// The status of the next answer to the job of this webhook-id. All requests without one, or with one that is too
+    /// long, count as those of one job.
     pub(super) fn next_status(&self, webhook_id: Option<&HeaderValue>) -> StatusCode {
         let id = webhook_id.map(HeaderValue::as_bytes).filter(|id| id.len() <= MAX_ID);
         let turn = match self.statuses.len() {
@@ -67,7 +69,7 @@ impl Answers {
 }
 
 impl Counts {
-    /// How many answers came before this one.
+    /// Counts an answer to a job, or to a request without an id, and returns how many came before it.
     fn next(&mut self, id: Option<&[u8]>) -> usize {
         let Some(id) = id else {
             self.others = self.others.saturating_add(1);

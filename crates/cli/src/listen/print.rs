@@ -1,5 +1,5 @@
-//! Prints requests: with headings, headers and body for people, or one line of JSON each. A request is untrusted text,
-//! so its control characters are escaped.
+//! Prints the requests that a receiver gets: with headings, headers and body for people, or one line of JSON each. A
+//! request is untrusted text, so its control characters are escaped.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -46,7 +46,8 @@ pub(super) struct Style {
 pub(super) struct Printer(mpsc::Sender<Received>);
 
 impl Printer {
-    /// Starts the thread. It ends with the last printer, or when standard output is closed.
+    /// Starts the thread that prints. It ends when the last clone of the printer is dropped, or, with the error, when
+    /// standard output cannot be written.
     pub(super) fn start(style: Style) -> (Self, JoinHandle<io::Result<()>>) {
         let (tx, mut rx) = mpsc::channel::<Received>(WAITING);
         let printing = tokio::task::spawn_blocking(move || {
@@ -60,17 +61,17 @@ impl Printer {
         (Self(tx), printing)
     }
 
-    /// Prints a request. If nothing can be printed any more, nothing happens.
+    /// Queues a request to be printed, and waits while 16 others are queued. Does nothing if the thread has ended.
     pub(super) async fn print(&self, received: Received) {
         self.0.send(received).await.ok();
     }
 
-    /// Prints a request without waiting, unless as many wait to be printed as may.
+    /// Queues a request to be printed without waiting. Drops it if 16 others are queued.
     pub(super) fn print_soon(&self, received: Received) {
         self.0.try_send(received).ok();
     }
 
-    /// Waits until nothing can be printed any more.
+    /// Waits until the thread has ended.
     pub(super) async fn closed(&self) {
         self.0.closed().await;
     }
@@ -139,7 +140,7 @@ fn colours_of(status: StatusCode) -> Colours {
     colour.on_default()
 }
 
-/// The start of a body: text with its line breaks and tabs, or base64.
+/// The first 16 KiB of a body, as text with its line breaks and tabs, or as base64; and how many bytes follow.
 fn body_text(body: &[u8]) -> String {
     let shown = match str::from_utf8(body) {
         Ok(text) => {

@@ -1,4 +1,5 @@
-//! Takes a request: reads its body within bounds, prints it, and answers, unless the sender is gone.
+//! Handles a request of a receiver: reads its body within limits of size and time, prints it, and answers, unless the
+//! sender is gone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +45,7 @@ struct Receiver {
     connections: Connections,
 }
 
-/// A service that takes every request.
+/// A service that accepts requests of every method and path.
 pub(super) fn receiver(answers: Answers, printer: Printer, connections: Connections) -> Router {
     Router::new().fallback(receive).with_state(Arc::new(Receiver { answers, printer, connections }))
 }

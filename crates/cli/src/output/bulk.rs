@@ -1,4 +1,4 @@
-//! Bulk operations and the results of dry runs, as rows and details for people.
+//! Renders bulk operations as rows and details, and the results of dry runs, as text.
 
 use ringback_wire::{BulkResponse, DryRunResponse, FilterDetails};
 use serde_json::Value;
@@ -40,7 +40,7 @@ pub(crate) fn bulk_details(bulk: &BulkResponse, view: &View) -> String {
     Table::new([""; 2], view.colour).page(&rows)
 }
 
-/// The result of a dry run: a sentence, and some of the jobs.
+/// The result of a dry run: a sentence with the number of jobs, and a table of the examples.
 pub(crate) fn dry_run(action: &str, answer: &DryRunResponse, view: &View) -> String {
     let DryRunResponse { count, exact, examples, examined } = answer;
     let sentence = if *exact {

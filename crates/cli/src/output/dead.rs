@@ -1,4 +1,4 @@
-//! Dead jobs as rows for people.
+//! Renders dead jobs as rows of a table.
 
 use ringback_wire::DeadJobDetails;
 

@@ -1,4 +1,4 @@
-//! Ended jobs that the archive has kept, as rows and details for people.
+//! Renders ended jobs of the archive, as rows of a table and with their details.
 
 use ringback_wire::EndedJobDetails;
 
@@ -20,7 +20,7 @@ pub(crate) fn end_row(end: &EndedJobDetails, view: &View) -> [Cell; 9] {
     ]
 }
 
-/// The details of an end, one per line, with its attempts and the body.
+/// The details of an ended job, one per line, with its logged attempts, and its body if the archive has it.
 pub(crate) fn end_details(end: &EndedJobDetails, view: &View) -> String {
     let time = |time: &str| Cell::from(view.both(time));
     let mut rows = vec![

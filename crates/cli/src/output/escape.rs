@@ -8,7 +8,7 @@ pub(crate) fn escape_text(text: &str) -> String {
     escape(text, is_unsafe)
 }
 
-/// A text with all characters escaped that cannot be seen or told from others, such as a byte order mark.
+/// A text with control characters escaped, and all others that are invisible or look like a space.
 pub(crate) fn escape_invisible(text: &str) -> String {
     escape(text, |c| is_unsafe(c) || is_invisible(c))
 }
@@ -30,7 +30,8 @@ fn escape(text: &str, is_escaped: impl Fn(char) -> bool) -> String {
     escaped
 }
 
-/// A JSON document with the control characters of its strings escaped. JSON itself demands that only below U+0020.
+/// A JSON document on one line with the unsafe characters of its strings escaped. JSON itself demands that only below
+/// U+0020.
 pub(crate) fn escape_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for c in json.chars() {

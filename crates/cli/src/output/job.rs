@@ -1,4 +1,5 @@
-//! A job as a row of a list, or with its details one per line.
+//! Renders a job as a row of a list, or with its details one per line; and what several renderings share: the colour of
+//! a state, the result of an attempt, and a name with its tenant.
 
 use anstyle::{AnsiColor, Style};
 use ringback_wire::{JobResponse, LastAttemptDetails};
@@ -17,12 +18,12 @@ pub(crate) fn state(name: &str) -> Cell {
     Cell::styled(name, style)
 }
 
-/// The result of a failed attempt.
+/// The status and the error of the last failed attempt, as text.
 pub(crate) fn failure(last: &LastAttemptDetails) -> String {
     result(last.status, last.error.as_deref())
 }
 
-/// What came of an attempt: the status of the answer, and what is wrong with that if the status does not say so.
+/// The result of an attempt as text: the status of its answer and its error, as far as there are any, else `failed`.
 pub(super) fn result(status: Option<u16>, error: Option<&str>) -> String {
     match (status, error) {
         (Some(status), Some(error)) => format!("answered {status}: {error}"),
@@ -32,7 +33,7 @@ pub(super) fn result(status: Option<u16>, error: Option<&str>) -> String {
     }
 }
 
-/// A name in a list: with the tenant that it belongs to, if the list is of all tenants.
+/// A name in a list, as `~tenant/name` if it belongs to a tenant and the list is of all tenants.
 pub(crate) fn whose(tenant: Option<&str>, name: &str) -> String {
     tenant.map_or_else(|| name.to_owned(), |tenant| format!("~{tenant}/{name}"))
 }
@@ -85,7 +86,7 @@ pub(crate) fn job_details(job: &JobResponse, view: &View) -> String {
     Table::new([""; 2], view.colour).page(&rows)
 }
 
-/// What holds a job, as a sentence.
+/// A sentence that says which pauses keep a job from being delivered.
 fn pauses(paused_by: &[String]) -> String {
     let verb = if paused_by.len() == 1 { "is" } else { "are" };
     format!("its {} {verb} paused; until that is resumed it is not delivered", paused_by.join(" and its "))

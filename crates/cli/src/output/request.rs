@@ -1,11 +1,11 @@
-//! The request of a job and the settings that apply to it, one per line, with the body at the end; and the
-//! short form of both in lists.
+//! Renders the request of a job and the settings that apply to it, one per line, with the body at the end; and the URL
+//! and the type of the body as cells of a list.
 
 use ringback_wire::{EffectiveRetry, EffectiveSettings, RequestDetails, SetBy};
 
 use super::{Cell, Colour, Table, escape_lines};
 
-/// The request and the settings that apply, for people.
+/// The request and the settings that apply, with where each comes from, and the body.
 pub(crate) fn request_details(
     request: &RequestDetails,
     effective: &EffectiveSettings,
@@ -36,7 +36,7 @@ fn row(name: &str, value: String) -> [Cell; 2] {
     [Cell::from(name), Cell::from(value)]
 }
 
-/// Where a setting comes from, unless it is the job itself.
+/// A note on where a setting comes from; empty for the job itself.
 fn origin(from: SetBy) -> &'static str {
     match from {
         SetBy::Job => "",
@@ -60,7 +60,7 @@ fn retry(retry: &EffectiveRetry) -> String {
     format!("{what}{}", origin(retry.from))
 }
 
-/// The headers that the callback has; of a pull job its own, which its consumer gets.
+/// The headers of the callback with where each comes from; of a pull job, its own headers.
 fn headers<'a>(
     request: &'a RequestDetails,
     effective: &'a EffectiveSettings,
@@ -73,7 +73,7 @@ fn headers<'a>(
     })
 }
 
-/// The content type and the size of the body.
+/// The content type and the size of the body, as text.
 pub(super) fn content(request: &RequestDetails) -> String {
     match request.delivered_body() {
         Ok((bytes, _)) if bytes.is_empty() => "no body".to_owned(),
@@ -85,13 +85,13 @@ pub(super) fn content(request: &RequestDetails) -> String {
 /// The columns of [`request_cells`].
 pub(crate) const REQUEST_COLUMNS: [&str; 2] = ["URL", "BODY"];
 
-/// The URL and the body of a job in a list; empty when the server does not show them.
+/// The URL, and the type and size of the body, of a job in a list; empty without a request.
 pub(crate) fn request_cells(request: Option<&RequestDetails>) -> [Cell; 2] {
     let url = |request: &RequestDetails| request.url.clone().unwrap_or_else(|| "(pull)".to_owned());
     [request.map(url), request.map(content)].map(|text| Cell::from(text.unwrap_or_default()))
 }
 
-/// The body, if it can be read.
+/// The body as text, with control characters escaped; a note if it is not text. `None` if it is not valid base64.
 pub(super) fn body(request: &RequestDetails) -> Option<String> {
     let (bytes, _) = request.delivered_body().ok()?;
     Some(match std::str::from_utf8(&bytes) {

@@ -1,5 +1,5 @@
-//! The callback of a job as a command for a POSIX shell: curl, with the body as an argument, or through
-//! `base64 -d` where an argument cannot have it.
+//! Renders the callback of a job as a curl command for a POSIX shell, with the body as an argument, or through
+//! `base64 -d` where an argument cannot have it. Also quotes words for a shell.
 
 use std::borrow::Cow;
 
@@ -57,12 +57,12 @@ impl Post<'_> {
     }
 }
 
-/// A header as curl takes it. A name with a colon and nothing after it would remove the header.
+/// A header as an argument of curl. An empty value needs a semicolon: after a colon, curl would remove the header.
 fn header(name: &str, value: &str) -> String {
     if value.is_empty() { format!("{name};") } else { format!("{name}: {value}") }
 }
 
-/// A text in single quotes, in which a POSIX shell gives no character a meaning but the quote itself.
+/// Quotes a text as one word of a POSIX shell.
 pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! Tables for people: a heading, and columns as wide as the first page of rows needs.
+//! Renders tables: a heading, and columns as wide as the first page of rows needs. Control characters are escaped.
 
 use anstyle::Style;
 
@@ -49,7 +49,7 @@ impl Table {
         Self { columns: names.into_iter().map(column).collect(), widths: None, colour }
     }
 
-    /// More rows, each with a line break and with a cell for each column. The first page has the heading.
+    /// Renders a page of rows, each with a cell for each column. The first page has the heading and sets the widths.
     pub(crate) fn page(&mut self, rows: &[impl AsRef<[Cell]>]) -> String {
         let mut text = String::new();
         let widths = match self.widths.take() {

@@ -1,4 +1,4 @@
-//! Times for people: in the local zone on a terminal, and relative to now, such as "in 9m 59s".
+//! Renders times: in the local zone on a terminal, and relative to now, such as "in 9m 59s".
 
 use std::io::{self, IsTerminal as _};
 
@@ -14,8 +14,8 @@ pub(crate) enum Times {
 }
 
 impl Times {
-    /// The zone of this machine (`TZ`, else `/etc/localtime`) when standard output is a terminal; else UTC, so that
-    /// scripts and files do not depend on the machine.
+    /// The zone of this machine (`TZ`, else `/etc/localtime`) if standard output is a terminal; otherwise, and with
+    /// `utc`, UTC, so that scripts and files do not depend on the machine.
     pub(crate) fn of_stdout(utc: bool) -> Self {
         if utc || !io::stdout().is_terminal() {
             return Self::Utc;
@@ -23,7 +23,7 @@ impl Times {
         TimeZone::try_system().map_or(Self::Utc, Self::In)
     }
 
-    /// A time of the API, still as RFC 3339 with milliseconds.
+    /// A time of the API in the zone, as RFC 3339 with milliseconds. Unchanged if it is not a time.
     pub(crate) fn show(&self, time: &str) -> String {
         let (Self::In(zone), Ok(at)) = (self, time.parse::<jiff::Timestamp>()) else {
             return time.to_owned();
@@ -49,7 +49,7 @@ pub(crate) fn relative(time: &str, now: Timestamp) -> String {
     }
 }
 
-/// The two largest units, seconds at least.
+/// A duration in its largest unit and the next smaller one, if that is not 0. Below a second empty.
 fn rough(ms: u64) -> String {
     let seconds = ms / 1000;
     let units = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];

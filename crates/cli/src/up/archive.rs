@@ -1,5 +1,5 @@
-//! The archive of `ringback up`: an archiver as a child process, which has the database; ended jobs go to it through a
-//! pipe. So `ringback` needs no database to be built, and the embedded store stays in one process.
+//! The archive of `ringback up`: starts an archiver as a child process, which writes to the database, and sends ended
+//! jobs to it through a pipe. So `ringback` needs no database drivers, and the embedded store stays in one process.
 
 use ringback_archive::pipe::{ChildProgram, ChildSink, Source};
 use ringback_archive::{Config, SETTINGS, start};
@@ -27,7 +27,8 @@ impl Archive {
     }
 }
 
-/// Warns, once, if ended jobs wait in the store for an archive that this process does not have.
+/// Logs a warning, once, if an archive is attached to the store, which this process does not have. Waits until the
+/// store answers.
 pub(super) async fn warn_without_archive(store: Store) {
     let status = loop {
         match store.archive_status().await {

@@ -83,7 +83,7 @@ impl FromArgMatches for UpArgs {
     }
 }
 
-/// Refuses the flags of the other commands where they have no meaning. Variables may be set for those.
+/// Refuses the flags that only other commands use. Their environment variables may be set.
 fn check_remote(matches: &ArgMatches, has_demo: bool) -> Result<(), clap::Error> {
     let is_given = |flag: &&str| matches.value_source(flag) == Some(ValueSource::CommandLine);
     let refused = |why: String| Err(clap::Error::raw(ErrorKind::ArgumentConflict, why));

@@ -1,10 +1,10 @@
-//! The configuration of `ringback up`: that of the three roles together, with other defaults for the store and the admin
-//! port.
+//! The configuration of `ringback up`: that of the three roles and the archive together, with other defaults for the
+//! store and the admin port, and the open files shared among them.
 
 use std::net::SocketAddr;
 use std::sync::LazyLock;
 
-use ringback_service::{Lookup, Setting, files};
+use ringback_service::{Lookup, Setting, open_files};
 
 use super::archive::Archive;
 
@@ -76,15 +76,15 @@ impl Config {
         config
     }
 
-    /// Limits the connections of the API to the open files that deliveries, the admin port and the rest leave.
+    /// Lowers the limit of the API's connections to the open files that deliveries and the rest of the process leave.
     fn leave_files_to_the_others(&mut self) {
-        let others = self.notifier.concurrency as u64 + API_CONNECTIONS + files::RESERVE;
-        let left = files::hard_limit().saturating_sub(others).max(2);
+        let others = self.notifier.concurrency as u64 + API_CONNECTIONS + open_files::RESERVE;
+        let left = open_files::hard_limit().saturating_sub(others).max(2);
         self.api.connections =
             usize::try_from(left).map_or(self.api.connections, |left| left.min(self.api.connections));
     }
 
-    /// Gives all roles the shortest store timeout of the three, with which the times of all fit.
+    /// Sets the store timeout of all three roles to the shortest of them, since they share one store.
     fn share_call_timeout(&mut self) {
         let stores = [&mut self.api.store, &mut self.carrier.store, &mut self.notifier.store];
         let shortest = stores.iter().map(|store| store.call_timeout).min();
@@ -94,32 +94,33 @@ impl Config {
     }
 }
 
-/// A setting's value with its secrets hidden.
+/// The value of a setting with its secrets hidden; empty if there is no such setting.
 fn shown(lookup: &Lookup, name: &str) -> String {
     let is_it = |variable: &str| variable.strip_prefix(ringback_service::config::PREFIX) == Some(name);
     let found = lookup.effective().into_iter().find(|(variable, _)| is_it(variable));
     found.map_or_else(String::new, |(_, value)| value)
 }
 
-/// Checks that the limit of open files has room for callers of the API too. The notifier has checked its own share.
+/// Checks that the limit of open files has room for callers of the API beside all deliveries; a mistake of
+/// `CONCURRENCY` otherwise, unless the notifier has found that one itself.
 fn check_open_files(lookup: &mut Lookup, deliveries: u64) {
-    let limit = files::hard_limit();
-    if files::fits(deliveries, limit).is_ok()
+    let limit = open_files::hard_limit();
+    if open_files::fits(deliveries, limit).is_ok()
         && let Err(max) = fits_with_api(deliveries, limit)
     {
         lookup.reject(
             "CONCURRENCY",
             format!(
                 "does not fit the limit of open files, of which {} are kept for callers of the API and other needs: at most {max}, or raise the hard limit (ulimit -Hn)",
-                files::RESERVE + API_CONNECTIONS
+                open_files::RESERVE + API_CONNECTIONS
             ),
         );
     }
 }
 
-/// Checks that this many deliveries fit beside the API. The error is the number that fits.
+/// Checks that this many deliveries fit into a limit of open files beside the API. The error is the number that fits.
 fn fits_with_api(deliveries: u64, limit: u64) -> Result<(), u64> {
-    files::fits(deliveries + API_CONNECTIONS, limit).map_err(|left| left.saturating_sub(API_CONNECTIONS))
+    open_files::fits(deliveries + API_CONNECTIONS, limit).map_err(|left| left.saturating_sub(API_CONNECTIONS))
 }
 
 #[cfg(test)]
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn open_files_are_kept_for_the_callers_of_the_api() {
-        let least = 512 + API_CONNECTIONS + files::RESERVE;
+        let least = 512 + API_CONNECTIONS + open_files::RESERVE;
         assert_eq!(fits_with_api(512, least), Ok(()));
         assert_eq!(fits_with_api(512, least - 1), Err(511));
         assert_eq!(fits_with_api(1, 10), Err(0));

@@ -1,5 +1,5 @@
-//! The message that `ringback up` prints once it is ready: its addresses, its data, and commands to try, which work as
-//! they are printed.
+//! Makes and prints the message of `ringback up` once it is ready: its addresses, its data, and commands to try, which
+//! work as they are printed.
 
 use std::io::{self, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -137,14 +137,14 @@ fn url(listen: SocketAddr, is_tls: bool) -> String {
     format!("{scheme}://{}", SocketAddr::new(ip, listen.port()))
 }
 
-/// The absolute path of a directory, or the URL of any other store.
+/// Where a store is: the absolute path of the directory of an embedded one, else its URL.
 fn location(store: &str) -> String {
     let Some(directory) = store.strip_prefix("embedded:") else { return store.to_owned() };
     let path = std::path::absolute(directory).unwrap_or_else(|_| directory.into());
     format!("{} (embedded)", path.display())
 }
 
-/// A path as one word of a shell, in quotes when it has characters that are special there.
+/// A path as one word of a shell, in quotes if it has characters other than letters, digits and `/._-+`.
 fn word(program: &Path) -> String {
     let text = program.to_string_lossy();
     let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+".contains(c));

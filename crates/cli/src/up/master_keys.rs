@@ -1,4 +1,4 @@
-//! The master key of an embedded store, for who sets none: a file beside the store, made at the first start. It keeps
+//! The master key of an embedded store, if none is set: a file beside the store, made at the first start. It keeps
 //! secrets out of exports and backups; whoever can read the directory can open them.
 
 use std::fs::{self, OpenOptions};
@@ -13,11 +13,11 @@ use ringback_service::random;
 use ringback_store::EMBEDDED_SCHEME;
 
 const NAME: &str = "master.keys";
-/// What the id of a key begins with that is made. A random part follows, so that the keys of two stores have two ids.
+/// The prefix of the id of a generated key. A random part follows, so that the keys of two stores have two ids.
 const ID: &str = "local-";
 
-/// The keys in the directory of a store; they are made if there are none. No keys if the store is not embedded, or no
-/// file can be made.
+/// The keys in the directory of an embedded store; one is made if there is no file. No keys for any other store, or,
+/// with a warning in the log, if no file can be made. Fails if the file cannot be read or has no valid key.
 pub(super) fn of_store(url: &str) -> anyhow::Result<MasterKeys> {
     let Some(directory) = url.strip_prefix(EMBEDDED_SCHEME) else { return Ok(MasterKeys::default()) };
     let path = Path::new(directory).join(NAME);
@@ -32,7 +32,7 @@ pub(super) fn of_store(url: &str) -> anyhow::Result<MasterKeys> {
     Ok(read(&path)?.unwrap_or_default())
 }
 
-/// The keys in a file; `None` if there is no file.
+/// The keys in a file; `None` if there is no file. Fails if it cannot be read or has no valid key.
 fn read(path: &Path) -> anyhow::Result<Option<MasterKeys>> {
     let text = match fs::read_to_string(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -48,7 +48,8 @@ fn read(path: &Path) -> anyhow::Result<Option<MasterKeys>> {
     keys.map(Some).map_err(|why| anyhow!("the master keys in {}: {why}", path.display()))
 }
 
-/// Makes a key. The file has its name only once it is whole, and one that is there already stays.
+/// Makes the directory, and a file in it with a new key that only its owner can read. The file gets its name once it is
+/// complete; a file with that name that is there already stays.
 fn make(directory: &Path, path: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     let mut rng = random::generator();

@@ -1,4 +1,5 @@
-//! Looks, before `ringback up` opens anything, whether another Ringback has its addresses, and says what to do then.
+//! Checks, before `ringback up` opens anything, whether another Ringback listens at its addresses, and if so says what
+//! to do.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -11,8 +12,8 @@ const WITHIN: Duration = Duration::from_millis(500);
 /// How much of an answer is read: the description of the API is the longest.
 const READ: u64 = 2 * 1024 * 1024;
 
-/// Refuses to start if a Ringback answers at the address of the API or at the admin port. What else may have them is
-/// left to the process, which cannot listen there then.
+/// Fails, with advice, if a Ringback answers at the address of the API or of the admin port. If another program has
+/// them, listening fails later.
 pub(crate) fn refuse_second(config: &Config) -> Result<(), String> {
     let found = [
         ("API", config.api.listen, "/openapi.json", r#""title":"Ringback""#),
@@ -29,7 +30,7 @@ pub(crate) fn refuse_second(config: &Config) -> Result<(), String> {
     ))
 }
 
-/// Whether the answer at an address and path has a text in it. Without one in time, or with TLS, it has not.
+/// Whether the answer of plain HTTP at an address and path contains a text; false without an answer in time.
 fn has_answer(address: SocketAddr, path: &str, mark: &str) -> bool {
     // With port 0 the system chooses one that is free.
     address.port() != 0 && answer(address, path).is_ok_and(|answer| answer.contains(mark))

@@ -1,4 +1,4 @@
-//! Quotas: what a tenant may use, so that it leaves room for the others.
+//! Quotas: how much a tenant may use ([`Quota`]), and which tenants a quota is for ([`QuotaOf`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ pub const MAX_JOBS_PER_SECOND: u32 = 1_000_000;
 /// The most jobs that a quota may allow.
 pub const MAX_QUOTA_JOBS: u64 = 1_000_000_000;
 
-/// What a tenant may use. `None` means that there is no limit. Stores keep it as JSON.
+/// The quota of a tenant. `None` means no limit. Stores keep it as JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quota {
@@ -31,7 +31,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// What a store checks when the tenant submits to a new topic or lane.
+    /// The limits that a store checks when the tenant submits to a new topic or lane; `u32::MAX` for no limit.
     pub fn limits(self) -> TenantLimits {
         let unlimited = TenantLimits::default();
         TenantLimits {

@@ -8,7 +8,6 @@ use percent_encoding::percent_decode_str;
 
 use super::{check_login, is_option_name};
 
-/// What may be in front of the rest.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 /// Options that are given to the client as they are.
 const PASSED: &[&str] = &[
@@ -67,11 +66,10 @@ pub enum RootCertificates {
     File(PathBuf),
 }
 
-/// A URL, read.
+/// The settings that a URL gives.
 pub struct PostgresUrl {
     /// The settings of the connection by their names in libpq, without those of TLS. One may be the password.
     pub settings: BTreeMap<&'static str, String>,
-    /// How TLS is used.
     pub ssl_mode: SslMode,
     /// `None` if the URL does not say.
     pub roots: Option<RootCertificates>,
@@ -85,10 +83,10 @@ impl PostgresUrl {
         SCHEMES.iter().any(|scheme| text.starts_with(scheme))
     }
 
-    /// Reads a URL.
+    /// Reads a URL: login, hosts, database and options. Without `sslmode`, the mode is [`SslMode::Prefer`].
     ///
     /// # Errors
-    /// What is wrong. The message has no value of the URL but those of the modes.
+    /// What is wrong. Of the URL, it quotes only `gssencmode=require` and characters that must be percent-encoded.
     pub fn parse(url: &str) -> Result<Self, String> {
         check_login(url)?;
         let rest = SCHEMES.iter().find_map(|scheme| url.strip_prefix(scheme));
@@ -186,7 +184,8 @@ impl Options {
     }
 }
 
-/// Checks the value of an option, and returns it as the client reads it.
+/// Checks the value of an option and returns the client's word for it: `read-write` for `primary`, `read-only` for
+/// `standby`, other values unchanged. The error does not quote the value.
 fn passed(name: &str, value: &str) -> Result<String, String> {
     let is_one_of = |allowed: &[&str]| {
         let allow = || format!("has a {name} that is not supported: it must be {}", allowed.join(", "));
@@ -225,7 +224,8 @@ fn passed(name: &str, value: &str) -> Result<String, String> {
     }
 }
 
-/// The hosts and the ports, each as a list. A socket's directory is a host too.
+/// Splits hosts into a list of names, percent-decoded and without brackets, and a list of ports, 5432 by default. A
+/// socket's directory is a host too. An empty text gives empty lists. Fails if a port is not a number.
 fn hosts_and_ports(text: &str) -> Result<(String, String), String> {
     let (mut hosts, mut ports) = (Vec::new(), Vec::new());
     for one in text.split(',').filter(|_| !text.is_empty()) {

@@ -1,4 +1,4 @@
-//! The secrets of a credential, in the clear: as JSON they are sealed, and read again to be used.
+//! The contents of a credential in the clear, and the JSON that is sealed. Sealing and opening are not done here.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::Kind;
 /// The longest contents as JSON, in bytes.
 pub const MAX_CONTENTS: usize = 16 * 1024;
 
-/// What a credential has, in the clear. `Debug` is left out, so that it does not get into a log.
+/// The contents of a credential, in the clear. `Debug` is left out, so that they do not get into a log.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Contents {
@@ -53,12 +53,12 @@ impl Contents {
         found.into_iter().filter(|(_, is_there)| *is_there).map(|(kind, _)| kind).collect()
     }
 
-    /// The JSON that is sealed.
+    /// The JSON of the contents, which is what gets sealed.
     pub fn json(&self) -> String {
         serde_json::to_string(self).expect("plain data always serialises")
     }
 
-    /// Reads what was sealed; `None` if it is something else.
+    /// Parses the JSON of [`Contents::json`]; `None` if `json` is anything else.
     pub fn parse(json: &[u8]) -> Option<Self> {
         serde_json::from_slice(json).ok()
     }

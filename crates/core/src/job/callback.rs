@@ -91,7 +91,8 @@ impl Callback {
         Ok(Self { path: url[url::Position::BeforePath..].to_owned(), origin: host::origin(&url) })
     }
 
-    /// Checks that a client can send to it. Parsing takes more: what is stored and imported stays as it is.
+    /// Checks that an HTTP client can send to the host and port. [`Callback::parse`] accepts more, so that stored and
+    /// imported URLs remain valid. A pull job passes.
     ///
     /// # Errors
     /// What is wrong with its host or port, and what is allowed.
@@ -102,7 +103,7 @@ impl Callback {
         host::check(&self.origin).map_err(|detail| refused(detail, host::ALLOWED))
     }
 
-    /// A callback from the parts of another one.
+    /// A callback from the parts of a parsed one. Checks nothing.
     pub fn from_parts(origin: String, path: String) -> Self {
         Self { origin, path }
     }
@@ -112,7 +113,7 @@ impl Callback {
         Self { origin: String::new(), path: String::new() }
     }
 
-    /// Whether the job waits for a consumer instead of being posted.
+    /// Whether the job waits for a consumer instead of being sent to a URL.
     pub const fn is_pull(&self) -> bool {
         self.origin.is_empty()
     }
@@ -144,7 +145,8 @@ impl Headers {
         user-agent, traceparent, tracestate, nor any that begins with webhook- or ringback-; \
         nor these with _ in place of -";
 
-    /// Parses names and values.
+    /// Parses headers and makes their names lower-case. Refuses more headers or bytes than the limits, and names or
+    /// values that are invalid, reserved or given twice.
     pub fn parse(entries: Vec<(String, String)>) -> Result<Self, Refused> {
         let no = |detail: String| Err(refused(detail, Self::ALLOWED));
         check_size(&entries, MAX_HEADERS, MAX_HEADER_BYTES, Self::ALLOWED)?;
@@ -171,7 +173,6 @@ impl Headers {
         Self(entries)
     }
 
-    /// Names and values.
     pub fn entries(&self) -> &[(String, String)] {
         &self.0
     }
@@ -184,7 +185,7 @@ impl fmt::Debug for Headers {
     }
 }
 
-/// A character of a context key in the name of its header.
+/// Returns the form of a character of a context key in its header: letters in lower case, digits, `-` for all others.
 fn in_header(c: char) -> char {
     if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }
 }
@@ -203,14 +204,14 @@ impl Context {
     pub const ALLOWED: &'static str = "at most 16 entries, 4 KiB together; keys that can end a header name \
         (RFC 9110 token), values that can be a header value, no two keys alike but for case and characters other than A-Z a-z 0-9";
 
-    /// The name of the header that carries a key: `ringback-context-` and the key, with `-` in place of everything but
-    /// letters and digits. Proxies such as nginx drop headers with other names without a word, and CGI cannot tell `_`
-    /// from `-`.
+    /// The name of the header that carries a key: `ringback-context-` and the key in lower case, with `-` in place of
+    /// all but letters and digits. Proxies such as nginx silently drop headers with other names, and CGI cannot tell
+    /// `_` from `-`.
     pub fn header(key: &str) -> String {
         "ringback-context-".chars().chain(key.chars().map(in_header)).collect()
     }
 
-    /// Parses keys and values.
+    /// Checks keys and values. Refuses too many entries or bytes, invalid ones, and two keys that give the same header.
     pub fn parse(entries: Vec<(String, String)>) -> Result<Self, Refused> {
         let no = |detail: String| Err(refused(detail, Self::ALLOWED));
         check_size(&entries, MAX_CONTEXT, MAX_CONTEXT_BYTES, Self::ALLOWED)?;
@@ -234,7 +235,6 @@ impl Context {
         Self(entries)
     }
 
-    /// Keys and values.
     pub fn entries(&self) -> &[(String, String)] {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! When a job expires: no attempt of it begins later.
+//! [`Expires`]: the time after which no attempt of a job begins, and how it follows from the due time.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use crate::duration::format_duration;
 /// When a job expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Expires {
-    /// So long after it was first due.
+    /// This long after the job was first due.
     After(Duration),
     At(Timestamp),
 }
 
 impl Expires {
-    /// When a job expires that is due at `due` and was first due at `first_due`. One that was made due later than that,
-    /// such as by a revive, does not.
+    /// When a job that is now due at `due`, and was first due at `first_due`, expires. `None` if `due` is not before
+    /// that time, as after a late revive: such a job does not expire.
     pub fn of(self, due: Timestamp, first_due: Timestamp) -> Option<Timestamp> {
         let time = self.time(first_due);
         (due < time).then_some(time)
     }
 
-    /// The time, of a job that was first due at `first_due`.
+    /// The expiry of a job that was first due at `first_due`, whenever the job is due now.
     pub fn time(self, first_due: Timestamp) -> Timestamp {
         match self {
             Self::After(duration) => first_due.plus(duration),

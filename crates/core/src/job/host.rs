@@ -1,6 +1,5 @@
-//! The host and port of a callback URL: one form for each destination, and what a client can send to. The one place that
-//! says so: requests are judged by it, and what it takes, the notifier can look up and call. Whether callbacks may go
-//! there is not decided here.
+//! The host and port of a callback URL: gives each host one form, without the dot of the root, and checks that an HTTP
+//! client can send to them. Whether callbacks may go there is not decided here.
 
 use url::{Host, Url};
 
@@ -24,12 +23,12 @@ pub(super) fn origin(url: &Url) -> String {
     }
 }
 
-/// A name without the dot of the root. Behind an empty label the dot stays, so that the label is seen.
+/// A name without the dot of the root. If it ends with two dots they stay, so that [`check`] sees the empty label.
 pub fn without_root(name: &str) -> &str {
     name.strip_suffix('.').filter(|short| !short.is_empty() && !short.ends_with('.')).unwrap_or(name)
 }
 
-/// Checks that a client can send to an origin.
+/// Checks that an HTTP client can send to an origin. The address in brackets of an IPv6 host is not checked again.
 ///
 /// # Errors
 /// What is wrong with its host or port.
@@ -54,14 +53,14 @@ pub(super) fn check(origin: &str) -> Result<(), String> {
     }
 }
 
-/// What is wrong with a label of a name, if anything is.
+/// What is wrong with a label of a name; `None` if nothing is. A `-` at its end is wrong for https alone.
 fn wrong(label: &str, scheme: &str) -> Option<String> {
     let is_wrong = |byte: &u8| !byte.is_ascii_alphanumeric() && !b"-_".contains(byte);
     match label.as_bytes() {
         [] => Some("an empty label: two dots in a row, or one at its start".to_owned()),
         bytes if bytes.len() > MAX_LABEL => Some(format!("a label of {} bytes", bytes.len())),
         [b'-', ..] => Some(format!("a label that begins with -: {label}")),
-        // No certificate is for such a name, and the handshake does not take it.
+        // TLS refuses such a name in its handshake, and no certificate is for one.
         [.., b'-'] if scheme == "https" => {
             Some(format!("a label that ends with -, which TLS does not take: {label}"))
         }

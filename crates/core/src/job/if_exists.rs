@@ -1,4 +1,4 @@
-//! [`IfExists`]: what a submit does when its topic and id are taken.
+//! [`IfExists`]: what a submit does if a job with its topic and id exists already.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub enum IfExists {
 }
 
 impl IfExists {
-    /// The token of the submit. A submit that changes no job needs none.
+    /// The token of the submit; `None` for one that changes no job.
     pub const fn token(&self) -> Option<Token> {
         match self {
             Self::Refuse => None,
@@ -42,7 +42,7 @@ impl IfExists {
         }
     }
 
-    /// The latest due time of a job that was created at this time.
+    /// The latest due time of a job that was created at this time; `None` if there is no limit.
     pub fn latest(&self, created: Timestamp) -> Option<Timestamp> {
         match self {
             Self::Refuse

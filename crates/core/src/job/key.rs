@@ -1,4 +1,5 @@
-//! A job's key: topic and id, and the shard hash and locator that are derived from them.
+//! Names of jobs: topic, tenant, id and the key of both, with the shard hash and the locator that follow from the key.
+//! Also [`TenantScope`], the tenants whose topics a call covers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -41,7 +42,7 @@ impl Topic {
         &self.0
     }
 
-    /// Reads what [`as_str`](Self::as_str) has returned.
+    /// Reads what [`as_str`](Self::as_str) has returned; `None` if the text is something else.
     pub fn from_stored(text: &str) -> Option<Self> {
         match text.strip_prefix(Tenant::MARK) {
             Some(rest) => {
@@ -57,13 +58,12 @@ impl Topic {
         self.0.rsplit_once('/').map_or(&*self.0, |(_, name)| name)
     }
 
-    /// The tenant, if it has one.
     pub fn tenant(&self) -> Option<Tenant> {
         let (tenant, _) = self.0.strip_prefix(Tenant::MARK)?.split_once('/')?;
         Some(Tenant(tenant.into()))
     }
 
-    /// The topic with this name of another tenant, or of none.
+    /// The topic with the same name that belongs to `tenant`, or to no tenant.
     #[must_use]
     pub fn of_tenant(&self, tenant: Option<&Tenant>) -> Self {
         match tenant {
@@ -73,7 +73,7 @@ impl Topic {
     }
 }
 
-/// A name without a tenant.
+/// Reads a name, as a topic without a tenant.
 impl FromStr for Topic {
     type Err = NameError;
 
@@ -99,8 +99,8 @@ impl fmt::Display for Topic {
     }
 }
 
-/// Whom topics and their jobs belong to: `[A-Za-z0-9._-]{1,32}`, neither `.` nor `..`. Tenants see nothing of each
-/// other. What belongs to no tenant is as far apart from theirs.
+/// The owner of topics and their jobs: `[A-Za-z0-9._-]{1,32}`, neither `.` nor `..`. A tenant sees neither the topics
+/// of other tenants nor those that have no tenant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "Box<str>")]
 pub struct Tenant(Box<str>);
@@ -108,14 +108,14 @@ pub struct Tenant(Box<str>);
 impl Tenant {
     /// The form of a tenant's name, for error messages.
     pub const ALLOWED: &'static str = "1 to 32 of A-Z a-z 0-9 . _ -, and neither . nor ..";
-    /// What the stored text of a topic with a tenant begins with. It is greater than all that a name has.
+    /// The first character of the stored text of a topic with a tenant, which sorts after all characters of names.
     pub const MARK: char = '~';
 
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What the stored texts of its topics begin with, and those of no other tenant.
+    /// The prefix `~tenant/`, which the stored texts of this tenant's topics have, and no others.
     pub fn prefix(&self) -> String {
         format!("{}{}/", Self::MARK, self.0)
     }
@@ -144,18 +144,18 @@ impl fmt::Display for Tenant {
     }
 }
 
-/// Whose topics and jobs a call is about.
+/// The tenants whose topics and jobs a call covers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TenantScope {
-    /// All tenants, and what has none.
+    /// All tenants, and topics without one.
     #[default]
     All,
-    /// One tenant, or what has none.
+    /// One tenant, or the topics without one.
     One(Option<Tenant>),
 }
 
 impl TenantScope {
-    /// Whether a topic is among them.
+    /// Whether a topic is within this scope.
     pub fn has(&self, topic: &Topic) -> bool {
         match self {
             Self::All => true,
@@ -168,7 +168,7 @@ impl TenantScope {
         }
     }
 
-    /// Whether those of a tenant, or of none, are among them.
+    /// Whether the topics of a tenant, or with `None` those without one, are within this scope.
     pub fn has_tenant(&self, tenant: Option<&Tenant>) -> bool {
         match self {
             Self::All => true,
@@ -176,13 +176,13 @@ impl TenantScope {
         }
     }
 
-    /// The least text that a stored topic of them can have, and the least that is greater than all of theirs; `None` if
-    /// there is none.
+    /// The bounds of the stored texts of all topics within this scope: the least text, included, and the end, excluded;
+    /// `None` for no end.
     pub fn bounds(&self) -> (String, Option<String>) {
         match self {
             Self::All => (String::new(), None),
             Self::One(None) => (String::new(), Some(Tenant::MARK.into())),
-            // The byte behind that of a slash.
+            // `0` is the character after `/`.
             Self::One(Some(tenant)) => (tenant.prefix(), Some(format!("{}{}0", Tenant::MARK, tenant))),
         }
     }
@@ -201,13 +201,13 @@ impl JobId {
         &self.0
     }
 
-    /// The id for a caller's idempotency key: 128 bits of the key's SHA-256.
+    /// The id for a caller's idempotency key: `key-` and 128 bits of the key's SHA-256, in hexadecimal.
     pub fn of_key(key: &str) -> Self {
         let digest = Sha256::digest(key);
         Self(format!("key-{}", Hex(&digest[..16])).into())
     }
 
-    /// Whether it may be that of an idempotency key.
+    /// Whether the id begins as those of idempotency keys do. A caller's own id may begin so too.
     pub fn is_of_key(&self) -> bool {
         self.0.starts_with("key-")
     }
@@ -245,7 +245,6 @@ impl fmt::Display for JobId {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct JobKey {
     pub topic: Topic,
-    /// The id within the topic.
     pub id: JobId,
 }
 
@@ -256,7 +255,7 @@ impl JobKey {
         Locator(*digest.first_chunk().expect("a digest has 32 bytes"))
     }
 
-    /// A number that chooses the shard. Ids that agree up to their first `~` share it.
+    /// A number that chooses the shard. Ids of a topic that agree up to their first `~` share it.
     pub fn shard_hash(&self) -> u32 {
         let digest = digest(&self.topic, self.id.group());
         u32::from_be_bytes([digest[12], digest[13], digest[14], digest[15]])

@@ -24,8 +24,8 @@ pub enum CallbackMethod {
 impl CallbackMethod {
     pub const ALLOWED: &'static str = "POST, GET, PUT, PATCH or DELETE";
 
-    /// Whether its requests have a body. That of others has no meaning that all servers share (RFC 9110, sections 9.3.1
-    /// and 9.3.5).
+    /// Whether requests with this method have a body. One with another method has no meaning that all servers share
+    /// (RFC 9110, sections 9.3.1 and 9.3.5).
     pub const fn has_body(self) -> bool {
         match self {
             Self::Post | Self::Put | Self::Patch => true,

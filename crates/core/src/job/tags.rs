@@ -23,10 +23,10 @@ impl Tags {
     /// What one tag may be, for error messages.
     pub const ALLOWED_TAG: &'static str = "1 to 64 visible ASCII characters";
 
-    /// Checks tags as a submit has them.
+    /// Checks the tags of a submit.
     ///
     /// # Errors
-    /// If there are too many, one is not allowed, or one is there twice. It says which.
+    /// How many tags there are, if too many; the place of a tag that is not allowed; or the tag that is there twice.
     pub fn parse(tags: &[String]) -> Result<Self, String> {
         if tags.len() > MAX_TAGS {
             return Err(format!("{} tags", tags.len()));
@@ -47,7 +47,7 @@ impl Tags {
         (1..=MAX_TAG).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
     }
 
-    /// Reads what [`as_str`](Self::as_str) has returned; `None` if it is something else.
+    /// Reads what [`as_str`](Self::as_str) has returned; `None` if the text is something else.
     pub fn from_stored(text: &str) -> Option<Self> {
         if text.is_empty() {
             return Some(Self::default());
@@ -61,7 +61,6 @@ impl Tags {
         &self.0
     }
 
-    /// Whether there are none.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The retries of an installation: the policy of jobs that have none, and the limits of all policies.
+//! The retries of an installation: the policy of jobs that have none, the limits of all policies, and their settings.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -48,12 +48,12 @@ pub struct InstallationRetry {
 }
 
 impl InstallationRetry {
-    /// This policy by default, and no limits.
+    /// `default` for jobs that have no policy, and no limits.
     pub const fn unlimited(default: RetryPolicy) -> Self {
         Self { default, min_delay: MIN_TIER, max_failures: None, max_age: None }
     }
 
-    /// No retries by default, and no limits.
+    /// No retries for jobs that have no policy, and no limits.
     pub fn none() -> Self {
         Self::unlimited(RetryPolicy::none())
     }
@@ -84,12 +84,12 @@ impl InstallationRetry {
         }
     }
 
-    /// Whether a job that was first due at `first_due` may be retried `after` so long from `now`.
+    /// Whether a job that was first due at `first_due` may be retried `after` a wait from `now`: not beyond `max_age`.
     pub fn allows(&self, after: Duration, first_due: Timestamp, now: Timestamp) -> bool {
         self.max_age.is_none_or(|age| after <= age.saturating_sub(now.since(first_due)))
     }
 
-    /// The policy of a job, within the limits: its own, else that of its topic, else the default.
+    /// The policy of a job (its own, else its topic's, else the default), delays and maximum brought within the limits.
     pub fn policy<'a>(
         &'a self,
         own: Option<&'a RetryPolicy>,
@@ -106,7 +106,7 @@ impl InstallationRetry {
     }
 }
 
-/// The end of a policy under a limit of failures.
+/// The maximum of a policy, lowered to `limit` failures if the policy allows more.
 fn lower(policy: &RetryPolicy, limit: u32) -> Max {
     let failures = match policy.max {
         Max::Tiers => u32::try_from(policy.delays.len()).unwrap_or(u32::MAX).saturating_add(1),
@@ -120,7 +120,7 @@ fn parse_min_delay(text: &str) -> Option<Duration> {
     parse_duration(text).ok().filter(|delay| (MIN_TIER..=MAX_TIER).contains(delay))
 }
 
-/// `None` for a wrong value, `Some(None)` for no limit.
+/// Parses the setting: `None` for a wrong value, `Some(None)` for no limit.
 fn parse_max_failures(text: &str) -> Option<Option<u32>> {
     if text == "-1" {
         return Some(None);
@@ -128,7 +128,7 @@ fn parse_max_failures(text: &str) -> Option<Option<u32>> {
     text.parse().ok().filter(|max| *max > 0).map(Some)
 }
 
-/// `None` for a wrong value, `Some(None)` for no limit.
+/// Parses the setting: `None` for a wrong value, `Some(None)` for no limit.
 fn parse_max_age(text: &str) -> Option<Option<Duration>> {
     let age = if text == "0" { Duration::ZERO } else { parse_duration(text).ok()? };
     if age.is_zero() {

@@ -1,5 +1,5 @@
-//! Changes of a schedule: another one in its place, a pause and its end. A time that has come and has not fired yet
-//! stays where both have it, and otherwise counts as missed.
+//! Changes of a schedule: replacing, pausing and resuming it. Of the times that have come and have not fired yet, the
+//! last ones that the new schedule has too still fire; the others count as missed.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use super::{MAX_MISSED, Schedule, ScheduleState};
 use crate::clock::Timestamp;
 
 impl ScheduleState {
-    /// Puts another schedule in its place. It stays paused, or not, if nothing is said.
+    /// Replaces the schedule. It is then paused as `paused` says, or as before with `None`. Of the times that have come
+    /// and have not fired yet, those [`kept`](Self::kept) stay due unless it is paused; the others count as missed.
     pub fn set(&mut self, schedule: Schedule, paused: Option<bool>, now: Timestamp) {
         if paused.unwrap_or(self.progress.paused) {
             self.pause(now);
@@ -32,20 +33,20 @@ impl ScheduleState {
         (self.progress.paused, self.progress.next) = (true, None);
     }
 
-    /// Ends its pause.
+    /// Ends a pause: the next time is the first one after `now`. Does nothing if the schedule is not paused.
     pub fn resume(&mut self, now: Timestamp) {
         if self.progress.paused {
             (self.progress.paused, self.progress.next) = (false, self.schedule.next_after(now));
         }
     }
 
-    /// The first time that has come and has not fired yet.
+    /// The next time, if it has come and has not fired yet.
     fn overdue(&self, now: Timestamp) -> Option<Timestamp> {
         self.progress.next.filter(|next| *next <= now)
     }
 
-    /// The first of the times from `due` to `now` from which on another schedule has the same ones. Those before it are
-    /// missed.
+    /// Returns the first of the own times from `due` to `now` from which on `other` has the same times; `None` if the
+    /// last ones differ. Counts the own times before it as missed. Compares the last [`MAX_MISSED`] times.
     fn kept(&mut self, other: &Schedule, due: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let own = self.schedule.last_times(due, due, now, MAX_MISSED);
         let others = other.last_times(due, due, now, MAX_MISSED);

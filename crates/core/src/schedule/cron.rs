@@ -48,7 +48,7 @@ impl Cron {
     /// Reads an expression.
     ///
     /// # Errors
-    /// It cannot be read. Whether it ever fires is not looked at.
+    /// What cannot be read. An expression that never fires is accepted.
     pub fn parse(text: &str, zone: Zone) -> Result<Self, CronError> {
         let written = text.trim_matches([' ', '\t', '\r', '\n']);
         let Parsed { times, is_any_hour } = grammar::parse(written)?;
@@ -64,12 +64,12 @@ impl Cron {
         &self.zone
     }
 
-    /// Whether it means the same as another, which may be written otherwise.
+    /// Whether both mean the same times in the same zone, even if they are written differently.
     pub(super) fn means(&self, other: &Self) -> bool {
         (&self.times, self.is_hourly, &self.zone) == (&other.times, other.is_hourly, &other.zone)
     }
 
-    /// The first time after this one; `None` if there is none that can be counted. The search is bounded.
+    /// The first time after this one; `None` if a bounded search finds none.
     pub(super) fn next_after(&self, time: Timestamp) -> Option<Timestamp> {
         let zone = self.zone.time_zone();
         let from = Instant::from_millisecond(i64::try_from(time.as_millis()).ok()?).ok()?;
@@ -78,7 +78,7 @@ impl Cron {
         u64::try_from(next.as_millisecond()).ok().map(Timestamp::from_millis)
     }
 
-    /// The first time of the clocks in the zone after this one.
+    /// The first instant after this one whose local time matches. Of a local time that comes twice, the first counts.
     fn next_of_clock(&self, from: Instant, zone: &TimeZone) -> Option<Instant> {
         let mut local = zone.to_datetime(from);
         for _ in 0..MAX_REPEATED {
@@ -116,7 +116,7 @@ impl Cron {
     }
 }
 
-/// When it is a local time: at the end of the gap if clocks skip it, the first time if it comes twice.
+/// The instant of a local time: the end of the gap if clocks skip it, the first one of two. `None` if out of range.
 fn instant(local: DateTime, zone: &TimeZone) -> Option<Instant> {
     let ambiguous = zone.to_ambiguous_timestamp(local);
     match ambiguous.offset() {
@@ -129,7 +129,6 @@ fn instant(local: DateTime, zone: &TimeZone) -> Option<Instant> {
     }
 }
 
-/// The same expression in the same zone.
 /// Reads an expression and the name of its zone, as they are stored.
 impl TryFrom<(String, String)> for Cron {
     type Error = &'static str;

@@ -1,4 +1,5 @@
-//! The id of a schedule, which also begins the ids of its jobs, and the key that it has in the store.
+//! Ids and keys of schedules: [`ScheduleId`], with which the ids of the schedule's jobs begin, and [`ScheduleKey`],
+//! under which a store keeps the schedule. Also the content hash of a firing.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,12 +29,12 @@ impl ScheduleId {
         self.with(&utc(time))
     }
 
-    /// The id of the job of a firing that somebody has asked for, such as `daily~run-20261126T080000.123Z`.
+    /// The id of the job of a firing that somebody has requested at `time`, such as `daily~run-20261126T080000.123Z`.
     pub fn run(&self, time: Timestamp) -> JobId {
         self.with(&format!("run-{}", utc(time)))
     }
 
-    /// The same for a caller's idempotency key: 64 bits of the key's SHA-256.
+    /// The id of the job of a firing requested with an idempotency key: `~run-` and 64 bits of the key's SHA-256.
     pub fn run_of_key(&self, key: &str) -> JobId {
         let digest = Sha256::digest(key);
         self.with(&format!("run-{}", Hex(&digest[..8])))
@@ -44,7 +45,7 @@ impl ScheduleId {
     }
 }
 
-/// A time in UTC as ids have it.
+/// A time in UTC as ids have it: `20261126T080000Z`, with milliseconds if it is not a whole second.
 fn utc(time: Timestamp) -> String {
     let ms = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     let at = jiff::Timestamp::from_millisecond(ms).unwrap_or(jiff::Timestamp::MAX);
@@ -73,7 +74,7 @@ impl fmt::Display for ScheduleId {
 }
 
 impl ContentHash {
-    /// The hash of the job of a firing. Whoever submits it, it is the same.
+    /// The hash of the job of a firing. It follows from the job's id alone, so that a repeated submit is recognised.
     pub fn of_firing(id: &JobId) -> Self {
         Self::of(Sha256::digest(format!("firing {id}")).into())
     }
@@ -88,7 +89,7 @@ pub struct ScheduleKey {
 }
 
 impl ScheduleKey {
-    /// Reads what its [`Display`](fmt::Display) has written.
+    /// Reads what its [`Display`](fmt::Display) has written; `None` if the text is something else.
     pub fn from_stored(text: &str) -> Option<Self> {
         match text.strip_prefix(Tenant::MARK) {
             Some(rest) => {
@@ -99,7 +100,7 @@ impl ScheduleKey {
         }
     }
 
-    /// The key that chooses its shard, which is that of its jobs too: their ids agree with it up to their `~`.
+    /// The job key that chooses the shard of the schedule, and of its jobs, whose ids agree with it up to their `~`.
     pub fn in_topic(&self, topic: &Topic) -> JobKey {
         JobKey {
             topic: topic.clone(),

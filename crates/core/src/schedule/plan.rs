@@ -1,5 +1,5 @@
-//! What is to be done with a schedule whose time has come: which firings to make, which were missed, and when the
-//! next one is.
+//! The plan of a schedule whose time has come: which firings to make, which were missed, and when the next one is. Also
+//! the time that a schedule waits for.
 
 use std::time::Duration;
 
@@ -17,7 +17,6 @@ const MAX_COUNTED: u64 = 10_000;
 const FIRST_SPAN: Duration = Duration::from_secs(3600);
 const SPAN_FACTOR: u32 = 8;
 
-/// What is to be done with a schedule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The firings to make now, in order.
@@ -31,7 +30,8 @@ pub struct Plan {
 }
 
 impl ScheduleState {
-    /// What is to be done now, with at most `most` firings. `None` if its time has not come.
+    /// The plan for now, with at most `most` firings (one if that is 0). Which missed firings are made up for follows
+    /// from `missed` and `catchup` of the schedule. `None` if the schedule's next time has not come, or there is none.
     pub fn plan(&self, now: Timestamp, most: usize) -> Option<Plan> {
         let Self { schedule, progress } = self;
         let due = progress.next.filter(|next| *next <= now)?;
@@ -49,8 +49,8 @@ impl ScheduleState {
         Some(plan)
     }
 
-    /// The time for which it waits. One that a wrong clock has put too far ahead becomes the first after now, unless
-    /// that has just fired.
+    /// The time that the schedule waits for; `None` if it is paused or has none. If a wrong clock has put the stored
+    /// time too far ahead, this is the first time after `now`, unless the schedule has just fired for that one.
     pub fn waits_for(&self, now: Timestamp) -> Option<Timestamp> {
         let Self { schedule, progress } = self;
         let (next, first) = (progress.next?, schedule.next_after(now));
@@ -61,7 +61,8 @@ impl ScheduleState {
         Some(first.filter(|first| *first < next && !has_fired(*first)).unwrap_or(next))
     }
 
-    /// What is to be done if its last job has not ended and it does not fire meanwhile.
+    /// The plan if the last job has not ended and the schedule does not fire meanwhile: no firings, and the first time
+    /// after `now`. `None` if the schedule's next time has not come.
     pub fn plan_of_overlap(&self, now: Timestamp) -> Option<Plan> {
         let plan = self.plan(now, 1)?;
         let is_overlapped = !plan.fire.is_empty();
@@ -70,7 +71,7 @@ impl ScheduleState {
 }
 
 impl Plan {
-    /// Makes no more than so many firings now. Those that are left come next.
+    /// Keeps the first `most` firings. The first of the others becomes the next time.
     pub fn limit(&mut self, most: usize) {
         if let Some(first) = self.fire.get(most).copied() {
             self.fire.truncate(most);
@@ -80,7 +81,7 @@ impl Plan {
 }
 
 impl Schedule {
-    /// The last times from `earliest` to `now`, and not before `due`, at most `limit`.
+    /// The last times of the schedule up to `now`, in order: none before `earliest` or `due`, and no more than `limit`.
     pub(super) fn last_times(
         &self,
         due: Timestamp,
@@ -106,8 +107,8 @@ impl Schedule {
         }
     }
 
-    /// How many times there are from `from` on and before `end`; of a cron expression no more than [`MAX_COUNTED`] are
-    /// counted. `from` is one of them.
+    /// How many times the schedule has at or after `from` and before `end`. `from` must be one of them. Of a cron
+    /// expression no more than [`MAX_COUNTED`] are counted.
     pub(super) fn count(&self, from: Timestamp, end: Timestamp) -> u64 {
         if from >= end {
             return 0;

@@ -1,4 +1,4 @@
-//! The packed form of a schedule, which stores keep and do not look into: postcard, with the delivery as jobs have it.
+//! The packed form of a schedule with its progress, which stores keep and do not read: postcard, and a payload in it.
 
 use super::{Rule, ScheduleState};
 use crate::clock::millis;
@@ -16,7 +16,7 @@ impl ScheduleState {
     /// Unpacks the result of [`Self::pack`].
     ///
     /// # Errors
-    /// It is damaged.
+    /// If the bytes are damaged.
     pub fn unpack(bytes: &[u8]) -> Result<Self, UnreadableSchedule> {
         let state: Self = postcard::from_bytes(bytes).map_err(|_| UnreadableSchedule)?;
         match state.schedule.rule {
@@ -26,7 +26,7 @@ impl ScheduleState {
     }
 }
 
-/// A delivery as its payload and what stores keep beside that.
+/// A delivery as its payload, with the origin, timeout and tags that a payload does not have.
 pub(super) mod delivery {
     use std::time::Duration;
 

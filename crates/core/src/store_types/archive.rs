@@ -10,8 +10,8 @@ use strum::VariantArray as _;
 
 use super::attempts::Attempt;
 use crate::clock::Timestamp;
+use crate::enum_names::must_be;
 use crate::job::{Delivery, Job};
-use crate::names::must_be;
 use crate::state::State;
 
 /// The most entries that one call takes.
@@ -36,22 +36,22 @@ pub enum EndedState {
 }
 
 impl EndedState {
-    /// The state of the job in the archive.
+    /// The state of the job in the archive: `dead` for expired jobs too.
     pub fn state(self) -> &'static str {
         if self == Self::Expired { Self::Dead.into() } else { self.into() }
     }
 
-    /// Its number in entries: from 1. It is stored and never changes.
+    /// The number of the kind in stored entries, from 1. It never changes.
     pub const fn code(self) -> u8 {
         self as u8 + 1
     }
 
-    /// The kind with a number.
+    /// The kind with a number; `None` for a number that no kind has.
     pub fn from_code(code: u8) -> Option<Self> {
         Self::VARIANTS.get(usize::from(code).wrapping_sub(1)).copied()
     }
 
-    /// The state of a job that dies for this reason.
+    /// The kind of a job that is dead for this reason: expired or dead.
     pub fn of_reason(reason: &str) -> Self {
         if reason == EXPIRED { Self::Expired } else { Self::Dead }
     }
@@ -78,18 +78,18 @@ impl EndedStates {
         self.0 & 1 << (kind.code() - 1) != 0
     }
 
-    /// These and those.
+    /// The kinds of both sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// A bit for each kind, that of done jobs the lowest. It is stored and never changes.
+    /// A bit for each kind, that of done jobs the lowest. They are stored and never change.
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// The kinds of these bits.
+    /// The kinds of these bits; bits of no kind are ignored.
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits & 0b1_1111)
     }
@@ -113,7 +113,7 @@ pub enum WhenFull {
     Drop,
 }
 
-/// What a shard puts into its archive outbox.
+/// The settings of a shard's archive outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveSettings {
     /// The ended jobs that get an entry.
@@ -145,7 +145,7 @@ pub struct ArchiveStatus {
 }
 
 impl ArchiveStatus {
-    /// Adds the outbox of another shard.
+    /// Adds the outbox of another shard: sums the numbers, and keeps the first settings and the earliest `oldest`.
     pub fn add(&mut self, other: &Self) {
         let Self { settings, pending, bytes, bound, dropped, oldest, stalled } = *other;
         self.settings = self.settings.or(settings);
@@ -191,7 +191,7 @@ impl ArchivedJob {
         job
     }
 
-    /// Whether every attempt of the job was logged.
+    /// Whether the log has every attempt of this generation of the job.
     pub fn is_attempts_complete(&self) -> bool {
         let own = self.former_attempts + 1..=self.job.attempts;
         let logged = self.attempts.iter().filter(|attempt| own.contains(&attempt.number)).count();

@@ -19,7 +19,7 @@ const HEAD: usize = 6;
 /// Bytes of an attempt between its length and its texts.
 const FIXED: usize = 18;
 
-/// Packs an attempt, its length first.
+/// Packs an attempt, its length first. Longer errors, names and responses than the limits are cut.
 pub fn pack(attempt: &Attempt) -> Vec<u8> {
     let error = truncated(attempt.error.as_deref().unwrap_or_default(), MAX_ERROR);
     let by = truncated(&attempt.by, MAX_BY);
@@ -49,9 +49,9 @@ fn number(raw: &[u8]) -> u64 {
     raw.iter().fold(0, |n, b| n << 8 | u64::from(*b))
 }
 
-/// The attempts in a packed log that are not older than `keep` at the time `now`, both in ms. `created`
-/// is the job's time if the job is known; the log of an earlier job with the same key is not shown.
-/// `None` if neither a job nor an attempt is known.
+/// The attempts in a packed log that are not older than `keep` at the time `now`, all in ms. `created` is when the job
+/// was accepted, `None` if there is no job; the log of an earlier job with the same key is not shown. `None` if there
+/// is neither a job nor an attempt.
 pub fn shown(raw: Option<Bytes>, created: Option<u64>, now: u64, keep: u64) -> Option<Vec<Attempt>> {
     let log =
         raw.filter(|raw| created.is_none_or(|created| raw.get(..HEAD).is_some_and(|c| number(c) == created)));
@@ -97,8 +97,8 @@ fn one(raw: &mut Bytes) -> Option<Attempt> {
 pub struct AttemptLog(pub Vec<u8>);
 
 impl AttemptLog {
-    /// The log of the job that was accepted at `created` (in ms). Continues the log `kept` under its key
-    /// unless that belongs to another job.
+    /// The log of the job that was accepted at `created` (in ms): the log `kept` under its key, or an empty one if
+    /// there is none or it belongs to another job.
     pub fn of(created: u64, kept: Option<Vec<u8>>) -> Self {
         let head = six(created);
         Self(kept.filter(|kept| kept.starts_with(&head)).unwrap_or_else(|| head.to_vec()))
@@ -109,9 +109,9 @@ impl AttemptLog {
         Some(number(kept.get(..HEAD)?))
     }
 
-    /// Adds a packed attempt in the order of numbers. A number that is present is a repetition and is
-    /// ignored. Then drops the oldest attempts beyond [`MAX_ATTEMPTS`], and those that do not fit into
-    /// `max_bytes` bytes, as `cost` computes them from the length.
+    /// Adds an attempt from [`pack`] in the order of numbers; one whose number is present is a repetition and is
+    /// ignored. Then drops the oldest attempts until at most [`MAX_ATTEMPTS`] are left and the `cost` of the log's
+    /// length is at most `max_bytes`, if need be all.
     pub fn add(&mut self, entry: &[u8], max_bytes: u64, cost: impl Fn(usize) -> u64) {
         let mut starts = self.starts();
         let own = number(&entry[2..6]);
@@ -130,12 +130,12 @@ impl AttemptLog {
         self.0.drain(HEAD..from);
     }
 
-    /// Whether it has no attempts.
+    /// Whether the log has no attempts.
     pub fn is_empty(&self) -> bool {
         self.0.len() <= HEAD
     }
 
-    /// Where each attempt begins.
+    /// The offset of each attempt, where its length is.
     fn starts(&self) -> Vec<usize> {
         let (mut starts, mut at) = (Vec::new(), HEAD);
         while at + 2 + FIXED <= self.0.len() {

@@ -60,19 +60,19 @@ pub enum Proof {
 }
 
 impl AttemptLogEntry {
-    /// An attempt under a lease, which gives it its number.
+    /// The entry of an attempt under a lease, with the number that the lease gives it.
     pub fn of(lease: &Lease, attempt: Attempt) -> Self {
         let attempt = Attempt { number: lease.attempt, ..attempt };
         Self { locator: lease.locator(), proof: Proof::Created(lease.created), attempt }
     }
 
-    /// A consumer's failed attempt. It has to be logged before the receipt is settled, since it counts
+    /// The entry of a consumer's failed attempt. It has to be logged before the receipt is settled, since it counts
     /// only while the receipt is current.
     pub fn failed(receipt: &Receipt, error: Option<String>) -> Self {
         Self::by_consumer(receipt, Proof::Held(receipt.lease), error)
     }
 
-    /// A consumer's attempt whose lease has run out.
+    /// The entry of a consumer's attempt whose lease has run out.
     pub fn expired(receipt: &Receipt, error: &str) -> Self {
         Self::by_consumer(receipt, Proof::Expired(receipt.lease), Some(error.to_owned()))
     }
@@ -92,7 +92,7 @@ pub enum LogResult {
     Full,
 }
 
-/// How long and how much of its attempt logs a shard keeps.
+/// The bounds of a shard's attempt logs.
 #[derive(Clone, Copy, Debug)]
 pub struct AttemptRetention {
     /// In ms.

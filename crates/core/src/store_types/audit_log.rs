@@ -1,5 +1,5 @@
-//! The audit log: who has changed what by a call of the API. Stores keep the last entries, each as a text that the API
-//! has made, and share the room among those whose entries they are.
+//! Entries of the audit log (who has changed what by a call of the API) as stores keep them: ids, owners, sizes and
+//! limits. Stores keep the last entries, each as a text that the API has made; the owners share the room.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -32,7 +32,7 @@ pub struct AuditLogId(Box<str>);
 pub struct InvalidAuditLogId;
 
 impl AuditLogId {
-    /// A new id. 80 bits of `random` are in it.
+    /// The id of a time and of the lowest 80 bits of `random`.
     pub fn new(time: Timestamp, random: u128) -> Self {
         let digit = |bits: u128| char::from(ALPHABET[(bits % 32) as usize]);
         let of_time = (0..OF_TIME).rev().map(|n| digit(u128::from(time.as_millis()) >> (5 * n)));
@@ -70,7 +70,7 @@ impl Display for AuditLogId {
     }
 }
 
-/// Whose an entry is, and so who is shown it.
+/// The owner of an entry, who is shown it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum AuditLogOwner {
     /// The operator's alone: what is about the installation as a whole.
@@ -80,7 +80,7 @@ pub enum AuditLogOwner {
 }
 
 impl AuditLogOwner {
-    /// The text under which stores keep its entries.
+    /// The text under which stores keep the owner's entries.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Installation => "*",
@@ -88,7 +88,7 @@ impl AuditLogOwner {
         }
     }
 
-    /// Reads what [`as_str`](Self::as_str) has returned.
+    /// Reads what [`as_str`](Self::as_str) has returned; `None` if the text is something else.
     pub fn from_stored(text: &str) -> Option<Self> {
         Some(match text {
             "*" => Self::Installation,
@@ -97,7 +97,7 @@ impl AuditLogOwner {
         })
     }
 
-    /// The owner whose entries a scope has; `None` for those of all.
+    /// The owner whose entries a scope covers; `None` for the scope of all.
     pub fn of_scope(scope: &TenantScope) -> Option<Self> {
         match scope {
             TenantScope::All => None,
@@ -116,7 +116,7 @@ pub struct AuditLogRow {
 }
 
 impl AuditLogRow {
-    /// Its size in bytes, as it counts towards the limit.
+    /// The size of the entry in bytes, at least [`MIN_AUDIT_LOG_WEIGHT`], as it counts towards the limit.
     pub fn weight(&self) -> u64 {
         let bytes = self.id.as_str().len() + self.owner.as_str().len() + self.written.len();
         (bytes as u64).max(MIN_AUDIT_LOG_WEIGHT)

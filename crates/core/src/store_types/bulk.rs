@@ -105,14 +105,14 @@ pub enum BulkAction {
 }
 
 impl BulkAction {
-    /// A filter without the jobs in states that it does not change.
+    /// Limits a filter without a state to the state that the action changes, if that is only one.
     #[must_use]
     pub fn narrowed(self, filter: Filter) -> Filter {
         let only = if let [only] = self.states() { Some(*only) } else { None };
         Filter { state: filter.state.or(only), ..filter }
     }
 
-    /// The states of the jobs that it changes. Jobs in other states stay as they are.
+    /// The states of the jobs that the action changes. Jobs in other states stay as they are.
     pub const fn states(self) -> &'static [State] {
         match self {
             Self::Cancel => &[State::Delayed, State::Ready, State::Reserved, State::Dead],
@@ -122,7 +122,7 @@ impl BulkAction {
     }
 }
 
-/// Which jobs a bulk operation changes, and how.
+/// The jobs that a bulk operation changes, and the change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BulkTarget {
     /// It revives dead jobs of a topic, in the order of their death.
@@ -132,7 +132,7 @@ pub enum BulkTarget {
 }
 
 impl BulkTarget {
-    /// The tenant whose jobs it changes; `None` for those without one, or for all.
+    /// The tenant whose jobs it changes; `None` for jobs without a tenant, or for the jobs of all.
     pub fn tenant(&self) -> Option<Tenant> {
         match self {
             Self::Dead(filter) => filter.topic.tenant(),
@@ -161,7 +161,7 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// The target limited to jobs that were dead, or created, when it began.
+    /// The target, narrowed as [`BulkAction::narrowed`] does, to jobs that had died, or were created, when it began.
     pub fn wanted(&self) -> BulkTarget {
         let ends = self.started.plus(Duration::from_millis(1));
         match self.target.clone() {

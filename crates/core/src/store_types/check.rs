@@ -1,4 +1,4 @@
-//! The result of a check: which jobs, indexes and counts disagree, and what was repaired.
+//! The result of a consistency check: which jobs, indexes and counts disagree, and what was repaired.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding about a shard that is not repaired.
+    /// A finding about a shard, without topic and job, that is not repaired.
     pub fn new(kind: DamageKind, shard: Shard, detail: impl Into<String>) -> Self {
         Self { kind, shard, topic: None, id: None, detail: detail.into(), is_repaired: false }
     }
@@ -116,7 +116,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Whether every job was judged, there is no damage, or all of it is repaired, and no loss waits to be accepted.
+    /// Whether no damage is left unrepaired, every job was judged, and no loss waits to be accepted.
     pub fn is_clean(&self) -> bool {
         self.total() == self.repaired && self.unverified == 0 && self.loss.is_none()
     }
@@ -126,13 +126,13 @@ impl Check {
         self.found.values().sum()
     }
 
-    /// The number of findings of each kind, as a text.
+    /// The number of findings of each kind, as `kind: number` joined by commas.
     pub fn kinds(&self) -> String {
         let kinds: Vec<_> = self.found.iter().map(|(kind, n)| format!("{kind}: {n}")).collect();
         kinds.join(", ")
     }
 
-    /// This result with the findings of a repair that ran before it.
+    /// This result with the findings of a repair that ran before it: their numbers are added, their list comes first.
     #[must_use]
     pub fn after(self, repaired: Self) -> Self {
         let (later, mut found, mut findings) = (self.findings, self.found, repaired.findings);
@@ -164,7 +164,7 @@ pub struct Uncounted {
 }
 
 impl Uncounted {
-    /// What is wrong, and what a repair does about it; nothing if each accepted job is counted once.
+    /// Describes what is wrong and what a repair does about it; `None` if each accepted job is counted once.
     pub fn finding(self) -> Option<String> {
         let jobs = self.jobs.unsigned_abs();
         let (what, first, first_as, rest_as) = match self.jobs {
@@ -187,8 +187,8 @@ impl Uncounted {
     }
 }
 
-/// A check that is running. If it ends early, by an error or because the caller has left, no result
-/// reports its repairs; so it logs them.
+/// A check that is running. Dropping it early, after an error or because the caller has left, logs the repairs made so
+/// far, as no result reports them.
 #[derive(Default)]
 pub struct RunningCheck(pub Check);
 

@@ -1,4 +1,4 @@
-//! How far the clock of this machine and the time of the store are apart.
+//! How far the time of the store is from this machine's clock, also as a text; and the result of accepting that clock.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,12 +16,12 @@ pub struct ClockGap {
 }
 
 impl ClockGap {
-    /// Whether one of the two clocks is wrong.
+    /// Whether the gap is over [`MAX_DIFFERENCE`], so that one of the two clocks must be wrong.
     pub const fn is_wide(self) -> bool {
         self.ahead_ms.unsigned_abs() > MAX_DIFFERENCE.as_millis() as u64
     }
 
-    /// As a text in seconds, or in the largest unit that fits twice.
+    /// The size of the gap: in seconds below 2 minutes, in minutes below 2 hours, in hours below 2 days, else in days.
     fn size(self) -> String {
         let (seconds, minute) = (self.ahead_ms.unsigned_abs() / 1000, 60);
         match seconds {
@@ -33,7 +33,7 @@ impl ClockGap {
     }
 }
 
-/// Such as `2 h ahead of`.
+/// The size and the side, such as `2 h ahead of`.
 impl fmt::Display for ClockGap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = if self.ahead_ms < 0 { "behind" } else { "ahead of" };
@@ -53,7 +53,7 @@ pub enum AcceptClock {
 }
 
 impl ClockGap {
-    /// The gap of a store whose time is this much ahead.
+    /// The gap of a store whose time is `by` ahead of the machine's clock.
     pub fn ahead(by: Duration, jobs: u64) -> Self {
         Self { ahead_ms: i64::try_from(millis(by)).unwrap_or(i64::MAX), jobs }
     }

@@ -28,7 +28,7 @@ pub struct DeadFilter {
     pub before: Option<Timestamp>,
 }
 
-/// The position of a dead job in the order of death. Calls about many dead jobs identify each by it.
+/// The position of a dead job in the order of death, by which calls about many dead jobs identify each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DeadCursor {
     /// When the job died, in ms.

@@ -1,5 +1,5 @@
-//! Destinations: how many jobs each origin has in which state, pages of origins and of pauses, and the limits of
-//! pauses.
+//! What calls about destinations return: how many jobs each origin has in which state, and pages of origins and of
+//! pauses. Also the limits of pauses.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ pub const MAX_DESTINATION_PAGE: usize = 1000;
 /// How many lanes of a shard one step reads.
 pub const DESTINATION_STEP: usize = 1000;
 
-/// Which limit one more paused destination would exceed.
+/// The limit that one more paused destination would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseLimit {
     /// [`MAX_PAUSED_DESTINATIONS`].
@@ -49,7 +49,7 @@ impl DestinationCounts {
     }
 }
 
-/// Whose lanes to read.
+/// The lanes to read.
 #[derive(Clone, Debug)]
 pub enum LaneSpan {
     Of(TenantScope),
@@ -60,7 +60,7 @@ pub enum LaneSpan {
 /// origin can be there more than once.
 pub type DestinationPart = (Vec<(String, DestinationCounts)>, Option<Box<[u8]>>);
 
-/// Where a page of destinations begins: after an item.
+/// The place of an item in the order of destinations; a page begins after one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DestinationPlace {
     pub host: Box<str>,
@@ -83,7 +83,7 @@ impl From<&DestinationPause> for DestinationPlace {
     }
 }
 
-/// The text of a cursor: scheme, port and host.
+/// The text of a cursor: scheme, port and host, with `~` between them.
 impl fmt::Display for DestinationPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}~{}~{}", self.scheme, self.port, self.host)
@@ -111,7 +111,7 @@ impl FromStr for DestinationPlace {
     }
 }
 
-/// Which page of destinations is asked for.
+/// The page of destinations to read.
 #[derive(Clone, Debug)]
 pub struct DestinationQuery {
     /// It begins after this place; `None` for the first page.

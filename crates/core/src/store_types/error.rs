@@ -1,4 +1,4 @@
-//! Errors of store calls, and which of them pass by themselves.
+//! [`StoreError`]: why a store call has failed, whether it may have taken effect, and which errors pass by themselves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +78,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The error for a store with another layout than this build reads.
+    /// The error for a store whose layout is not the one that this build reads.
     pub fn other_layout(stored: impl std::fmt::Display, ours: u64) -> Self {
         Self::Unfit(format!(
             "the store has layout {stored}, and this build reads layout {ours}; set another RINGBACK_PREFIX, or use the build that wrote it"
@@ -107,8 +107,8 @@ impl StoreError {
         }
     }
 
-    /// Whether the store and the settings of this process do not fit: the store refuses its user, its password or a
-    /// call, or keeps data less safely than it asks.
+    /// Whether the store refuses this process or its call, cannot be trusted, or keeps data less safely than the
+    /// settings of this process ask.
     pub const fn is_refusal(&self) -> bool {
         matches!(self, Self::Unauthorized(_) | Self::Refused(_) | Self::Weaker(_))
     }

@@ -1,5 +1,5 @@
-//! Failing destinations: which of them a store knows, and how it takes reports in. The rules are here, so that they are
-//! the same for all stores; these keep texts under names.
+//! The list of failing destinations that processes share through the store: how it is read, how reports change it, and
+//! how many it keeps. The rules are here, so that they are the same for all stores; these keep texts under names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,11 +22,10 @@ pub struct FailingDestination {
     pub tenant: Option<Tenant>,
     /// The origin of their callback URLs.
     pub origin: Box<str>,
-    /// Since when, and how.
     pub failures: Failures,
 }
 
-/// How the text under a name changes.
+/// A change of the text under one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailingChange {
     pub name: String,
@@ -45,7 +44,7 @@ pub struct SharedFailing {
 }
 
 impl SharedFailing {
-    /// Reads the texts of a store.
+    /// Reads the texts that a store keeps, by name. A failure that is over at `now`, or cannot be read, counts as none.
     pub fn new(now: Timestamp, stored: impl IntoIterator<Item = (String, String)>) -> Self {
         let entries = stored.into_iter().map(|(name, text)| {
             let failing =
@@ -65,7 +64,7 @@ impl SharedFailing {
         all.filter(|destination| scope.has_tenant(destination.tenant.as_ref())).collect()
     }
 
-    /// Takes reports in. Returns what changes in the store.
+    /// Merges reports into the list. Returns what changes in the store, also the removal of entries that are over.
     pub fn report(&mut self, reports: &[DestinationReport]) -> Vec<FailingChange> {
         let mut full = BTreeSet::new();
         for report in reports {
@@ -78,7 +77,8 @@ impl SharedFailing {
         changes.filter(|change| change.before != change.after).collect()
     }
 
-    /// `full` has the tenants for which no room was found.
+    /// Merges one report. Ignores a success at a destination that is not in the list, and a failure at one for which
+    /// there is no room. `full` collects the tenants without room.
     fn take_in<'r>(&mut self, report: &'r DestinationReport, full: &mut BTreeSet<&'r Option<Tenant>>) {
         let of_tenant = format!("{}{SEPARATOR}", report.tenant.as_ref().map_or("", Tenant::as_str));
         let name = format!("{of_tenant}{}", report.origin);
@@ -102,8 +102,8 @@ impl SharedFailing {
         }
     }
 
-    /// Whether there is room for one more of the names that begin so. If need be, the one that has not failed for the
-    /// longest time makes it.
+    /// Whether there is room for one more name with this prefix. If not, removes the entry with the prefix that has not
+    /// failed for the longest time, if that is [`FAILING_IDLE`] or longer.
     fn has_room(&mut self, prefix: &str) -> bool {
         let alive = self.entries.iter().filter(|(_, (_, failing))| failing.is_some());
         let (mut used, mut own, mut oldest) = (0, 0, None::<(Timestamp, String)>);

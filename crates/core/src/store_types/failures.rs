@@ -1,4 +1,4 @@
-//! Failures of a destination: what one process has found, how two such findings become one, and when it is over.
+//! The failures of one destination: how those of several processes are merged, when they are over, and their report.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Timestamp;
 use crate::job::Tenant;
 
-/// A success ends a failure only if nothing has failed for so long, so that a destination that now fails and now
-/// succeeds is one that fails.
+/// How long nothing must have failed for a success to end the failures, so that a destination that fails now and then
+/// counts as one that fails.
 pub const FAILING_QUIET: Duration = Duration::from_secs(10);
 /// How long a destination is known after its last failure, if nothing is delivered there.
 pub(super) const FAILING_RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How a destination fails.
+/// The failures of a destination: since when, how many, and the last one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failures {
     since: Timestamp,
@@ -31,7 +31,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// One failed attempt.
+    /// The failures after one failed attempt.
     pub fn new(at: Timestamp, status: Option<u16>, error: Option<&str>) -> Self {
         Self { since: at, last: at, attempts: 1, status, error: error.map(Box::from), success: None }
     }
@@ -44,7 +44,7 @@ impl Failures {
         self.last
     }
 
-    /// Failed attempts since it began.
+    /// How many attempts have failed since the failures began.
     pub const fn attempts(&self) -> u64 {
         self.attempts
     }
@@ -54,12 +54,12 @@ impl Failures {
         self.status
     }
 
-    /// Why there was no answer at the last failure.
+    /// Why there was no answer at the last failure; `None` if there was one.
     pub fn last_error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
-    /// Adds failures of the same destination, of another process or another tenant.
+    /// Merges failures of the same destination, of another process or tenant. Status and error are of the later one.
     pub fn add(&mut self, other: &Self) {
         self.since = self.since.min(other.since);
         self.attempts = self.attempts.saturating_add(other.attempts);
@@ -69,12 +69,12 @@ impl Failures {
         }
     }
 
-    /// Takes in when attempts succeeded last.
+    /// Records when an attempt succeeded, unless a later success is known. `None` changes nothing.
     pub fn succeeded(&mut self, at: Option<Timestamp>) {
         self.success = self.success.max(at);
     }
 
-    /// Whether it no longer fails at a time.
+    /// Whether the destination no longer fails: its last failure is a week ago, or 10 s ago with a success after it.
     pub fn is_over(&self, now: Timestamp) -> bool {
         let quiet = now.since(self.last);
         quiet >= FAILING_RETENTION
@@ -82,7 +82,7 @@ impl Failures {
     }
 }
 
-/// What a process has found out of a destination since its last report.
+/// The failures and the last success at a destination that a process has seen since its last report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DestinationReport {
     /// Whose jobs went there.
@@ -94,7 +94,7 @@ pub struct DestinationReport {
 }
 
 impl DestinationReport {
-    /// Adds a later report of the same destination.
+    /// Merges a later report of the same destination into this one.
     pub fn add(&mut self, later: Self) {
         self.success = self.success.max(later.success);
         match (&mut self.failures, later.failures) {

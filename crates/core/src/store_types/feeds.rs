@@ -1,5 +1,5 @@
-//! Feeds, which load rows of a database as jobs: which process loads one, and how far it has come. The store keeps no
-//! more of a feed; what it loads and from where is known to the process alone.
+//! Feeds, which load rows of a database as jobs: their names, which process loads one, and how far it has come. What a
+//! feed loads and from where, only that process knows.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -50,7 +50,7 @@ impl Display for FeedName {
     }
 }
 
-/// How far a feed has come.
+/// The position of a feed in its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FeedPosition {
     /// When the last complete pass began; or, if an operator has set it, the due time from which rows are wanted.
@@ -59,7 +59,7 @@ pub struct FeedPosition {
     pub passed: Option<Timestamp>,
 }
 
-/// A process that works on a feed, and what it wants of the store.
+/// A process's request to work on a feed: for how long, and which position to set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedHold {
     pub worker: WorkerId,
@@ -78,7 +78,7 @@ pub enum FeedLease {
     Free(Duration),
 }
 
-/// What the store keeps of a feed.
+/// The stored state of a feed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredFeed {
     /// How far it has come; `None` before its first pass is complete.

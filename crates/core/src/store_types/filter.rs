@@ -1,5 +1,5 @@
-//! The filter of jobs: which of the jobs that have not ended to list, to export or to change. Lists and bulk
-//! operations have the same one.
+//! The filter of jobs: which jobs to list, to export or to change, whether a job matches, and which index serves the
+//! search. Lists and bulk operations share it. Done and cancelled jobs never match.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::state::State;
 /// The most characters of a text that the error of an attempt is searched for.
 pub const MAX_ERROR_TEXT: usize = 128;
 
-/// A range of times. Without bounds it has all times, and nothing needs to have one.
+/// A range of times. Without bounds it also matches where there is no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeRange {
     /// This time or later.
@@ -34,12 +34,12 @@ impl TimeRange {
         self.before
     }
 
-    /// Whether it has no bound.
+    /// Whether the range has no bound.
     pub const fn is_all(&self) -> bool {
         self.after.is_none() && self.before.is_none()
     }
 
-    /// The range without the times from `end` on.
+    /// The range without `end` and all later times.
     #[must_use]
     pub fn until(self, end: Timestamp) -> Self {
         Self { before: Some(self.before.map_or(end, |before| before.min(end))), ..self }
@@ -55,8 +55,7 @@ impl TimeRange {
     }
 }
 
-/// Which jobs to find. Each field that is set must fit. Done and cancelled jobs are not stored any more and are not
-/// found.
+/// The jobs to find: each field that is set must match. Done and cancelled jobs are no longer stored, and never match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filter {
     pub scope: TenantScope,
@@ -87,17 +86,17 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether it fits all jobs that the caller may see.
+    /// Whether the filter fits every job that the caller may see: it has a scope and `among` at most.
     pub fn is_all(&self) -> bool {
         *self == Self { scope: self.scope.clone(), among: self.among.clone(), ..Self::default() }
     }
 
-    /// The only state that jobs which fit can be in; `None` for several. Only dead jobs have a reason.
+    /// The only state that matching jobs can be in: that of the filter, or dead with a reason; `None` for several.
     pub fn only_state(&self) -> Option<State> {
         self.state.or(self.reason.is_some().then_some(State::Dead))
     }
 
-    /// The index that serves it, if one does: that of tags first, which is about fewer jobs.
+    /// The index to search: of tags for a tag in one tenant, else of dead jobs if only those match; `None` for none.
     pub fn index(&self) -> Option<FilterIndex<'_>> {
         match (&self.scope, &self.tag) {
             (TenantScope::One(tenant), Some(tag)) => Some(FilterIndex::Tag(tenant.as_ref(), tag)),
@@ -107,14 +106,14 @@ impl Filter {
         }
     }
 
-    /// Whether a topic fits.
+    /// Whether jobs of a topic can match.
     pub fn has_topic(&self, topic: &Topic) -> bool {
         self.scope.has(topic)
             && self.topic.as_ref().is_none_or(|wanted| wanted == topic)
             && (self.among.is_empty() || self.among.contains(topic))
     }
 
-    /// Whether a job fits that is delivered to this origin, which is empty for a pull job.
+    /// Whether a job matches. `origin` is that of its URL, and empty for a pull job, which matches no host.
     pub fn matches(&self, job: &Job, origin: &str) -> bool {
         let last = job.last.as_ref();
         let error = last.and_then(|last| last.error.as_deref());
@@ -135,7 +134,7 @@ impl Filter {
     }
 }
 
-/// An index that serves a filter: its pages look at the jobs in that alone.
+/// An index that serves a filter. Pages read only the jobs in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FilterIndex<'a> {
     /// The jobs with a tag, of a tenant or of those without one.

@@ -1,5 +1,5 @@
-//! A forecast: how many delayed jobs come due in each slot of time. Stores count parts of their indexes; a part that is
-//! too large to read is counted by a sample, whose error adds up here.
+//! The forecast: how many delayed jobs come due in each slot of time. Stores count parts of their indexes, large ones
+//! by a sample; here the counts and the sampling errors are added up.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,8 +22,8 @@ pub struct ForecastSlots {
 }
 
 impl ForecastSlots {
-    /// The slots from the one that has `now` to the one in which `until` after it is. They begin at multiples of their
-    /// length since 1970.
+    /// The slots from the one that contains `now` up to `until` ms later. They begin at multiples of their length since
+    /// 1970.
     pub fn from(now: u64, length: u64, until: u64) -> Self {
         let first = now / length * length;
         let count = usize::try_from((now + until - first).div_ceil(length)).unwrap_or(usize::MAX);
@@ -39,7 +39,7 @@ impl ForecastSlots {
         self.first + self.length * slot as u64
     }
 
-    /// The slot that has a time; `None` if none of them has it.
+    /// The slot that contains a time; `None` if no slot does.
     pub fn slot_of(&self, at: u64) -> Option<usize> {
         let slot = at.checked_sub(self.first)? / self.length;
         usize::try_from(slot).ok().filter(|slot| *slot < self.count)
@@ -68,7 +68,7 @@ pub struct ForecastPart {
     pub found: BTreeMap<usize, (u64, u64)>,
 }
 
-/// How many jobs come due when.
+/// The jobs that come due in each slot, with what else a forecast shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Forecast {
     pub slots: Vec<SlotJobs>,
@@ -81,13 +81,13 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// A forecast of so many slots without jobs.
+    /// A forecast of `slots` slots without jobs.
     pub fn new(slots: usize) -> Self {
         let empty = vec![SlotJobs::default(); slots];
         Self { slots: empty.clone(), ready: 0, delivered: BTreeMap::new(), variances: empty }
     }
 
-    /// Adds a part: each job that was read counts for as many as were not.
+    /// Adds a part. In a sample each job read counts for `size / read` jobs, and each slot of it gets a sampling error.
     pub fn add(&mut self, part: &ForecastPart) {
         let weight = part.size as f64 / (part.read.max(1)) as f64;
         for (slot, (jobs, retries)) in &part.found {
@@ -108,7 +108,7 @@ impl Forecast {
         }
     }
 
-    /// Adds the forecast of another shard, of the same slots.
+    /// Adds the forecast of another shard, with the same slots.
     pub fn merge(&mut self, other: &Self) {
         for (own, more) in [(&mut self.slots, &other.slots), (&mut self.variances, &other.variances)] {
             for (sum, more) in own.iter_mut().zip(more) {
@@ -122,8 +122,8 @@ impl Forecast {
         }
     }
 
-    /// How far a number of a slot can be off, as a share of the jobs of the fullest slot: the half-width of the 95 %
-    /// confidence interval that is widest. `None` if everything was counted.
+    /// How far a number of a slot can be off, as a share of the jobs of the fullest slot: half the width of the widest
+    /// 95 % confidence interval. `None` if everything was counted.
     pub fn error(&self) -> Option<f64> {
         let widest = self.variances.iter().flat_map(|of| [of.jobs, of.retries]).fold(0.0, f64::max);
         let fullest = self.slots.iter().map(|of| of.jobs + of.retries).fold(1.0, f64::max);

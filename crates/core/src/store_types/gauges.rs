@@ -1,5 +1,5 @@
-//! Gauges: how many jobs a shard and some topics of it have in each state, and how long the oldest ready
-//! job has been due. Read from counts and from the heads of ready queues, never from the jobs.
+//! Gauges of a shard and of some of its topics: how many jobs are in each state, how long the oldest ready job has been
+//! due, and how full the archive outbox is. Read from counts and from the heads of queues, never from the jobs.
 
 use std::time::Duration;
 
@@ -19,18 +19,18 @@ pub struct JobGauge {
 }
 
 impl JobGauge {
-    /// The gauge of these counts. `oldest_ready` is `None` if no ready job was found.
+    /// The gauge of these counts. `oldest_ready` is `None` if no ready job was found; it becomes zero if none is ready.
     pub fn new(states: StateCounts, oldest_ready: Option<Duration>) -> Self {
         let without_any = (states.ready == 0).then_some(Duration::ZERO);
         Self { oldest_ready: oldest_ready.or(without_any), states }
     }
 
-    /// Nothing: no jobs, and none is ready.
+    /// The gauge without any jobs.
     pub fn empty() -> Self {
         Self::new(StateCounts::default(), None)
     }
 
-    /// Adds the jobs of another shard.
+    /// Adds the jobs of another shard. `oldest_ready` becomes `None` if that of either is.
     pub fn add(&mut self, other: &Self) {
         self.states.add(&other.states);
         self.oldest_ready = self.oldest_ready.zip(other.oldest_ready).map(|(one, other)| one.max(other));

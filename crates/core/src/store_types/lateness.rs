@@ -18,7 +18,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Counts one delivery.
+    /// Counts a delivery that was sent `late` after its due time.
     pub fn record(&mut self, late: Duration) {
         *self.counts.entry(bucket(late)).or_default() += 1;
         self.max_us = self.max_us.max(u64::try_from(late.as_micros()).unwrap_or(u64::MAX));
@@ -37,12 +37,12 @@ impl Lateness {
         self.counts.values().sum()
     }
 
-    /// The highest lateness, in ms.
+    /// The highest lateness, in ms; `None` without deliveries.
     pub fn max_ms(&self) -> Option<f64> {
         (self.count() > 0).then_some(self.max_us as f64 / 1000.0)
     }
 
-    /// The lateness in ms that a share `q` (0 to 1) of the deliveries does not exceed.
+    /// The lateness in ms that a share `q` (0 to 1) of the deliveries does not exceed; `None` without deliveries.
     pub fn quantile_ms(&self, q: f64) -> Option<f64> {
         let rank = (self.count() as f64 * q).ceil().max(1.0);
         let mut seen = 0.0;
@@ -55,7 +55,7 @@ impl Lateness {
         None
     }
 
-    /// Encodes it as `bucket:count` words and `max:microseconds`; empty without deliveries.
+    /// Encodes the histogram as `bucket:count` words and `max:microseconds`; empty without deliveries.
     pub fn encode(&self) -> String {
         let mut text = String::new();
         for (bucket, n) in &self.counts {
@@ -67,7 +67,7 @@ impl Lateness {
         text
     }
 
-    /// Adds one entry of [`Lateness::encode`], or the sum of many.
+    /// Adds `n` to the bucket `name`, or takes `n` as a maximum in microseconds if that is `max`. Ignores other names.
     pub fn add_field(&mut self, name: &str, n: u64) {
         if name == "max" {
             self.max_us = self.max_us.max(n);
@@ -87,7 +87,7 @@ fn bucket(late: Duration) -> u16 {
     1 + steps.clamp(0.0, f64::from(BUCKETS)) as u16
 }
 
-/// The end of a bucket in ms, rounded up to whole microseconds: more digits would say nothing.
+/// The end of a bucket in ms, rounded up to a whole microsecond.
 fn upper_ms(bucket: u16) -> f64 {
     (GROWTH.powi(i32::from(bucket)) * 1000.0).ceil() / 1000.0
 }

@@ -1,5 +1,5 @@
-//! A lease: the right to deliver one job until a deadline. Only its holder can settle the job. And the results of
-//! renewing and settling leases.
+//! A lease: the right of a notifier to deliver one job until a deadline, and to settle it. Also the store's clock as
+//! the process knows it, and the results of renewing and settling leases.
 
 use std::time::Duration;
 
@@ -27,12 +27,12 @@ pub struct StoreClock {
 }
 
 impl StoreClock {
-    /// The store's time at a local instant.
+    /// The store's time at a local instant. An instant before the reading counts as the reading.
     pub fn at(&self, instant: Instant) -> Timestamp {
         Timestamp::from_millis((self.shown_us + self.elapsed_us(instant)) / 1000)
     }
 
-    /// How much later than `due` a local instant is, by the store's clock.
+    /// How much later than `due` a local instant is, by the store's clock; zero if it is earlier.
     pub fn since(&self, due: Timestamp, instant: Instant) -> Duration {
         let at = self.shown_us + self.elapsed_us(instant);
         Duration::from_micros(at.saturating_sub(due.as_millis().saturating_mul(1000)))
@@ -82,12 +82,11 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// When the job expires, if it does.
+    /// When the job expires; `None` if it does not, or if it became due after its expiry.
     pub fn expires(&self) -> Option<Timestamp> {
         self.delivery.expires?.of(self.due, self.first_due)
     }
 
-    /// The job's shard.
     pub const fn shard(&self) -> Shard {
         self.grant.receipt.shard
     }
@@ -107,15 +106,15 @@ impl Lease {
         self.grant.clock
     }
 
-    /// Records the receiver's response, for the event of a successful attempt. Without anybody who
-    /// watches, it is dropped.
+    /// Records the receiver's response, for the event of a successful attempt. Does nothing if nobody watched the
+    /// shard's events when the job was reserved.
     pub fn record_response(&mut self, status: u16, took: Duration) {
         if self.grant.is_watched {
             self.response = Some((status, u32::try_from(took.as_millis()).unwrap_or(u32::MAX)));
         }
     }
 
-    /// Records a renewal for `by` that was requested at `asked`. Never shortens the lease.
+    /// Records a renewal for `by` that was requested at `asked`, by the local clock. Never makes the deadline earlier.
     pub fn renewed(&mut self, asked: Instant, by: Duration) {
         self.grant.deadline = self.grant.deadline.max(asked + by);
     }

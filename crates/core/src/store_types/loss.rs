@@ -1,4 +1,4 @@
-//! Accepted jobs that a store has lost: it was emptied, or came back with older data.
+//! A loss of accepted jobs: the store was emptied, or came back with older data. Also the result of accepting a loss.
 
 use std::fmt;
 

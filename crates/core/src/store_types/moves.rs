@@ -1,4 +1,4 @@
-//! Transitions that a caller takes for a single job by its key: cancel, reschedule, run, revive and purge.
+//! Changes of a single job by its key (cancel, reschedule, run, revive and purge): their arguments and results.
 
 use crate::job::{Due, Job};
 pub use crate::token::Token;

@@ -1,4 +1,4 @@
-//! Options of a store: its address, and what it keeps for how long.
+//! Options of a store: its address and TLS, its number of shards, what it keeps for how long, and its durability.
 
 use std::fmt;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub struct Options {
     pub call_timeout: Duration,
 }
 
-/// What is set for TLS to a store, in PEM form.
+/// The settings of TLS to a store, in PEM form.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct StoreTls {
     /// The authorities that the server is trusted by; `None` for those of the system.
@@ -64,20 +64,20 @@ impl Options {
         (0..self.shards).map(Shard)
     }
 
-    /// How many tombstones a shard may keep if each takes `bytes`; at least one.
+    /// How many tombstones a shard may keep if each takes `bytes`: its share of `keep_done_mib`, but at least one.
     pub fn tombstones(&self, bytes: u64) -> u64 {
         let all_shards = u64::from(self.keep_done_mib) * 1024 * 1024 / bytes;
         (all_shards / u64::from(self.shards)).max(1)
     }
 
-    /// How long, and in how many bytes, a shard keeps logged attempts.
+    /// How long, and in how many bytes, a shard keeps logged attempts: its share of `keep_attempts_mib`.
     pub fn attempt_retention(&self) -> AttemptRetention {
         let bytes = u64::from(self.keep_attempts_mib) * 1024 * 1024 / u64::from(self.shards);
         AttemptRetention { time: millis_up(self.keep_attempts), bytes }
     }
 
-    /// How long logging attempts may delay the settle that follows. Callers have time for a slow settle and
-    /// one more slow call, but not for a third.
+    /// How long logging attempts may delay the settle that follows: a quarter of the call timeout. Callers have time
+    /// for a slow settle and one more slow call, but not for a third.
     pub fn log_attempts_timeout(&self) -> Duration {
         self.call_timeout / 4
     }

@@ -39,7 +39,8 @@ pub struct EndedJob {
 }
 
 impl EndedJob {
-    /// A job as it was when it died, or before it was done with `success`.
+    /// An entry for a job that ended at `at`. Without `success` the job is dead and `url` is its `on_dead`. With it,
+    /// the job becomes done without a reason, and `url` is its `on_done`.
     pub fn new(
         mut job: Job,
         success: Option<Success>,
@@ -66,18 +67,18 @@ pub struct Success {
 }
 
 impl Success {
-    /// As the entries of both backends have it: the status, and unless that is 0, which stands for a death, the length
-    /// of the answer (2 bytes each) and the answer.
+    /// The form in the entries of both backends: the status, or 0 for a death; unless it is 0, the length of the answer
+    /// (2 bytes each) and the answer.
     pub fn pack(success: Option<&Self>) -> Vec<u8> {
         let Some(Self { status, answer }) = success else { return vec![0; 2] };
         let length = u16::try_from(answer.len()).expect("the start of an answer has a limit below 64 KiB");
         [&status.to_be_bytes()[..], &length.to_be_bytes(), answer].concat()
     }
 
-    /// Takes what [`pack`](Self::pack) has made from the front.
+    /// Reads the result of [`pack`](Self::pack) from the front of an entry; `None` for a death.
     ///
     /// # Errors
-    /// If it is cut off.
+    /// If the entry is cut off.
     pub fn take(entry: &mut impl Buf) -> Result<Option<Self>, TryGetError> {
         let status = entry.try_get_u16()?;
         if status == 0 {
@@ -110,11 +111,10 @@ pub struct PendingNotice {
 pub struct Outbox {
     /// The first of them.
     pub pending: Vec<PendingNotice>,
-    /// The store's time.
     pub now: Timestamp,
 }
 
-/// What to do with entries that were read.
+/// The acknowledgement of entries that were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutboxAck {
     /// Entries to remove: their notices are published or not wanted.

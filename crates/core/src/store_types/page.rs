@@ -1,4 +1,4 @@
-//! Listing and exporting jobs page by page: the cursor and the page.
+//! Pages of jobs for lists and exports: the cursor, the page, and a job as it is listed, exported or found by its key.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -41,7 +41,7 @@ impl FromStr for Cursor {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts: Vec<_> = text.splitn(4, '-').collect();
         let [shard, at, run] = parts[..] else { return Err(InvalidCursor) };
-        // The parser of numbers would take a sign too.
+        // The parser of numbers would accept a sign too.
         let number = |part: &str| u64::from_str_radix(part, 16).ok().filter(|_| !part.starts_with('+'));
         let parse = || {
             let (shard, run) = (number(shard)?.try_into().ok()?, number(run)?.try_into().ok()?);

@@ -1,4 +1,4 @@
-//! Limits and results of a carrier's bounded passes over a shard: promote, recover and evict.
+//! A carrier's bounded passes over a shard, which promote, recover and evict: their limits and results.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub enum Pass {
 }
 
 impl Pass {
-    /// This result with a job that is due after `wait`.
+    /// This result with `next_due` at `wait` or earlier. [`Pass::Fenced`] stays as it is.
     #[must_use]
     pub fn with_due(mut self, wait: Duration) -> Self {
         if let Self::Held { next_due, .. } = &mut self {

@@ -1,5 +1,5 @@
-//! The payload of a stored job, packed the same by both backends: path, headers, context, policy,
-//! trace and body. No transition looks into it.
+//! The payload of a stored job, packed the same by both backends: path, method, headers, context, retry policy, expiry,
+//! trace, URLs for notices, and body. No transition reads it.
 //!
 //! Layout: the length of the meta part (2 bytes), the meta part, the body. The meta part is postcard,
 //! whose format is specified and stable.
@@ -51,7 +51,7 @@ pub fn pack(delivery: &Delivery) -> Vec<u8> {
     packed
 }
 
-/// Unpacks the result of [`pack`]; `None` if it cannot be read.
+/// Unpacks the result of [`pack`], with what is stored beside it; `None` if it cannot be read.
 pub fn unpack(packed: &Bytes, origin: String, timeout: Option<Duration>, tags: Tags) -> Option<Delivery> {
     let meta = meta(packed)?;
     Some(Delivery {
@@ -71,18 +71,18 @@ pub fn unpack(packed: &Bytes, origin: String, timeout: Option<Duration>, tags: T
     })
 }
 
-/// The retry policy and the expiry in the result of [`pack`], or in its first 64 KiB.
+/// The retry policy and the expiry in the result of [`pack`], or in its first 64 KiB; neither if that is damaged.
 pub fn retry_parts(packed: &[u8]) -> (Option<RetryPolicy>, Option<Expires>) {
     meta(packed).map_or((None, None), |meta| (meta.retry, meta.expires))
 }
 
-/// The result of [`pack`] without the body, as the outbox keeps it.
+/// The result of [`pack`] without the body, as the outbox keeps it; `None` if it is too short.
 pub fn without_body(packed: &[u8]) -> Option<&[u8]> {
     let length = usize::from(u16::from_be_bytes([*packed.first()?, *packed.get(1)?]));
     packed.get(..2 + length)
 }
 
-/// What a notice needs of a payload.
+/// The parts of a payload that a notice needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoticeParts {
     /// Where to send the notice of its death, if the job says so.
@@ -94,7 +94,7 @@ pub struct NoticeParts {
 }
 
 impl NoticeParts {
-    /// Unpacks the result of [`without_body`].
+    /// Unpacks the result of [`without_body`]; `None` if it cannot be read.
     pub fn unpack(packed: &[u8]) -> Option<Self> {
         let meta = meta(packed)?;
         Some(Self {
@@ -106,7 +106,7 @@ impl NoticeParts {
     }
 }
 
-/// Reads the URL for a notice, if there is one; `None` if it cannot be read.
+/// Parses the URL for a notice. `None` if it is not valid, `Some(None)` if there is none.
 fn callback(url: Option<String>) -> Option<Option<Callback>> {
     url.map(|url| Callback::parse(&url)).transpose().ok()
 }

@@ -1,5 +1,5 @@
-//! Grants of quotas: how many more jobs a tenant may submit. All APIs draw from what the installation's store counts,
-//! so a quota is one for all of them.
+//! Grants of quotas: how many more jobs a tenant may submit. All API processes draw from what the store counts, so they
+//! share one quota. The same rule for stores in this process is in [`QuotaGrants`].
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const SLOTS_PER_SECOND: u64 = 1000 / QUOTA_SLOT_MS;
 /// Stands for no limit. Scripts compute with it exactly.
 const UNLIMITED: u64 = 1 << 50;
 
-/// What is wanted, and what limits it.
+/// A draw: how many jobs are wanted, and the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaRequest {
     /// How many jobs.
@@ -32,7 +32,7 @@ pub struct QuotaRequest {
 }
 
 impl QuotaRequest {
-    /// A draw of a tenant with a quota that had so many jobs so long ago.
+    /// A draw of a tenant with a quota. It had `jobs` jobs when they were counted, `age` ago.
     pub fn new(wanted: u64, quota: Quota, (jobs, age): (u64, Duration)) -> Self {
         Self {
             wanted,
@@ -52,7 +52,7 @@ pub struct QuotaGrant {
     pub limit: QuotaLimit,
 }
 
-/// What limits a draw most.
+/// The limit that leaves a draw the least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuotaLimit {
     /// The jobs of a second.
@@ -85,7 +85,7 @@ impl QuotaGrants {
         QuotaGrant { granted, limit: if rate <= room { QuotaLimit::Rate } else { QuotaLimit::Jobs } }
     }
 
-    /// Whether a draw at this time would find none before it.
+    /// Whether all draws are too old to count at this time or later.
     pub fn are_over(&self, now: Timestamp) -> bool {
         let slot = now.as_millis() / QUOTA_SLOT_MS;
         self.0.keys().all(|at| at + QUOTA_SLOTS <= slot)

@@ -1,4 +1,4 @@
-//! Leases by name: [`LeaseId`] is unique in a shard, and [`Receipt`] adds the job. A receipt is also a text, for
+//! Identities of leases: [`LeaseId`] is unique in a shard, and [`Receipt`] adds the job. A receipt is also a text, for
 //! consumers to store and pass on.
 
 use std::fmt;

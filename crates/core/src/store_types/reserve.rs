@@ -1,5 +1,5 @@
 //! The reserve transition: what notifiers and consumers ask for, and the jobs they get. A consumer's jobs have no URL,
-//! and are settled by their receipts.
+//! and are settled by their receipts. Also what decides about the retry of such a job.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::clock::Timestamp;
 use crate::job::{Delivery, JobKey, Topic};
 use crate::retry::RetryPolicy;
 
-/// What a notifier asks for.
+/// A notifier's request to reserve jobs.
 #[derive(Clone, Debug)]
 pub struct Reserve<'a> {
     /// Identifies the caller; unique per process.
@@ -55,7 +55,7 @@ pub struct Reserved {
     pub throttled: Vec<String>,
 }
 
-/// What a consumer asks for.
+/// A consumer's request to reserve jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct Pull<'a> {
     /// Identifies the caller, who makes one call at a time.
@@ -98,7 +98,7 @@ pub struct PulledJob {
     pub delivery: Delivery,
 }
 
-/// What decides when a job is retried if it fails now.
+/// The facts that decide when a job is retried if it fails now.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RetryContext {
     /// How many attempts have failed so far.
@@ -113,7 +113,7 @@ pub struct RetryContext {
     pub topic: Option<Topic>,
 }
 
-/// Which leases a settle by receipt accepts.
+/// The leases that a settle by receipt accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeaseCheck {
     Current,

@@ -1,5 +1,5 @@
-//! Schedules in the store: what is kept of each, and the calls that change them. A store looks into no schedule: it
-//! knows the version and the next time of each, and compares versions.
+//! Schedules in the store: the row of each, and the arguments and results of the calls that change and find them. A
+//! store does not read the packed schedule: it knows the version and the next time of each row, and compares versions.
 //!
 //! Each change names the version that it has read, and is refused if the schedule has another one by then. The jobs of
 //! a firing are submitted in the step that moves their schedule on, so no time fires twice, whoever works on it.
@@ -12,7 +12,7 @@ use crate::clock::Timestamp;
 use crate::job::{JobKey, Locator, NewJob, Topic};
 use crate::schedule::{Overlap, Progress, ScheduleKey, ScheduleState, UnreadableSchedule};
 
-use super::arrive::Limit;
+use super::submit_results::Limit;
 
 /// The most schedules that one call reads or changes.
 pub const MAX_DUE_SCHEDULES: usize = 100;
@@ -50,10 +50,10 @@ impl ScheduleRow {
         self.key.in_topic(&self.topic)
     }
 
-    /// The schedule.
+    /// Unpacks the schedule with its progress.
     ///
     /// # Errors
-    /// It is damaged.
+    /// If the row is damaged.
     pub fn state(&self) -> Result<ScheduleState, UnreadableSchedule> {
         ScheduleState::unpack(&self.packed)
     }

@@ -1,4 +1,4 @@
-//! Shards: the parts of an installation's jobs. Which carrier owns one, and which carriers are alive.
+//! Shards, the parts of an installation's jobs: their numbers, the proof of who owns one, and the live carriers.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,7 +17,7 @@ impl Shard {
         self.0
     }
 
-    /// The shard of a job if there are `count` shards.
+    /// The shard of a job, of `count` shards.
     pub fn of(key: &JobKey, count: u16) -> Self {
         Self((key.shard_hash() % u32::from(count)) as u16)
     }

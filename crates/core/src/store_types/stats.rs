@@ -1,4 +1,4 @@
-//! Statistics of a shard or of all shards, and how durable a store is.
+//! Statistics of a shard or of all shards: jobs by state, lateness and the archive outbox. Also how durable a store is.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// Whether nothing that was acknowledged may get lost.
+    /// Whether no acknowledged change may get lost.
     pub const fn keeps_all(self) -> bool {
         match self {
             Self::Disk | Self::Replicated => true,
@@ -36,7 +36,7 @@ impl Profile {
     }
 }
 
-/// What can be asked of a store.
+/// Reads a profile that a setting can require: all but `unknown`.
 impl FromStr for Profile {
     type Err = String;
 
@@ -81,7 +81,7 @@ impl StateCounts {
         }
     }
 
-    /// Adds the counts of another shard.
+    /// Adds other counts, such as those of another shard.
     pub fn add(&mut self, other: &Self) {
         let Self { delayed, ready, reserved, done, dead, cancelled, purged, missing } = other;
         self.delayed += delayed;

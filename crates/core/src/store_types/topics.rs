@@ -1,5 +1,5 @@
-//! Topics: how many jobs each has in which state and how late they are, pages of topics, the limits of
-//! topics and lanes, and the results of reading and changing stored policies.
+//! Topics in the store: how many jobs each has in which state and how late they are, pages of topics, and the limits of
+//! topics and lanes. Also entries of the shared configuration and the results of changing policies.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -14,8 +14,8 @@ pub const MAX_TOPIC_PAGE: usize = 1000;
 pub const MAX_TOPICS: u64 = 10_000;
 /// The most lanes of a shard that have jobs.
 pub const MAX_LANES: u64 = 100_000;
-/// How many of `most` topics or lanes of a shard a tenant may have that has `own` of the `used` ones: as many as its
-/// quota allows, and never more than half of what the others leave.
+/// How many topics or lanes of a shard a tenant may have: as many as its `quota` allows, and at most half of what
+/// others leave of the `most` that a shard may have. `used` are those of all, `own` those of the tenant.
 pub fn tenant_limit(quota: u32, most: u64, used: u64, own: u64) -> u64 {
     let others = used.saturating_sub(own);
     u64::from(quota).min(most.saturating_sub(others) / 2)
@@ -73,7 +73,7 @@ impl TopicCounts {
     }
 }
 
-/// What many topics have together.
+/// The topics of a scope, and the sum of their counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicTotals {
     pub topics: HashSet<Topic>,
@@ -82,14 +82,14 @@ pub struct TopicTotals {
 }
 
 impl TopicTotals {
-    /// Adds those of another shard.
+    /// Adds the topics and counts of another shard.
     pub fn add(&mut self, other: Self) {
         self.topics.extend(other.topics);
         self.counts.add(&other.counts);
     }
 }
 
-/// Which topics of a shard to read.
+/// The topics of a shard to read.
 #[derive(Clone, Debug)]
 pub enum TopicSpan {
     One(Topic),

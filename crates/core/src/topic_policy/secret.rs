@@ -1,4 +1,4 @@
-//! The secrets that sign the callbacks of a topic, as its policy keeps them: sealed. Whoever signs opens them.
+//! The secrets that sign the callbacks of a topic, as its policy keeps them: ids and sealed texts. Not opened here.
 
 use std::fmt;
 use std::str::FromStr;
@@ -56,12 +56,12 @@ impl fmt::Display for SecretId {
 }
 
 impl StoredSecret {
-    /// The name that a secret is sealed for, so that a sealed one is of use for its topic alone.
+    /// The name that a secret is sealed for, so that it can be opened only for its topic and id.
     pub fn name(topic: &Topic, id: &SecretId) -> String {
         format!("signing-secret {} {id}", topic.as_str())
     }
 
-    /// Whether it signs callbacks that are sent now.
+    /// Whether callbacks that are sent at `now` are signed with this secret.
     pub fn signs_at(&self, now: Timestamp) -> bool {
         self.until.is_none_or(|until| now < until)
     }

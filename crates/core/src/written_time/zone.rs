@@ -1,4 +1,4 @@
-//! A time zone, found by its name in the database that is part of the binary.
+//! Time zones: by their names in the IANA database of the binary, never in that of the system, or of a fixed offset.
 
 use std::fmt;
 
@@ -17,10 +17,10 @@ impl Zone {
     pub const ALLOWED: &'static str =
         "a name of the IANA time zone database, such as Europe/Berlin, America/New_York or UTC";
 
-    /// The zone of that name, in upper or lower case.
+    /// The zone of this name, in upper or lower case.
     ///
     /// # Errors
-    /// There is no such zone.
+    /// If the database has no such zone.
     pub fn named(name: &str) -> Result<Self, TimeError> {
         // Both mean that the zone is not known.
         let is_none = ["Etc/Unknown", "Factory"].iter().any(|none| name.eq_ignore_ascii_case(none));
@@ -41,7 +41,7 @@ impl Zone {
         &self.0
     }
 
-    /// The offsets of a local time: one, or none or two where clocks change.
+    /// The offset of a local time; two of them where it occurs twice, and a gap where clocks skip it.
     pub(super) fn offsets(&self, local: DateTime) -> AmbiguousTimestamp {
         self.0.to_ambiguous_timestamp(local)
     }

@@ -1,4 +1,4 @@
-//! The TOML file with the feeds. All mistakes are found at once, each with the name of its feed.
+//! Reads and checks the TOML file with the feeds. All mistakes are found at once, each with the name of its feed.
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -19,7 +19,7 @@ use crate::query::{Dialect, Parameter, Query};
 
 /// The most feeds of a file.
 const MAX_FEEDS: usize = 100;
-/// How a URL is given by the environment.
+/// The prefix of the name of an environment variable that has a URL.
 const ENV: &str = "env:";
 const WINDOW: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 3600);
 const EVERY: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 3600);
@@ -48,7 +48,7 @@ struct FeedTable {
     loaded: Option<String>,
 }
 
-/// Reads a file. Returns its feeds and what is wrong with others.
+/// Reads a file. Returns the feeds that are right, and the mistakes of the file and of the other feeds.
 pub(super) fn read(path: &str) -> (Vec<Feed>, Vec<String>) {
     let parsed =
         content(path).and_then(|text| toml::from_str::<File>(&text).map_err(|error| in_one_line(&error)));
@@ -82,7 +82,7 @@ fn one(why: impl Display) -> (Vec<Feed>, Vec<String>) {
     (Vec::new(), vec![why.to_string()])
 }
 
-/// An error of the parser, which has a picture of the place in several lines. The picture may have a password.
+/// An error of the parser without its excerpt of the file, which may have a password.
 fn in_one_line(error: &toml::de::Error) -> String {
     let lines = error.to_string();
     let place = lines.lines().next().unwrap_or_default().trim_start_matches("TOML parse error ");
@@ -183,7 +183,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Notes what is wrong with a field.
+    /// Returns the value of a field; if it is wrong, adds that to the mistakes and returns `None`.
     fn check<T>(&mut self, field: &str, read: Result<T, String>) -> Option<T> {
         let noted =
             |why: String| self.mistakes.push(format!("feed {}: {field} {}", self.feed, shown_in_text(&why)));
@@ -221,7 +221,7 @@ fn variable_of(name: &str) -> Result<String, String> {
     std::env::var(name).map_err(|_| format!("names the environment variable {name}, which is not set"))
 }
 
-/// Whether a text can be the name of a variable. Others are not shown: they may be a URL with a password.
+/// Whether a text can be the name of a variable. Other texts are not shown, since they may be a URL with a password.
 fn is_variable(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
@@ -246,7 +246,8 @@ fn duration(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, St
         .ok_or_else(|| format!("is \"{text}\": it must be a duration from {least} to {most}, such as 30s"))
 }
 
-/// A name of a table or a channel as SQL: names of letters, digits and underscores, with dots between them.
+/// The name of a table or a channel as quoted SQL: one name, or two with a dot between them, each of up to 63 letters,
+/// digits and underscores. Fails for any other text.
 fn quoted(name: &str) -> Result<String, String> {
     let is_part = |part: &str| {
         !part.is_empty() && part.len() <= 63 && part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')

@@ -1,4 +1,4 @@
-//! Cuts SQL into its parameters and all else, by the lexical rules of PostgreSQL and of SQLite: literals, quoted names,
+//! Splits SQL into parameters and text, by the lexical rules of PostgreSQL and of SQLite: literals, quoted names,
 //! comments, casts and slices are text, whatever is in them. Does not parse.
 
 use super::Dialect;
@@ -11,7 +11,7 @@ pub(super) enum Token<'a> {
     Parameter(&'a str),
 }
 
-/// What a token is, as far as a colon behind it matters.
+/// The kind of a token, as far as it decides the meaning of a colon behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// White space and comments.
@@ -80,7 +80,7 @@ fn is_json_object(word: &str) -> bool {
     ["json_object", "json_objectagg"].iter().any(|name| word.eq_ignore_ascii_case(name))
 }
 
-/// The name behind a colon with which a text begins.
+/// The parameter with which a text begins, with its colon; `None` if it does not begin with one.
 fn parameter(text: &str) -> Option<&str> {
     let name = text.strip_prefix(':')?;
     let length = name.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
@@ -116,7 +116,7 @@ fn sqlite(text: &str) -> (Kind, usize) {
     }
 }
 
-/// What is the same in both.
+/// The kind and the length of a token that both dialects have; `None` if the text does not begin with one.
 fn common(text: &str) -> Option<(Kind, usize)> {
     Some(match text.as_bytes() {
         [b'\'', ..] => (Kind::Operand, quoted(text, '\'')),
@@ -133,7 +133,8 @@ fn common(text: &str) -> Option<(Kind, usize)> {
     })
 }
 
-/// The length of a literal or a name in quotes, in which a quote is written twice.
+/// The length of the quoted literal or name with which a text begins, with its quotes. A quote in it is written twice.
+/// All of the text if the quotes are not closed.
 fn quoted(text: &str, quote: char) -> usize {
     let mut from = 1;
     while let Some(end) = text[from..].find(quote) {
@@ -146,7 +147,8 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// The length of a literal in which a backslash hides the next character.
+/// The length of the quoted literal with which a text begins, in which a backslash escapes the next character. All of
+/// the text if the quotes are not closed.
 fn escaped(text: &str) -> usize {
     let mut from = 1;
     while let Some(end) = text[from..].find(['\'', '\\']) {
@@ -160,7 +162,7 @@ fn escaped(text: &str) -> usize {
     text.len()
 }
 
-/// The length of a comment that may have others in it.
+/// The length of the comment with which a text begins, and which may contain others; all of the text if it has no end.
 fn nested_comment(text: &str) -> usize {
     let (mut from, mut depth) = (2, 1_u32);
     while depth > 0 {
@@ -179,7 +181,8 @@ fn nested_comment(text: &str) -> usize {
     from
 }
 
-/// The length of a literal such as `$$…$$` or `$tag$…$tag$`.
+/// The length of a literal such as `$$…$$` or `$tag$…$tag$`, all of the text if it has no end; `None` if the text does
+/// not begin with one.
 fn dollar_quoted(text: &str) -> Option<usize> {
     let end = text[1..].find('$')? + 2;
     let tag = &text[..end];

@@ -1,4 +1,4 @@
-//! Submits of rows: values of each type, and rows that are not jobs.
+//! Tests of turning rows into submits: values of each type, and rows that are not jobs.
 
 use super::*;
 

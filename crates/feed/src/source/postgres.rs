@@ -1,4 +1,5 @@
-//! PostgreSQL as the database of a feed. Its connection only reads, unless it is that of an outbox.
+//! PostgreSQL as the database of a feed: connects, and runs queries within limits of time and size. The connection is
+//! read-only, unless `outbox` uses it. `postgres_values` converts the values.
 
 use std::path::Path;
 use std::pin::pin;
@@ -10,7 +11,7 @@ use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{GenericClient, Statement};
 
-use super::asked::answered;
+use super::answer_watch::answered;
 use super::postgres_values::{Argument, read_row, unreadable_column};
 use super::{PAGE_BYTES, Page, PageRequest, SourceError, Value};
 use crate::config::PostgresUrl;
@@ -21,7 +22,7 @@ const STATEMENT: Duration = Duration::from_secs(30);
 /// How much longer its answer may take.
 const ANSWER: Duration = Duration::from_secs(10);
 const LIMITS: Limits = Limits { statement: STATEMENT, lock: Duration::from_secs(5) };
-/// What the server shows of the connection.
+/// The application name that the server shows for the connection.
 const NAME: &str = "ringback-feed";
 
 /// A PostgreSQL database.
@@ -53,10 +54,11 @@ impl Postgres {
         Ok(self.connection.insert(connection))
     }
 
-    /// Reads a page of a query.
+    /// Reads a page of a query, on a read-only connection, which it makes if there is none.
     ///
     /// # Errors
-    /// If the server cannot be reached, or refuses the query. Then the connection is closed.
+    /// If the server cannot be reached or is too slow, refuses the query, or a column has a type that is not read. Then
+    /// the connection is closed.
     pub(crate) async fn page(&mut self, query: &Query, ask: &PageRequest) -> Result<Page, SourceError> {
         let page = self.read(query, ask).await;
         if page.is_err() {
@@ -95,10 +97,10 @@ impl Postgres {
     }
 }
 
-/// Reads the rows of a query, whose columns must be of types that are read.
+/// Reads the rows of a query, until they are [`PAGE_BYTES`].
 ///
 /// # Errors
-/// If the server cannot be reached or refuses the query, or which column is of another type.
+/// If the server cannot be reached or is too slow, refuses the query, or a column has a type that is not read.
 pub(crate) async fn query(
     client: &impl GenericClient,
     sql: &str,
@@ -116,7 +118,8 @@ async fn prepare(client: &impl GenericClient, sql: &str) -> Result<Statement, So
     }
 }
 
-/// Reads rows until they are [`PAGE_BYTES`]; the others are left out.
+/// Runs a query, and reads rows until they have [`PAGE_BYTES`] or more; the others are left out. Fails if the server
+/// does, or does not answer within 40 s.
 async fn run(
     client: &impl GenericClient,
     statement: &Statement,
@@ -139,10 +142,10 @@ async fn run(
     Ok(page)
 }
 
-/// Waits for an answer of the server, for a bounded time.
+/// Awaits an answer of the server, for at most 40 s.
 ///
 /// # Errors
-/// What the server answered, or that it did not answer.
+/// The error of the server or the connection, or that there was no answer.
 pub(crate) async fn wait<T>(
     answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, SourceError> {

@@ -1,4 +1,5 @@
-//! Values from and to PostgreSQL, by their types.
+//! Converts the values of PostgreSQL to those of a feed, by the types of columns, and the arguments of a query to the
+//! types that the server wants.
 
 use std::error::Error;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -13,7 +14,7 @@ use crate::query::Parameter;
 
 type Failure = Box<dyn Error + Sync + Send>;
 
-/// Reads all values of a row whose columns can be read.
+/// Reads all values of a row. A value that cannot be converted becomes [`Value::Unreadable`].
 pub(super) fn read_row(row: &Row) -> Vec<Value> {
     let value = |column| match row.try_get::<_, ReadValue>(column) {
         Ok(ReadValue(value)) => value,
@@ -24,7 +25,7 @@ pub(super) fn read_row(row: &Row) -> Vec<Value> {
     (0..row.len()).map(value).collect()
 }
 
-/// Why the values of a column cannot be read, if they cannot.
+/// Why a column cannot be read: its type is not supported. `None` if it is.
 pub(super) fn unreadable_column(column: &Column) -> Option<String> {
     let ty = column.type_();
     (!is_readable(ty)).then(|| {
@@ -89,7 +90,8 @@ impl<'a> FromSql<'a> for ReadValue {
     }
 }
 
-/// A time, which is stored as microseconds since 2000, rounded up to a millisecond so that nothing is early.
+/// Converts a time from microseconds since 2000, rounded up to a millisecond so that nothing is early. Fails for an
+/// infinite time, and one before 1970.
 fn time(raw: &[u8]) -> Result<Timestamp, Failure> {
     const FROM_1970: i64 = 946_684_800_000_000;
     let micros = i64::from_be_bytes(raw.try_into()?);
@@ -110,7 +112,7 @@ fn uuid_bytes(text: &str) -> Result<[u8; 16], Failure> {
     Ok(u128::from_str_radix(&text.replace('-', ""), 16)?.to_be_bytes())
 }
 
-/// The argument for a parameter, in the type that the server has found for it.
+/// The argument for a parameter, which is converted to the type that the server has inferred for it.
 #[derive(Clone, Debug)]
 pub(super) enum Argument {
     Time(Parameter, Timestamp),

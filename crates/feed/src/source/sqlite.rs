@@ -1,4 +1,4 @@
-//! A SQLite file as the database of a feed, opened to read.
+//! A SQLite file as the database of a feed: opens it read-only, and runs queries on a thread, for at most 30 s.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use rusqlite::types::{Null, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, InterruptHandle, OpenFlags, ToSql};
 use tokio::time::timeout;
 
-use super::asked::answered;
+use super::answer_watch::answered;
 use super::{PAGE_BYTES, Page, PageRequest, SourceError, Value};
 use crate::query::{Parameter, Query};
 
@@ -24,7 +24,7 @@ pub(crate) struct Sqlite {
     shared: Arc<Shared>,
 }
 
-/// What the threads share that queries run on. One runs at a time.
+/// Shared by the threads that run queries, one at a time.
 #[derive(Default)]
 struct Shared {
     connection: Mutex<Option<OpenFile>>,
@@ -62,7 +62,7 @@ impl Sqlite {
     }
 }
 
-/// Ends a query whose answer nobody waits for.
+/// Interrupts the running query when it is dropped.
 struct InterruptOnDrop(Arc<Shared>);
 
 impl Drop for InterruptOnDrop {
@@ -92,7 +92,7 @@ impl Shared {
     }
 }
 
-/// An error as text, without the query: that may have secrets.
+/// An error as text, without the text of the query, which may have secrets.
 fn message(error: &rusqlite::Error) -> String {
     match error {
         rusqlite::Error::SqlInputError { msg, offset, .. } => {
@@ -102,7 +102,7 @@ fn message(error: &rusqlite::Error) -> String {
     }
 }
 
-/// Opens a file, unless it is open and still what its path leads to.
+/// Opens a file, unless it is open already and its path still leads to the same file.
 fn open<'a>(opened: &'a mut Option<OpenFile>, file: &Path) -> Result<&'a Connection, String> {
     let found = std::fs::metadata(file).map_err(|error| error.to_string())?;
     let identity = (found.dev(), found.ino());
@@ -120,8 +120,8 @@ fn open<'a>(opened: &'a mut Option<OpenFile>, file: &Path) -> Result<&'a Connect
     Ok(&opened.insert(current).connection)
 }
 
-/// The first page is asked for with the least integer. Where ids are texts it is asked for again with the empty text,
-/// for an integer that is compared with a text becomes one.
+/// Reads a page. The first page is read with the least integer as `:after`, and again with the empty text if there are
+/// no rows or the ids are texts. Fails if ids are texts and the query compares `:after` with integers.
 fn read(connection: &Connection, query: &Query, ask: &PageRequest) -> Result<Page, String> {
     let read = |after: &Value| read_after(connection, query, ask, after).map_err(|error| message(&error));
     if let Some(after) = &ask.after {

@@ -1,4 +1,4 @@
-//! Finds the reason why an attempt failed among the causes of an error of the HTTP library.
+//! Maps errors of the HTTP library to a [`PostError`], by the causes behind them.
 
 use std::error::Error;
 use std::io;
@@ -9,7 +9,8 @@ use super::error::{PostError, is_out_of_resources};
 use super::metered::TooMuch;
 use super::tls;
 
-/// Why a request over HTTP/2 has no response. It comes back if none of it was sent.
+/// Why a request over HTTP/2 has no response; [`PostError::Unprocessed`] if the library returns it unsent and nothing
+/// else is known.
 pub(super) fn of_stream<T>(mut failed: TrySendError<T>) -> PostError {
     let is_unsent = failed.take_message().is_some();
     match of_request(&failed.into_error()) {
@@ -18,13 +19,13 @@ pub(super) fn of_stream<T>(mut failed: TrySendError<T>) -> PostError {
     }
 }
 
-/// Why a request has no response, or a connection does not begin.
+/// Why a request has no response, or the handshake of HTTP on a connection failed.
 pub(super) fn of_request(error: &hyper::Error) -> PostError {
     let kind = known(error).unwrap_or(PostError::Broken);
     if kind == PostError::Broken && error.is_parse() { PostError::NotHttp } else { kind }
 }
 
-/// Why a body is not complete.
+/// Why a body is not complete: [`PostError::Body`], unless a more specific cause is known.
 pub(super) fn of_body(error: &hyper::Error) -> PostError {
     match known(error) {
         None | Some(PostError::Unprocessed | PostError::Reset) => PostError::Body,
@@ -32,7 +33,7 @@ pub(super) fn of_body(error: &hyper::Error) -> PostError {
     }
 }
 
-/// What one of the causes says.
+/// The error that one of the causes identifies, beginning with the outermost; `None` if none does.
 fn known(error: &(dyn Error + 'static)) -> Option<PostError> {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -66,7 +67,7 @@ fn is_unprocessed(error: &h2::Error) -> bool {
     error.is_remote() && (error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM))
 }
 
-/// Whether the error is of this stream alone, or of what the receiver sends.
+/// Whether a stream was reset, or the connection ended by a GOAWAY of either side.
 fn is_of_stream(error: &h2::Error) -> bool {
     error.is_reset() || error.is_go_away()
 }

@@ -24,11 +24,11 @@ use super::connector::Connector;
 use super::error::PostError;
 use super::stream::{ConnectionInfo, Stream};
 
-/// A connection that is older takes no further request, so that a change of a receiver's addresses is followed.
+/// A connection that is older is not used for further requests, so that a change of a receiver's addresses is followed.
 const OLDEST: Duration = Duration::from_secs(60);
-/// How long a connection may go on when nobody has it any more: what is still to be sent may never be taken.
+/// How long a connection may go on after its last owner has dropped it: a receiver may never read what is left.
 pub(super) const SETTLES: Duration = Duration::from_secs(1);
-/// How often a connection of HTTP/2 with requests is asked whether it is alive, and how long it may take to answer.
+/// How often a connection of HTTP/2 with requests sends a PING, and how long the answer may take.
 const ASKED: Duration = Duration::from_secs(15);
 /// The largest head of a response.
 pub(super) const MAX_HEAD: u32 = 32 * 1024;
@@ -77,8 +77,8 @@ struct Load {
     since: Instant,
 }
 
-/// Makes a connection to an origin, the name of which is `name`. `changed` is notified when it may serve more attempts
-/// than before.
+/// Makes a connection to the origin `name` of a URL, with a task that runs it. `changed` is notified when a connection
+/// of HTTP/2 may serve more attempts than before.
 pub(super) async fn open(
     mut connector: Connector,
     uri: Uri,
@@ -126,7 +126,7 @@ async fn http1(io: TokioIo<Stream>, name: Arc<str>) -> Result<Http1, PostError> 
     Ok(Http1 { sender, name, known, was_kept: false, _held: held })
 }
 
-/// Runs a task of a connection, and ends it soon after the connection is left.
+/// Runs a task of a connection, and ends it at the latest a second after `left`.
 async fn while_held(left: impl Future<Output = ()>, task: impl Future<Output = ()>) {
     let mut task = pin!(task);
     tokio::select! {
@@ -137,15 +137,15 @@ async fn while_held(left: impl Future<Output = ()>, task: impl Future<Output = (
     let _ = timeout(SETTLES, task).await;
 }
 
-/// Waits until the other side is dropped.
+/// Waits until the sender of the channel is dropped.
 async fn dropped(mut left: watch::Receiver<()>) {
     while left.changed().await.is_ok() {}
 }
 
 type Http2Connection = http2::Connection<TokioIo<Stream>, Full<Bytes>, Spawner>;
 
-/// Serves the requests of a connection. After each look at what has come, asks how many streams the receiver allows: the
-/// library does not say when that changes.
+/// Runs a connection of HTTP/2 until it ends. Each time a task of it has run, reads how many streams the receiver
+/// allows, since the library does not report a change, and notifies attempts that wait.
 async fn serve(mut connection: Http2Connection, polled: Arc<Notify>, streams: Arc<Streams>) {
     loop {
         tokio::select! {
@@ -178,14 +178,15 @@ async fn http2(
 }
 
 impl Http1 {
-    /// Whether a further attempt may begin on it.
+    /// Whether a further attempt may begin on this connection: it is open and not too old.
     pub(super) fn is_usable(&self) -> bool {
         !self.sender.is_closed() && self.known.meter.age() < OLDEST
     }
 }
 
 impl Http2 {
-    /// Whether a further attempt may begin on it, if the receiver allows one more.
+    /// Whether further attempts may begin on this connection, as far as the receiver allows more: it is open, not left,
+    /// and not too old.
     pub(super) fn is_usable(&self) -> bool {
         !self.sender.is_closed() && !self.is_left.load(Ordering::Relaxed) && self.known.meter.age() < OLDEST
     }
@@ -196,7 +197,7 @@ impl Http2 {
         (limit > 1 || self.was_used()).then_some(limit)
     }
 
-    /// Begins an attempt if the receiver allows one more.
+    /// Begins an attempt, and returns true, if the receiver allows one more at a time.
     pub(super) fn begin(&self) -> bool {
         let most = self.streams.limit.load(Ordering::Relaxed);
         let mut load = self.load();
@@ -205,12 +206,13 @@ impl Http2 {
         is_allowed
     }
 
-    /// Begins the attempt that it was made for, which waits if the receiver allows none.
+    /// Begins the attempt for which the connection was made, whatever the receiver allows; its request waits if need
+    /// be.
     pub(super) fn begin_first(&self) {
         self.load().streams += 1;
     }
 
-    /// Ends an attempt.
+    /// Ends an attempt, and notifies one that waits.
     pub(super) fn end(&self) {
         let mut load = self.load();
         load.streams -= 1;
@@ -219,18 +221,18 @@ impl Http2 {
         self.streams.changed.notify_one();
     }
 
-    /// Whether it has had no attempt for so long.
+    /// Whether the connection has had no attempt for so long.
     pub(super) fn is_idle_for(&self, length: Duration) -> bool {
         let load = self.load();
         load.streams == 0 && load.since.elapsed() >= length
     }
 
-    /// Whether an attempt was answered on it.
+    /// Whether an attempt was answered on this connection.
     fn was_used(&self) -> bool {
         self.has_answered.load(Ordering::Relaxed)
     }
 
-    /// Whether the receiver may have closed it before this attempt.
+    /// Whether the connection was kept or used before, so that the receiver may have closed it before this attempt.
     pub(super) fn was_kept(&self) -> bool {
         self.was_kept || self.was_used()
     }
@@ -239,7 +241,7 @@ impl Http2 {
         self.has_answered.store(true, Ordering::Relaxed);
     }
 
-    /// Lets no other attempt begin on it.
+    /// Lets no other attempt begin on this connection.
     pub(super) fn leave(&self) {
         self.is_left.store(true, Ordering::Relaxed);
     }
@@ -255,7 +257,7 @@ struct Streams {
     changed: Arc<Notify>,
 }
 
-/// Runs the tasks of a connection until that is left, and says each time when one has run.
+/// Runs the tasks of a connection until it is left, and notifies `polled` each time one has run.
 #[derive(Clone)]
 struct Spawner {
     polled: Arc<Notify>,
@@ -294,7 +296,7 @@ mod tests {
 
     const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
-    /// A connection whose buffers take little of a request, and the receiver's side.
+    /// A connection whose socket buffers are 4 KiB, and the receiver's side of it.
     async fn pair() -> (Http1, TcpStream) {
         let (socket, own) = (TcpSocket::new_v4().unwrap(), TcpSocket::new_v4().unwrap());
         socket.set_recv_buffer_size(4096).unwrap();
@@ -307,7 +309,7 @@ mod tests {
         (http1(TokioIo::new(stream), "http://a".into()).await.unwrap(), accepted.unwrap().0)
     }
 
-    /// Sends a request that the buffers do not take, and returns the status that comes at once.
+    /// Sends a request larger than the buffers. Returns its status; `None` if none comes within half of [`SETTLES`].
     async fn sent(one: &mut Http1) -> Option<u16> {
         one.known.expect_head();
         let request = Request::post("/").body(Full::from(vec![b'x'; 250_000])).unwrap();

@@ -1,5 +1,5 @@
-//! The connections of one pool, by origin: idle ones of HTTP/1.1, shared ones of HTTP/2, and those that are being opened.
-//! No attempt waits for another to end: it takes a connection or a free stream, or opens one more.
+//! The connections of one pool, by origin: idle ones of HTTP/1.1, shared ones of HTTP/2, and those that are being
+//! opened. No attempt waits for another to end: it uses a free connection or stream, or opens one more.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use super::connection::{Http1, Http2, NewConnection, SETTLES, open};
 use super::connector::Connector;
 use super::error::PostError;
-use super::lent::{Lent, Used};
+use super::lent_connection::{Lent, Used};
 
 /// Idle connections are closed after this time. Common servers close them later (Node.js after 5 s), so
 /// a request does not meet a connection that the server is about to close.
@@ -28,7 +28,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
 /// How many streams a receiver probably allows, until it says so (RFC 9113, section 6.5.2).
 const EXPECTED_STREAMS: usize = 100;
-/// How many connections to an origin are made on, or kept, for the next attempts when theirs have found others.
+/// How many connections to an origin are finished or kept for later attempts, when the attempts that began to make them
+/// have found others.
 const SPARE: usize = 2;
 
 /// Which connection an attempt is sent on.
@@ -89,7 +90,7 @@ impl Origin {
         Some(Used::Http2(Arc::clone(free)))
     }
 
-    /// Whether connections that are being made will probably not do for the attempts that wait.
+    /// Whether the connections that are being made probably have too few streams for the attempts that wait.
     fn needs_one_more(&mut self) -> bool {
         let mut unknown = self.connecting;
         for one in &self.http2 {
@@ -102,7 +103,7 @@ impl Origin {
         self.waiting > unknown.saturating_mul(self.streams - 1)
     }
 
-    /// Counts one more connection for the next attempts, unless there are enough.
+    /// Counts one more spare connection and returns true, unless there are enough with the idle ones.
     fn adds_spare(&mut self) -> bool {
         let is_added = self.spare + self.idle.len() < SPARE;
         self.spare += usize::from(is_added);
@@ -119,7 +120,9 @@ impl Connections {
         Self(Arc::new(Shared { connector, most_idle, origins: Mutex::default() }))
     }
 
-    /// Returns a connection for one attempt.
+    /// Returns a connection for one attempt: a free one, or the first that becomes free or is made. If those that
+    /// others are making will not do, or after 250 ms, it makes one itself. With [`ConnectionChoice::New`] it always
+    /// makes one. Fails if that cannot be made.
     pub(super) async fn lend(
         &self,
         uri: &Uri,
@@ -158,8 +161,8 @@ impl Connections {
 }
 
 impl Connections {
-    /// An attempt is over, and its response was read. Keeps a connection of HTTP/1.1 for the next one, as soon as it is
-    /// ready.
+    /// Returns the connection of an attempt whose response was read. One of HTTP/1.1 is kept for the next attempt once
+    /// it is ready for it, unless that takes longer than a second.
     pub(super) fn give_back(&self, lent: Lent) {
         let Some(mut one) = lent.finish() else { return };
         if one.sender.is_ready() {
@@ -180,7 +183,7 @@ impl Shared {
         self.origins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what is known of an origin, if it is known.
+    /// Changes an entry of an origin, and removes it if it is empty then. `None` if there is no entry.
     fn with<T>(&self, name: &str, change: impl FnOnce(&mut Origin) -> T) -> Option<T> {
         let mut origins = self.origins();
         let origin = origins.by_name.get_mut(name)?;
@@ -195,7 +198,7 @@ impl Shared {
         self.with(name, Origin::take)?.map(Lent::new)
     }
 
-    /// Lends a connection that was just made for this attempt.
+    /// Lends a connection to the attempt that has made it. One of HTTP/2 becomes available to others too.
     fn first(self: &Arc<Self>, opened: NewConnection) -> Lent {
         let used = match opened {
             NewConnection::Http1(one) => {
@@ -212,7 +215,8 @@ impl Shared {
         Lent::new(used)
     }
 
-    /// Keeps a connection that was made for an attempt that has found another one.
+    /// Keeps a connection that was made for an attempt that has found another one. One of HTTP/2 is dropped if there is
+    /// another to its origin.
     fn keep(self: &Arc<Self>, opened: NewConnection) {
         match opened {
             NewConnection::Http1(one) => self.put(one),
@@ -242,7 +246,7 @@ impl Shared {
         self.clean(&mut origins);
     }
 
-    /// Has what is idle for too long closed, until nothing is left.
+    /// Starts a task that closes idle connections every second, until none is left, unless such a task is running.
     fn clean(self: &Arc<Self>, origins: &mut Origins) {
         if std::mem::replace(&mut origins.is_cleaned, true) {
             return;
@@ -255,7 +259,7 @@ impl Shared {
         });
     }
 
-    /// Closes what is idle for too long. Returns whether something is left.
+    /// Closes connections that are idle for 4 s, or not usable any more. Returns whether any origin is left.
     fn close_idle(&self) -> bool {
         let mut origins = self.origins();
         origins.by_name.retain(|_, origin| {
@@ -293,7 +297,7 @@ impl Place {
         self.shared.with(&self.name, Origin::needs_one_more).unwrap_or(true)
     }
 
-    /// Begins to make a connection.
+    /// Begins to make a connection: the attempt no longer counts as waiting.
     fn make(&mut self, uri: Uri) {
         self.shared.with(&self.name, |origin| {
             (origin.waiting, origin.connecting) = (origin.waiting - 1, origin.connecting + 1);
@@ -302,7 +306,7 @@ impl Place {
         self.making = Some(open(self.shared.connector.clone(), uri, name, changed).boxed());
     }
 
-    /// Waits for the connection that it makes; for ever if it makes none.
+    /// Waits for the connection that this attempt makes; for ever if it makes none.
     async fn made(&mut self) -> Result<NewConnection, PostError> {
         match &mut self.making {
             Some(making) => making.await,
@@ -310,7 +314,8 @@ impl Place {
         }
     }
 
-    /// It has found another connection. The one that it makes is for the next attempt, if there are not enough.
+    /// Leaves the queue, because the attempt has found another connection. If it was making one, that is finished in
+    /// the background and kept for later attempts, unless there are enough.
     fn leave(mut self) {
         self.is_spare =
             self.making.is_some() && self.shared.with(&self.name, Origin::adds_spare) == Some(true);

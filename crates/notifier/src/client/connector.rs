@@ -1,4 +1,5 @@
-//! Makes a connection to a receiver: finds its addresses, connects to one of them, and makes it a TLS one for https.
+//! Makes a connection to a receiver: looks up its addresses, has the guard judge them, connects to one of them, and
+//! does the TLS handshake for https.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -25,7 +26,7 @@ use super::tls::{self, Tls, is_http2};
 use crate::credentials::Identity;
 use crate::slow_calls::SlowCalls;
 
-/// How long it may take, also when the attempt it was made for has found another connection.
+/// How long making a connection may take, also after its attempt has found another one.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// Why there is no connection.
@@ -55,15 +56,15 @@ impl Connector {
         Self { parts: Arc::new(Parts { resolver, gate, slow_calls }), tls: Arc::new(tls) }
     }
 
-    /// One with other certificate authorities.
+    /// The same connector with other certificate authorities.
     pub(super) fn with_tls(&self, tls: Tls) -> Self {
         Self { parts: Arc::clone(&self.parts), tls: Arc::new(tls) }
     }
 
-    /// A connector whose TLS connections use an identity.
+    /// The same connector, whose TLS connections use an identity.
     ///
     /// # Errors
-    /// If it cannot be used.
+    /// [`PostError::Unsigned`], which is logged, if its certificates cannot be used.
     pub(super) fn with_identity(&self, identity: &Identity) -> Result<Self, PostError> {
         let tls = self.tls.with_identity(identity).map_err(|error| {
             tracing::warn!(%error, "the certificates of a credential cannot be used, so its callbacks wait");
@@ -129,7 +130,7 @@ impl Parts {
     }
 }
 
-/// A connection that was made, with TLS or without.
+/// Wraps a TCP connection: counts its bytes, and does the TLS handshake if there is `tls`.
 async fn stream_of(
     host: &str,
     tls: Option<&Tls>,

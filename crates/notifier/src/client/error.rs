@@ -1,4 +1,4 @@
-//! Why an attempt has no complete response.
+//! `PostError`: the reasons why an attempt has no complete response, with their names in the API and the log.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! The address guard at the place where connections are made: what the rules forbid, what this process listens on, and
-//! the store.
+//! `Gate`: refuses connections to addresses that the rules of the address guard forbid, on which this process listens,
+//! or that are those of the store. Counts and logs what it refuses.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -31,7 +31,8 @@ impl Gate {
         Self { guard, listeners, store, metrics }
     }
 
-    /// Judges what a URL says by itself, before its name is looked up.
+    /// Judges the scheme and the host of a URL, before its name is looked up. [`PostError::Forbidden`], which is
+    /// counted and logged, if the guard forbids them; `Broken` if one is missing.
     pub(super) fn judge_url(&self, uri: &Uri) -> Result<(), PostError> {
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
             return Err(PostError::Broken);
@@ -49,7 +50,8 @@ impl Gate {
         self.guard.judge_addresses(addresses, port).map_err(|why| self.refuse(&why, uri))
     }
 
-    /// Refuses addresses of this process and of the store, whatever is allowed.
+    /// Refuses addresses at which this process or the store listens, whatever the rules allow. Fails with another error
+    /// if the store's own name cannot be looked up, or this machine is out of resources.
     pub(super) async fn refuse_own(
         &self,
         uri: &Uri,
@@ -69,7 +71,7 @@ impl Gate {
         PostError::Forbidden
     }
 
-    /// The first of these addresses that is one of this process or of the store.
+    /// The first of these addresses at which this process or the store listens; `None` if there is none.
     async fn own(
         &self,
         addresses: &[IpAddr],
@@ -102,7 +104,7 @@ impl Gate {
     }
 }
 
-/// The address that answers to connections to this one.
+/// The address that is reached by a connection to this one: loopback for an unspecified address.
 fn reached(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -111,7 +113,7 @@ fn reached(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether who listens on `own` is reached at `address`.
+/// Whether a listener on `own` is reached at `address`. Fails if this machine's own addresses cannot be read.
 fn listens_at(own: IpAddr, address: IpAddr) -> io::Result<bool> {
     if own.is_unspecified() { is_of_this_machine(address) } else { Ok(reached(own) == address) }
 }

@@ -1,5 +1,5 @@
-//! Where the head of a response of HTTP/1 ends, and what is missing where the connection has ended before: servers that
-//! close early send a status and no empty line, which other clients take. Pure.
+//! Tracks where the head of a response of HTTP/1 ends, and which bytes are missing if the connection ends before: some
+//! servers send a status and close without an empty line, which other clients accept. Pure.
 
 /// How much of a head has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(super) enum HeadEnd {
 }
 
 impl HeadEnd {
-    /// Looks at bytes that come next.
+    /// Advances by the bytes that come next.
     pub(super) fn see(&mut self, bytes: &[u8]) {
         for byte in bytes {
             *self = match (*self, byte) {
@@ -27,7 +27,8 @@ impl HeadEnd {
         }
     }
 
-    /// The connection has ended. Returns what the head needs; nothing is added to a status that is not whole.
+    /// The bytes that complete the head, now that the connection has ended; none within the status line, or if the head
+    /// is complete. Expects no head afterwards.
     pub(super) fn missing(&mut self) -> &'static [u8] {
         match std::mem::take(self) {
             Self::Behind | Self::InStatus => b"",

@@ -1,4 +1,5 @@
-//! Sends requests to servers, over connections that are kept for the next request to the same one.
+//! `HttpClient`: sends a request to a server over a pooled connection, and reads the head and the start of the body of
+//! the response, within limits. Also reloads the certificate authorities.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,7 +42,8 @@ pub(crate) struct HttpClient {
 }
 
 impl HttpClient {
-    /// Keeps at most `idle` idle connections per origin.
+    /// A client that keeps at most `idle` idle connections per origin. Fails if the file of certificate authorities
+    /// cannot be used, or the resolver cannot be made.
     pub(super) fn new(
         outgoing: Outgoing,
         idle: usize,
@@ -56,7 +58,8 @@ impl HttpClient {
         Ok(Self { pools: Pools::new(connector, idle), slow_calls, authorities: outgoing.authorities })
     }
 
-    /// Reads the certificate authorities again when a signal asks for that, until the shutdown.
+    /// Reads the certificate authorities again at each SIGHUP, until the shutdown. If that fails, logs it and keeps
+    /// those from before.
     pub(crate) async fn follow_authorities(self: Arc<Self>, shutdown: Shutdown) {
         let mut read_again = ReadAgain::listen();
         loop {
@@ -74,8 +77,9 @@ impl HttpClient {
         }
     }
 
-    /// Sends a request, and reads the response: its head, and the first bytes of its body, as many as `keep` says by the
-    /// status.
+    /// Sends a request, and reads the head of the response and up to 64 KiB of its body. Returns the first bytes of the
+    /// body, as many as `keep` says by the status. A body that breaks off is an error only after a success; one that is
+    /// too large always is.
     pub(super) async fn execute(
         &self,
         request: Request<Bytes>,
@@ -137,7 +141,8 @@ fn trusted(authorities: Option<&Path>) -> anyhow::Result<Tls> {
 }
 
 impl PostError {
-    /// HTTP/2 has no error for a connection that received too much.
+    /// [`PostError::ResponseTooLarge`] instead of an error that may come from receiving too much, if the connection
+    /// has: HTTP/2 has no error of its own for that.
     fn or_too_much(self, metered: &Metered) -> Self {
         let may_be = matches!(self, Self::Broken | Self::Ended | Self::Reset | Self::Body);
         if may_be && metered.is_exceeded() { Self::ResponseTooLarge } else { self }

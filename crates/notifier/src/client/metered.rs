@@ -1,6 +1,6 @@
-//! A connection that counts what it receives, so that no response costs more than a bounded number of bytes, whatever
-//! they are: interim heads, padding of chunks, frames of HTTP/2, or a TLS handshake. And one that reads to the end when
-//! nothing more can be written: a receiver may have answered before it read the whole request.
+//! `MeteredStream`: a TCP connection that limits how many bytes it receives per attempt, whatever they are: interim
+//! heads, padding of chunks, frames of HTTP/2, or a TLS handshake. It also goes on reading when nothing more can be
+//! written, since a receiver may have answered before it read the whole request.
 
 use std::io;
 use std::net::SocketAddr;
@@ -48,9 +48,8 @@ impl Meter {
         Arc::new(Self { count: Mutex::new(count), since: Instant::now(), is_blocked: AtomicBool::new(false) })
     }
 
-    /// An attempt begins on this connection. It ends when the result is dropped.
-    ///
-    /// What attempts before did not use is lost: a connection that has served many gives no larger share.
+    /// Begins an attempt on this connection, which may receive [`PER_ATTEMPT`] more bytes. It ends when the result is
+    /// dropped. What earlier attempts did not use is lost.
     pub(super) fn begin(self: &Arc<Self>) -> Metered {
         let mut count = self.count();
         count.attempts += 1;
@@ -85,7 +84,7 @@ impl Meter {
 pub(super) struct Metered(Arc<Meter>);
 
 impl Metered {
-    /// Whether the connection has received more than it may. HTTP/2 does not say so in its errors.
+    /// Whether the connection has received more than its attempts may. HTTP/2 does not say so in its errors.
     pub(super) fn is_exceeded(&self) -> bool {
         let count = self.0.count();
         count.received > count.allowed
@@ -123,9 +122,9 @@ impl MeteredStream {
         &self.meter
     }
 
-    /// If the receiver takes nothing more, the rest of `length` bytes is for nobody, and counts as written: by the
-    /// error, the library would end without a look at what has been received. An answer may be there, and after it the
-    /// end.
+    /// The result of a write of `length` bytes. If the receiver has closed its side, they count as written: at an
+    /// error, the library would end without reading an answer that may have arrived. Records whether a write is
+    /// blocked.
     fn read_on(&mut self, length: usize, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         self.meter.is_blocked.store(written.is_pending(), Ordering::Relaxed);
         match written {

@@ -1,5 +1,5 @@
-//! The connections that are kept for the next request: apart by tenant, and by what TLS uses, so that no callback goes
-//! over a connection that another tenant, or another certificate, has opened.
+//! `Pools`: one pool of connections for each tenant and TLS identity, so that no callback uses a connection that was
+//! opened for another tenant or with another certificate.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -56,7 +56,7 @@ impl Pools {
         Self { idle, usual: RwLock::new(Usual::new(connector, idle)), others: Mutex::default() }
     }
 
-    /// Has new connections made with other certificate authorities. Attempts on those that are there go on.
+    /// Replaces all pools, so that new connections use other certificate authorities. Attempts under way go on.
     pub(super) fn trust(&self, tls: Tls) {
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let mut usual = self.usual.write().unwrap_or_else(PoisonError::into_inner);
@@ -64,10 +64,11 @@ impl Pools {
         others.clear();
     }
 
-    /// The connections of a tenant, or of none, with an identity, or with none.
+    /// The pool of a tenant, or of none, with an identity, or with none. Makes it if there is none; beyond
+    /// [`MAX_POOLS`] the one that was not used for the longest time is dropped.
     ///
     /// # Errors
-    /// If the identity cannot be used.
+    /// If the certificates of the identity cannot be used.
     pub(super) fn of(
         &self,
         tenant: Option<Tenant>,

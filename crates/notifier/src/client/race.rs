@@ -1,6 +1,6 @@
-//! Connects to the addresses of a receiver one beside the other until one connection is made (RFC 8305), so that an
-//! address that is dead costs a short wait and not the attempt. Which addresses there are, and that they are allowed, is
-//! decided before; each is counted for as long as it is waited for.
+//! Connects to the addresses of a receiver in parallel, each a little later than the one before, until one connection
+//! is made ("happy eyeballs", RFC 8305). So a dead address costs a short wait and not the attempt. `connector` has
+//! looked up and judged the addresses; each connection is counted by `slow_calls` while it is being made.
 
 use std::collections::VecDeque;
 use std::io;
@@ -43,8 +43,9 @@ pub(super) struct Connected {
 }
 
 impl Race<'_> {
-    /// Connects to one of these addresses, or of those that are known later. Each has a head start before the next,
-    /// which follows at once if it fails.
+    /// Connects to one of these addresses, or of those that `later` brings, up to [`MAX_ADDRESSES`]. An address has 250
+    /// ms before the next is tried too, which follows at once if it fails. Fails with the most telling error of all, or
+    /// at once if a later address is forbidden.
     pub(super) async fn run(
         &self,
         addresses: Vec<IpAddr>,
@@ -81,7 +82,7 @@ impl Race<'_> {
         }
     }
 
-    /// The connection to the next address that has room for one more call.
+    /// Begins the connection to the next address that has room for one more call; `None` if there is none.
     fn next(
         &self,
         entrants: &mut Entrants,
@@ -110,7 +111,7 @@ impl Race<'_> {
         }
     }
 
-    /// Why no connection was tried.
+    /// The error if no connection was tried: all addresses are crowded, which is counted, or there are none.
     fn none(&self, entrants: &Entrants) -> Failed {
         match entrants.crowded {
             Some(address) => {
@@ -136,14 +137,14 @@ impl Entrants {
         !self.left.is_empty() && self.begun < MAX_ADDRESSES
     }
 
-    /// Adds addresses that are known now, by turns with those that are left.
+    /// Adds addresses that were found later, alternating by family with those that are left.
     fn add(&mut self, mut found: Vec<IpAddr>) {
         found.extend(&self.left);
         self.left = in_turn(found);
     }
 }
 
-/// The families by turns, beginning with that of the first address (RFC 8305, section 4).
+/// Orders addresses so that the families alternate, beginning with that of the first one (RFC 8305, section 4).
 fn in_turn(addresses: Vec<IpAddr>) -> VecDeque<IpAddr> {
     let is_first = addresses.first().is_some_and(IpAddr::is_ipv4);
     let (own, other): (Vec<_>, Vec<_>) =
@@ -156,8 +157,8 @@ fn in_turn(addresses: Vec<IpAddr>) -> VecDeque<IpAddr> {
     turns.flatten().collect()
 }
 
-/// Of two errors the one that says more: what is temporary and of this machine, then that a receiver refuses, then what
-/// may only say that this machine has no way to one of the families; else the first.
+/// The more telling of two errors: a shortage of this machine before a refusal of the receiver before any other, which
+/// may only mean that this machine has no route to one of the families. Of two of the same rank, the first.
 fn clearer(first: Option<Failed>, second: Failed) -> Failed {
     let rank = |(kind, _): &Failed| match kind {
         PostError::Ports | PostError::Local => 2,

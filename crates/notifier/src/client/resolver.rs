@@ -1,8 +1,7 @@
-//! Finds the addresses of a receiver's name: in the hosts file, else by the name servers of the system or of the
-//! configuration. Answers are kept as long as they say, five minutes at most, and that there is none for ten
-//! seconds at most. Attempts that wait for the same question share it, which the library sees to, and none is asked for
-//! longer than one of them waits. The two families are asked for apart, so that a name server that is silent or fails
-//! for one does not hold up the other.
+//! Looks up the addresses of a receiver's name: in the hosts file, else at the name servers of the system or of the
+//! configuration. Answers are cached by their TTL, for five minutes at most, and the absence of addresses for ten
+//! seconds at most. Attempts that wait for the same answer share the query, by the library. The two families are
+//! queried apart, so that a name server that is silent or fails for one does not hold up the other.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,11 +45,12 @@ pub(super) struct Resolution<'a> {
     pub(super) later: Option<Addresses<'a>>,
 }
 
-/// Addresses of one family that are asked for: at least one, or why there is none.
+/// The pending addresses of one family: at least one, or why there is none.
 pub(super) type Addresses<'a> = BoxFuture<'a, Result<Vec<IpAddr>, PostError>>;
 
 impl Resolver {
-    /// With these name servers, or with the system's if there are none.
+    /// A resolver with these name servers, or with the system's if there are none. Files of the system that cannot be
+    /// read are logged and replaced by defaults. Fails if the resolver of the library cannot be built.
     pub(super) fn new(servers: &[SocketAddr]) -> anyhow::Result<Self> {
         let (config, mut options) = match servers {
             [] => read_system_conf().unwrap_or_else(|error| {
@@ -78,7 +78,9 @@ impl Resolver {
         Ok(Self { hosts, servers: builder.build()?, search, lookups: AtomicUsize::new(0) })
     }
 
-    /// The addresses of a name, another one first each time, so that not all connections go to one of them.
+    /// Looks up the addresses of a name, of which there is at least one. They are rotated with each call, so that not
+    /// all connections go to the same one. [`PostError::Dns`] if there is none, `Local` if this machine is out of
+    /// resources.
     pub(super) async fn find(&self, name: &str) -> Result<Resolution<'_>, PostError> {
         // A host of a URL is in ASCII, and may have underscores.
         let name = Name::from_ascii(name).map_err(|_| PostError::Dns)?;
@@ -92,7 +94,7 @@ impl Resolver {
         Ok(found)
     }
 
-    /// All addresses of a name, however long one family takes.
+    /// Like [`Self::find`], but waits for both families.
     pub(super) async fn find_all(&self, name: &str) -> Result<Vec<IpAddr>, PostError> {
         let Resolution { mut addresses, later } = self.find(name).await?;
         if let Some(later) = later {
@@ -110,7 +112,7 @@ impl Resolver {
         addresses.flatten().collect()
     }
 
-    /// Asks for a name as it is and with each domain of the search list, until one has addresses.
+    /// Queries a name as it is and with each domain of the search list, until one has addresses.
     async fn ask(&self, name: &Name) -> Result<Resolution<'_>, PostError> {
         let mut failed = PostError::Dns;
         for name in self.search.names(name) {
@@ -122,7 +124,7 @@ impl Resolver {
         Err(failed)
     }
 
-    /// Asks for both families of a name. One that has addresses does not wait for long for the other.
+    /// Queries both families of a name. Once one has addresses, waits 50 ms for the other, which then comes later.
     async fn ask_both(&self, name: &Name) -> Result<Resolution<'_>, PostError> {
         let [four, six] = [RecordType::A, RecordType::AAAA].map(|kind| self.ask_for(name.clone(), kind));
         let (first, other) = select(four, six).await.factor_first();
@@ -158,7 +160,7 @@ impl Resolver {
 /// The search list of the system (resolv.conf(5)).
 struct Search {
     domains: Vec<Name>,
-    /// A name with so many dots is asked for as it is first.
+    /// A name with so many dots is first queried as it is.
     dots: usize,
 }
 
@@ -173,7 +175,7 @@ impl Search {
         Self { domains, dots }
     }
 
-    /// The names to ask for, in their order, until one has addresses.
+    /// The full names to query for a name, in their order.
     fn names(&self, name: &Name) -> Vec<Name> {
         let mut whole = name.clone();
         whole.set_fqdn(true);
@@ -205,7 +207,7 @@ fn classify(error: &NetError) -> PostError {
     }
 }
 
-/// Of two reasons the one that is of this machine.
+/// The first of two errors if it is a shortage of this machine, else the second.
 fn worse(one: PostError, other: PostError) -> PostError {
     if one == PostError::Local { one } else { other }
 }

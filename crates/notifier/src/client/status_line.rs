@@ -1,7 +1,7 @@
-//! The first line of a response of HTTP/1, as servers write it and other clients take it. The library takes only
-//! `HTTP/1.1 200` in exactly this form. Pure.
+//! Normalises the first line of a response of HTTP/1 from forms that some servers write and other clients accept, since
+//! the library only accepts the exact form of `HTTP/1.1 200`. Pure.
 
-/// What is expected of nearly all.
+/// The start of nearly all responses.
 const USUAL: &[u8] = b"HTTP/1.1 ";
 const NAME: &[u8] = b"HTTP/";
 /// The longest start that is looked at.
@@ -13,7 +13,7 @@ pub(super) enum Start {
     Usual,
     /// More of it must come first.
     Short,
-    /// What stands in its place.
+    /// The bytes to use in its place.
     Other(Vec<u8>),
 }
 
@@ -37,12 +37,12 @@ pub(super) fn look(start: &[u8]) -> Start {
     }
 }
 
-/// Whether the connection ends with this response, unless it says otherwise.
+/// Whether a response with this start ends its connection: it is not of HTTP/1.1.
 pub(super) fn is_last(start: &[u8]) -> bool {
     start.get(NAME.len()..NAME.len() + 3) != Some(b"1.1")
 }
 
-/// Where the status begins.
+/// The index at which the status begins; `None` if there is no status yet.
 fn first_of_status(start: &[u8]) -> Option<usize> {
     let space = start.iter().position(|byte| *byte == b' ')?;
     Some(space + start[space..].iter().position(|byte| *byte != b' ')?)

@@ -1,5 +1,6 @@
-//! A connection to a receiver, with or without TLS. Counts what comes of HTTP, and takes the end of a TLS connection
-//! that is not announced as the end: whether a response is whole is up to HTTP.
+//! `Stream`: a connection to a receiver, with or without TLS, as the HTTP library reads and writes it. Counts the bytes
+//! of HTTP, repairs heads of HTTP/1 by `status_line` and `head_end`, and accepts the end of a TLS connection without a
+//! `close_notify`: HTTP decides whether a response is whole.
 
 use std::io;
 use std::net::SocketAddr;
@@ -55,22 +56,22 @@ impl ConnectionInfo {
         }
     }
 
-    /// Why TLS failed after the handshake, if it did. HTTP/2 does not pass that on.
+    /// Why TLS failed after the handshake; `None` if it did not. The library does not pass that on for HTTP/2.
     pub(super) fn refused(&self) -> Option<PostError> {
         self.refused.get().copied()
     }
 
-    /// How many bytes have come, those of TLS not counted.
+    /// How many bytes were received, without the overhead of TLS.
     pub(super) fn received(&self) -> u64 {
         self.received.load(Ordering::Acquire)
     }
 
-    /// A request of HTTP/1 is sent.
+    /// Says that a request of HTTP/1 is sent, so that a response begins with the next bytes.
     pub(super) fn expect_head(&self) {
         self.head.begins.store(true, Ordering::Release);
     }
 
-    /// Whether no further request is sent on the connection.
+    /// Whether the connection ends with its response of HTTP/1, so that no further request may be sent.
     pub(super) fn is_last(&self) -> bool {
         self.head.is_last.load(Ordering::Acquire)
     }
@@ -136,7 +137,8 @@ impl Stream {
 }
 
 impl Stream {
-    /// Reads, and counts. Many servers end a TLS connection without a `close_notify`.
+    /// Reads and counts bytes, and records an error of TLS. The end of TLS without a `close_notify`, as many servers
+    /// send it, is a normal end.
     fn receive(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let read = match &mut self.kind {
@@ -156,14 +158,14 @@ impl Stream {
         Poll::Ready(read)
     }
 
-    /// A response begins with these bytes.
+    /// Records that a response begins with these bytes.
     fn found(&mut self, start: &[u8]) {
         self.known.head.found(start);
         self.head_end = HeadEnd::InStatus;
         self.head_end.see(start);
     }
 
-    /// Gives out what stands in place of the start of a response.
+    /// Moves bytes from `start`, as many as there is room for, to `buf`.
     fn give(&mut self, buf: &mut ReadBuf<'_>) {
         let most = self.start.len().min(buf.remaining());
         buf.put_slice(&self.start[..most]);

@@ -1,5 +1,5 @@
-//! The TLS of callbacks: the system's certificate authorities, or those of a file, and HTTP/2 where the receiver
-//! offers it. A credential can bring a client certificate and authorities of its own.
+//! The TLS of callbacks: trusts the system's certificate authorities, or those of a file, offers HTTP/2, and uses the
+//! client certificate and the authorities of a credential. Also maps errors of TLS to a [`PostError`].
 
 use std::io;
 use std::path::Path;
@@ -16,7 +16,7 @@ use super::error::PostError;
 use super::metered::MeteredStream;
 use crate::credentials::Identity;
 
-/// Its name in ALPN (RFC 7301).
+/// The names of the versions of HTTP in ALPN (RFC 7301).
 const HTTP_2: &[u8] = b"h2";
 const HTTP_1_1: &[u8] = b"http/1.1";
 
@@ -28,7 +28,7 @@ pub(super) struct Tls {
 }
 
 impl Tls {
-    /// With the certificate authorities of the system.
+    /// TLS with the certificate authorities of the system. Logs a warning if there are none, or one cannot be read.
     pub(super) fn of_system() -> Self {
         let found = rustls_native_certs::load_native_certs();
         for error in &found.errors {
@@ -41,7 +41,7 @@ impl Tls {
         Self::with(roots)
     }
 
-    /// With the certificate authorities of this file instead of the system's.
+    /// TLS with the certificate authorities of a file. Fails if it cannot be read or has none.
     pub(super) fn with_authorities(file: &Path) -> anyhow::Result<Self> {
         let read = Authorities::of_file(file);
         Ok(Self::with(read.map_err(|why| anyhow!("{} (RINGBACK_CA_FILE) {why}", file.display()))?))
@@ -53,10 +53,10 @@ impl Tls {
         Self { roots, connector }
     }
 
-    /// One that uses an identity, and these authorities if that has none.
+    /// TLS that uses an identity, with the authorities of `self` if the identity has none.
     ///
     /// # Errors
-    /// If the identity cannot be used.
+    /// If the certificates or the key of the identity cannot be used.
     pub(super) fn with_identity(&self, identity: &Identity) -> Result<Self, TlsIdentityError> {
         let client = identity.client.as_ref().map(|client| (&*client.chain, &*client.key));
         let identity = TlsIdentity { client, ca: identity.ca.as_deref() };
@@ -65,7 +65,7 @@ impl Tls {
         Ok(Self { roots: self.roots.clone(), connector: has_authorities.then(|| connector(config)) })
     }
 
-    /// Makes a connection to a host a TLS one.
+    /// Does the TLS handshake with a host. Fails if that does, there are no authorities, or the host has no valid name.
     pub(super) async fn connect(
         &self,
         host: &str,
@@ -106,7 +106,7 @@ fn of_certificate(error: &CertificateError) -> PostError {
     }
 }
 
-/// What the receiver says (RFC 8446, section 6.2).
+/// The error that an alert of the receiver means (RFC 8446, section 6.2).
 const fn of_alert(alert: AlertDescription) -> PostError {
     match alert {
         AlertDescription::ProtocolVersion => PostError::TlsVersion,

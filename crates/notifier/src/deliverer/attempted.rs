@@ -1,4 +1,5 @@
-//! An attempt that has ended: how, and what is kept of the answer. Pure.
+//! The result of an attempt: how it ended, which error it has, whether the receiver failed, and whether its answer is
+//! kept for the attempt log or a notice. Pure.
 
 use std::time::Duration;
 
@@ -37,14 +38,14 @@ impl KeptAnswers {
         Self { logging, is_noted, attempt: lease.attempt }
     }
 
-    /// The answer to a success that somebody wants to know of.
+    /// The status and the answer of a success for its notice; `None` if there is no notice, or it is no success.
     pub(super) fn success(self, attempted: &Attempted, outcome: Option<&Outcome>) -> Option<Success> {
         let response =
             attempted.response().filter(|_| self.is_noted && outcome == Some(&Outcome::Complete))?;
         Some(Success { status: response.status.as_u16(), answer: response.body.clone() })
     }
 
-    /// Whether the answer to an attempt is kept.
+    /// Whether the answer with this status is kept, for the attempt log or a notice.
     pub(super) fn is_kept(self, status: StatusCode) -> bool {
         if status.is_success() {
             self.is_noted || self.logging.notes_success(self.attempt)
@@ -86,7 +87,8 @@ impl Attempted {
         }
     }
 
-    /// Whether its receiver has too many slow calls, or its secret cannot be opened. Both have log lines of their own.
+    /// Whether nothing was sent because the receiver has too many slow calls, or a secret cannot be opened. Both have
+    /// log lines of their own.
     pub(super) fn is_deferred(&self) -> bool {
         matches!(self.ending, Ending::Answered(Err(PostError::Crowded | PostError::Unsigned)))
     }
@@ -95,7 +97,8 @@ impl Attempted {
         matches!(self.ending, Ending::Answered(Err(PostError::Local)))
     }
 
-    /// Whether the receiver has failed, whatever becomes of the job; `None` if nothing was sent, or it is not known.
+    /// Whether the receiver has failed, whatever the outcome of the job; `None` if nothing was sent, or the end of the
+    /// attempt is not known.
     pub(super) fn has_failed(&self) -> Option<bool> {
         match &self.ending {
             Ending::Answered(Ok(response)) => Some(!(response.status.is_success() && response.is_expected)),

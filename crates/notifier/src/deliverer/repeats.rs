@@ -1,4 +1,5 @@
-//! Whether a call that the receiver has not processed is sent once more, as the same attempt. Pure.
+//! `Repeats`: decides whether a call that the receiver has not processed is sent again within the same attempt, after
+//! which pause, and on which connection. Pure.
 
 use std::time::Duration;
 
@@ -27,7 +28,8 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// How the call is sent once more; `None` if its attempt is over.
+    /// How to send the call again after it ended so; `None` if the attempt is over. A kept connection that broke is
+    /// replaced once, and a call that was not processed is repeated four times.
     pub(super) fn after(&mut self, ending: &Ending) -> Option<Sending> {
         match ending {
             Ending::Answered(Err(PostError::Ended)) if !self.has_ended => {

@@ -1,4 +1,4 @@
-//! The trace context of an attempt: its span, and the `traceparent` that it sends.
+//! The trace context of an attempt: makes its span, and the `traceparent` that it sends.
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;

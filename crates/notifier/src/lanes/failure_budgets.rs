@@ -1,9 +1,9 @@
-//! How many of its callbacks may fail: while several tenants have callbacks, one whose callbacks fail has so many a
-//! second here, and each success allows one more. A failed attempt costs as much as one that succeeds, so a tenant with
-//! receivers that fail at once would else use up the time of all. First its lanes that fail are closed for a while, so
-//! that its other receivers get their callbacks, and all of its lanes if that is not enough. Then, and before its first
-//! success, its callbacks count when they begin, because those that time out are known to have failed only when many
-//! more have begun. Pure.
+//! Limits how many callbacks of a tenant may fail while several tenants are active: 100 a second, and one more for each
+//! success. A failed attempt costs as much as one that succeeds, so a tenant with receivers that fail at once would
+//! otherwise use up the time of all. First its failing lanes are closed for a while, so that its other receivers get
+//! their callbacks, and all of its lanes if that is not enough. Then, and before its first success, its callbacks count
+//! when they begin, because those that time out are known to have failed only after many more have begun. `budget` has
+//! the budget of one tenant. Pure.
 
 mod budget;
 
@@ -13,14 +13,14 @@ use tokio::time::Instant;
 
 use self::budget::{ACTIVE, Budget, MOST};
 
-/// What failures leave to each tenant.
+/// The budgets of all tenants.
 #[derive(Default)]
 pub(super) struct FailureBudgets {
     tenants: HashMap<String, Budget>,
 }
 
 impl FailureBudgets {
-    /// Records the beginning of a callback.
+    /// Records the beginning of a callback. It does not count if no other tenant is active.
     pub(super) fn began(&mut self, tenant: &str, now: Instant) {
         let is_alone = self.is_alone(tenant, now);
         let budget = self.budget(tenant, now);
@@ -29,7 +29,8 @@ impl FailureBudgets {
         }
     }
 
-    /// Records the end of a callback, and whether it has failed; `None` if that is not known.
+    /// Records the end of a callback, and whether it has failed; `None` if that is not known. A failure does not count
+    /// if no other tenant is active.
     pub(super) fn ended(&mut self, tenant: &str, lane: &str, has_failed: Option<bool>, now: Instant) {
         let is_alone = self.is_alone(tenant, now);
         let budget = self.budget(tenant, now);
@@ -41,7 +42,7 @@ impl FailureBudgets {
         }
     }
 
-    /// Whether no other tenant has had callbacks lately.
+    /// Whether no other tenant has had callbacks in the last 10 s.
     fn is_alone(&self, tenant: &str, now: Instant) -> bool {
         !self
             .tenants
@@ -59,7 +60,7 @@ impl FailureBudgets {
         budget
     }
 
-    /// Opens what may open by now.
+    /// Refills all budgets, which opens what may open, and forgets tenants with a full budget that are not active.
     pub(super) fn refill(&mut self, now: Instant) {
         self.tenants.retain(|_, budget| {
             budget.refill(now);
@@ -69,18 +70,18 @@ impl FailureBudgets {
         });
     }
 
-    /// Whether there were callbacks of several tenants lately.
+    /// Whether several tenants had callbacks in the last 10 s.
     pub(super) fn has_several(&self, now: Instant) -> bool {
         let is_active = |budget: &&Budget| now.saturating_duration_since(budget.seen) < ACTIVE;
         self.tenants.values().filter(is_active).nth(1).is_some()
     }
 
-    /// When something opens that is closed.
+    /// When the first closed lane or tenant opens; `None` if none is closed.
     pub(super) fn opens(&self) -> Option<Instant> {
         self.tenants.values().filter_map(Budget::opens).min()
     }
 
-    /// The lanes that have failed, and how many callbacks of each may start.
+    /// The failing lanes of tenants whose callbacks count when they fail, and how many callbacks of each may start.
     pub(super) fn lanes(&self) -> impl Iterator<Item = (&String, usize)> {
         let some = self.tenants.values().filter(|budget| !budget.counts_begun());
         some.flat_map(|budget| {
@@ -89,13 +90,13 @@ impl FailureBudgets {
         })
     }
 
-    /// The tenants whose callbacks count when they begin, and how many of each may.
+    /// The tenants whose callbacks count when they begin, and how many callbacks of each may begin.
     pub(super) fn tenants(&self) -> impl Iterator<Item = (&String, usize)> {
         let all = self.tenants.iter().filter(|(_, budget)| budget.counts_begun());
         all.map(|(tenant, budget)| (tenant, budget.batch()))
     }
 
-    /// A reserve asks for so many callbacks of each of these tenants.
+    /// Counts the callbacks that a reserve may bring of each of these tenants, until [`Self::answered`].
     pub(super) fn requested(&mut self, limits: &[(String, usize)]) {
         self.change_requested(limits, usize::saturating_add);
     }
@@ -137,7 +138,7 @@ mod tests {
         }
     }
 
-    /// Two tenants with a success each.
+    /// The budgets after a success of each of two tenants.
     fn with_another(now: Instant) -> FailureBudgets {
         let mut failures = FailureBudgets::default();
         failures.ended("b", "b", Some(false), now);

@@ -1,10 +1,11 @@
-//! Lanes, origins and tenants whose limit was reached here at a reserve, and the shards in which their jobs wait. Pure.
+//! `FullLanes`: remembers the lanes, origins and tenants that a reserve found at their limit, and the shards in which
+//! their jobs wait. Pure.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use ringback_core::store_types::Shard;
 
-/// The shards of each of them, by its name.
+/// The shards of each full lane, origin or tenant, by its name.
 #[derive(Default)]
 pub(crate) struct FullLanes {
     names: BTreeMap<String, VecDeque<Shard>>,
@@ -22,23 +23,23 @@ impl FullLanes {
         }
     }
 
-    /// Returns true if none is at its limit.
+    /// Returns true if no lane, origin or tenant is at its limit.
     pub(crate) fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// Returns true if jobs of one wait in `shard`.
+    /// Returns true if jobs of a full lane, origin or tenant wait in `shard`.
     pub(crate) fn is_in(&self, shard: Shard) -> bool {
         self.shards.contains_key(&shard)
     }
 
-    /// Returns true if one of them is open.
+    /// Returns true if `is_open` holds for any of the full lanes, origins and tenants.
     pub(crate) fn is_any(&self, is_open: impl Fn(&str) -> bool) -> bool {
         self.names.keys().any(|name| is_open(name))
     }
 
-    /// Removes and returns one shard of each that is open. Only one, because its jobs may use up the
-    /// limit; the next shard has its turn later.
+    /// Removes and returns one shard of each full lane, origin or tenant that is open again. Only one, because
+    /// its jobs may use up the limit; the next shard has its turn later.
     pub(crate) fn take(&mut self, is_open: impl Fn(&str) -> bool) -> Vec<Shard> {
         let mut taken = Vec::new();
         self.names.retain(|name, shards| {

@@ -1,4 +1,5 @@
-//! Callbacks in flight by the name of what they belong to, a lane, an origin or a tenant. Pure.
+//! `InFlight`: counts callbacks in flight by the name of a lane, an origin or a tenant, and finds those with the least
+//! room for a reserve. Pure.
 
 use std::collections::HashMap;
 
@@ -6,7 +7,7 @@ use std::collections::HashMap;
 #[derive(Default)]
 pub(super) struct InFlight {
     by_name: HashMap<String, usize>,
-    /// How many jobs of one name reserves in flight ask for.
+    /// How many jobs of any one name the reserves in flight may bring.
     pub(super) requested: usize,
 }
 

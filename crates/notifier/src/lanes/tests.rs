@@ -1,15 +1,15 @@
-//! What lanes, origins and tenants may have, reserve by reserve.
+//! Tests of how many callbacks lanes, origins and tenants may have, reserve by reserve.
 
 use std::fmt::Display;
 
 use super::*;
 
-/// A lane of a topic to an origin of its own.
+/// The lane of the topic `topic` to an origin of this name.
 fn lane(name: impl Display) -> String {
     format!("topic http://{name}.example")
 }
 
-/// Fills a lane, one reserve at a time, and returns the number of jobs.
+/// Enters callbacks of a lane, one reserve at a time, until it has no room. Returns how many.
 fn fill(lanes: &mut Lanes, lane: &str) -> usize {
     let mut taken = 0;
     while let Some(limits) = lanes.request(Refill::Batch) {
@@ -61,7 +61,7 @@ fn slow_lanes_leave_permits_for_others_however_many_they_are() {
     assert!(lanes.request(Refill::Batch).is_some());
 }
 
-/// Enters callbacks of as many topics to an origin, up to what a reserve may have of it.
+/// Enters callbacks to an origin, each of a topic of its own, until reserves may have no more. Returns how many.
 fn fill_origin(lanes: &mut Lanes, origin: &str) -> usize {
     let mut taken = 0;
     while let Some(limits) = lanes.request(Refill::Any) {
@@ -218,7 +218,7 @@ fn a_permit_is_held_until_its_job_is_settled() {
     assert_eq!(lanes.request(Refill::Batch).map(|limits| (limits.limit, limits.per_lane)), Some((1, 1)));
 }
 
-/// Enters callbacks of a tenant, each to an origin of its own, up to what reserves may have of it.
+/// Enters callbacks of a tenant, each to an origin of its own, until reserves may have no more. Returns how many.
 fn fill_tenant(lanes: &mut Lanes, tenant: &str) -> usize {
     let mut taken = 0;
     while let Some(limits) = lanes.request(Refill::Any) {

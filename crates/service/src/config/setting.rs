@@ -42,6 +42,7 @@ pub const ALL_NAMES: &[&str] = &[
     "ARCHIVE_WHEN_FULL",
     "ARCHIVE_SOURCE",
     "FEEDS",
+    "FEED_LOCK_TTL",
     "DURABILITY",
     "URL",
     "SERVER_CA_FILE",
@@ -61,8 +62,6 @@ pub const ALL_NAMES: &[&str] = &[
     "ROOT_KEY",
     "ALLOWED_HOSTS",
     "INSECURE",
-    "KEY",
-    "TENANT",
     "MASTER_KEYS",
     "SIGNING_SECRET",
     "WEBHOOK_PREFIX",
@@ -111,7 +110,7 @@ impl Setting {
         Self { name, default, help, exposure: Exposure::Secret }
     }
 
-    /// Creates a group of settings from rows of name, default and help text.
+    /// Creates a group of settings, none of them secret, from rows of name, default and help text.
     #[must_use]
     pub const fn table<const N: usize>(rows: [(&'static str, &'static str, &'static str); N]) -> [Self; N] {
         let mut settings = [Self::new("", "", ""); N];

@@ -28,7 +28,7 @@ const CLOSED: Interest = Interest::PRIORITY.add(Interest::ERROR);
 #[cfg(not(target_os = "linux"))]
 const CLOSED: Interest = Interest::ERROR;
 
-/// What a connection reads from and writes to.
+/// The stream of a connection: reads from its client, and writes through [`Client`].
 pub(super) struct Socket {
     reader: OwnedReadHalf,
     client: Arc<Client>,
@@ -69,7 +69,8 @@ impl Socket {
 }
 
 impl Client {
-    /// Carries out a request, unless its client is gone before that is done. The answer must not have begun.
+    /// Does the work for a request; fails, and drops the work, if the client is gone first. To find out about a client
+    /// that has closed its sending half, sends the first byte of the answer ahead, so the answer must not have begun.
     pub(super) async fn unless_gone<T>(&self, work: impl Future<Output = T>) -> Result<T, Gone> {
         let (mut work, mut closed) = (pin!(work), pin!(self.closed()));
         let reset_within = if poll!(closed.as_mut()).is_ready() {
@@ -96,17 +97,17 @@ impl Client {
         }
     }
 
-    /// Whether its connection speaks plain HTTP, so that it may have closed its sending half alone.
+    /// Whether the connection speaks plain HTTP, so that a client that has closed its sending half may still read.
     pub(super) fn may_read_on(&self) -> bool {
         self.protection == Protection::Plain
     }
 
-    /// Waits until it has closed its sending half, or is gone.
+    /// Waits until the client has closed its sending half, or is gone.
     pub(super) async fn closed(&self) {
         self.writer.ready(CLOSED).await.ok();
     }
 
-    /// Waits until it has reset the connection.
+    /// Waits until the client has reset the connection.
     pub(super) async fn reset(&self) {
         self.writer.ready(Interest::ERROR).await.ok();
     }

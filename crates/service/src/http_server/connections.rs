@@ -1,4 +1,4 @@
-//! How many connections a server may have at a time, and how long their clients may read nothing.
+//! Accepts connections: how many at a time, in all and of one address, when each is served, and how long it may stall.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,7 @@ struct Fair {
     pace: Option<Mutex<Pace>>,
 }
 
-/// What was refused. A caller who is refused thousands of times a second must not fill the log.
+/// The refusals of connections. A caller who is refused thousands of times a second must not fill the log.
 #[derive(Debug, Default)]
 struct Refusals {
     count: AtomicU64,
@@ -49,7 +49,7 @@ struct Refusals {
 }
 
 impl Refusals {
-    /// Counts one. Returns how many there were since the last that was logged, if this one is to be logged.
+    /// Counts a refusal. Returns how many to log, those since the last log line; `None` if that was less than 10 s ago.
     fn one(&self) -> Option<u64> {
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         let (mut logged, now) = (self.logged.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
@@ -72,7 +72,7 @@ pub(super) struct Accepted {
     pub(super) held: ConnectionPermits,
 }
 
-/// What a connection holds until it ends.
+/// The permits that a connection holds until it ends.
 #[derive(Debug)]
 pub(super) struct ConnectionPermits {
     _waited_for: Option<OwnedSemaphorePermit>,
@@ -80,13 +80,13 @@ pub(super) struct ConnectionPermits {
 }
 
 impl Connections {
-    /// At most `limit`. More wait until one ends.
+    /// At most `limit` connections. Further ones wait until one ends.
     #[must_use]
     pub fn at_most(limit: usize) -> Self {
         Self::new(Limit::Waiting(Arc::new(Semaphore::new(limit))))
     }
 
-    /// At most `limit`, shared by addresses as [`FairLimiter`] does. More are closed at once.
+    /// At most `limit` connections, shared by addresses as [`FairLimiter`] does. Further ones are closed at once.
     #[must_use]
     pub fn fair(limit: usize) -> Self {
         Self::shared(limit, None)
@@ -107,7 +107,7 @@ impl Connections {
         Self { limit, stalled_for: STALLED_FOR }
     }
 
-    /// With another time than five minutes for which a client may read nothing of an answer.
+    /// Sets how long a client may read nothing of an answer, in place of five minutes.
     #[must_use]
     pub fn with_stalled_for(self, stalled_for: Duration) -> Self {
         Self { stalled_for, ..self }
@@ -118,7 +118,7 @@ impl Connections {
         self.stalled_for
     }
 
-    /// How many more there may be in all.
+    /// How many more connections there may be in all.
     #[must_use]
     pub fn free(&self) -> usize {
         match &self.limit {
@@ -127,19 +127,19 @@ impl Connections {
         }
     }
 
-    /// How many there are; 0 if they are not counted.
+    /// How many connections are open; 0 if further ones wait, as they are not counted then.
     #[must_use]
     pub fn open(&self) -> usize {
         if let Limit::Fair(fair) = &self.limit { fair.connections.taken() } else { 0 }
     }
 
-    /// How many were refused so far.
+    /// How many connections were refused so far.
     #[must_use]
     pub fn refused(&self) -> u64 {
         if let Limit::Fair(fair) = &self.limit { fair.refused.count.load(Ordering::Relaxed) } else { 0 }
     }
 
-    /// Accepts a connection. `None` if it was refused.
+    /// Accepts a connection, after waiting for a free place if further ones wait. `None` if it was refused and closed.
     pub(super) async fn accept(&self, listener: &TcpListener) -> io::Result<Option<Accepted>> {
         match &self.limit {
             Limit::Waiting(permits) => {

@@ -12,7 +12,7 @@ use axum::http::header::{CONNECTION, EXPECT};
 use axum::http::{HeaderValue, Request, Response};
 use hyper::body::{Frame, Incoming, SizeHint};
 
-/// Whether the body of a request was asked for.
+/// Whether the body of a request was read; `None` inside if the client does not wait for `100 Continue`.
 pub(super) struct Expected(Option<Arc<AtomicBool>>);
 
 struct ExpectedBody {
@@ -21,7 +21,7 @@ struct ExpectedBody {
 }
 
 impl Expected {
-    /// Begins to note it, if the client waits.
+    /// Wraps the body if the client waits for `100 Continue`, so that [`Self::finish`] knows whether it was read.
     pub(super) fn of(request: Request<Incoming>) -> (Self, Request<Body>) {
         if !request.headers().contains_key(EXPECT) || request.body().is_end_stream() {
             return (Self(None), request.map(Body::new));
@@ -32,7 +32,7 @@ impl Expected {
         (Self(Some(noted)), request)
     }
 
-    /// Ends the connection with an answer that came without the body.
+    /// Adds `Connection: close` to the answer if the client waits for `100 Continue` and the body was never read.
     pub(super) fn finish(self, mut answer: Response<Body>) -> Response<Body> {
         if self.0.is_some_and(|is_asked_for| !is_asked_for.load(Ordering::Relaxed)) {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));

@@ -1,5 +1,5 @@
-//! `FairLimiter`: how many of something callers may have at a time, in all and from one address, so that one address
-//! cannot hold them all.
+//! `FairLimiter`: how many of something callers may have at a time, in all and each, so that one cannot hold them all;
+//! and what counts as one caller, a `Peer` (address) or `Holder`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -54,7 +54,7 @@ impl<S: Sync> FromRequestParts<S> for Peer {
     }
 }
 
-/// Who holds permits: a peer, or whoever calls under a name, from any address.
+/// A holder of permits: a peer, or a name under which calls come from any address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
     Peer(Peer),

@@ -1,4 +1,4 @@
-//! A body of a response that holds something until its client has taken it.
+//! A body of a response that holds a value, such as a permit, until its client has taken the body.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -9,8 +9,8 @@ use hyper::body::{Frame, SizeHint};
 /// The most bytes that the connection is given at a time. It asks for more once it has written nearly all of these.
 const PIECE: usize = 64 * 1024;
 
-/// The body in pieces, so that what it holds is free only when the client has taken all but the last of them. Its length
-/// stays known.
+/// Cuts a body into pieces, so that `held` is dropped only when the client has taken all but the last of them. Its
+/// length stays known.
 pub fn hold_until_taken(body: Body, held: impl Send + Unpin + 'static) -> Body {
     Body::new(HeldBody { body, chunk: Bytes::new(), _held: held })
 }

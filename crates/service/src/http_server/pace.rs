@@ -33,7 +33,7 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// How long a connection that comes now is to wait.
+    /// Counts a connection and returns its wait: none for 64 at once, 1 ms more for each further one, at most 2 s.
     pub(super) fn wait(&mut self, peer: Peer, now: Instant) -> Duration {
         if self.by_peer.len() >= self.most {
             self.by_peer.retain(|_, last| *last > now);

@@ -20,7 +20,7 @@ use super::expected_body::Expected;
 use super::fair_limiter::Peer;
 use super::watched_body::watched;
 
-/// What answers the requests of a connection.
+/// Answers the requests of a connection.
 #[derive(Clone)]
 pub(super) struct Requests {
     app: TowerToHyperService<Router>,
@@ -39,7 +39,7 @@ impl Requests {
         self.allowed.stalled_for()
     }
 
-    /// Answers a request.
+    /// Answers a request, which gets peer and address. One of HTTP/1.1 without exactly one Host header gets a 400.
     ///
     /// # Errors
     /// If its client is gone.
@@ -63,8 +63,8 @@ impl Requests {
     }
 }
 
-/// The answer to a request of HTTP/1.1 that does not name exactly one host (RFC 9112, section 3.2). A proxy before the
-/// server and the server itself could take one of two for the host, and each another one.
+/// The answer to a request of HTTP/1.1 that does not name exactly one host (RFC 9112, section 3.2). Of two, a proxy in
+/// front of the server and the server itself could choose different ones.
 fn no_single_host(hosts: usize) -> Response<Body> {
     let detail = format!("the request has {hosts} Host headers; HTTP/1.1 asks for exactly one");
     let problem = Problem::new(StatusCode::BAD_REQUEST, detail);

@@ -1,5 +1,5 @@
-//! TLS of a server: the certificate and the key of files, which are read again once their content has changed, and the
-//! authorities of client certificates.
+//! TLS of a server: its settings, the certificate and the key of files, which are read again once their content has
+//! changed, and the authorities of client certificates.
 
 use std::fmt;
 use std::fs;
@@ -75,7 +75,7 @@ struct Content {
 }
 
 impl Tls {
-    /// Reads the settings; `None` without a certificate.
+    /// Reads the settings and the files; `None` without a certificate, or with a mistake, which is recorded.
     pub fn load(lookup: &mut Lookup) -> Option<Self> {
         let mut file = |name| Some(lookup.text(name)).filter(|text| !text.is_empty()).map(PathBuf::from);
         let (certificate, key, authorities) = (file("TLS_CERT"), file("TLS_KEY"), file("TLS_CLIENT_CA"));
@@ -116,7 +116,7 @@ impl Tls {
         self.0.files.authorities.is_some()
     }
 
-    /// The TLS of the admin port, if it is to have any.
+    /// The TLS of the admin port; `None` if it has none, or with a mistake, which is recorded.
     pub(crate) fn load_of_admin(lookup: &mut Lookup) -> Option<Self> {
         let tls = lookup.is_on("ADMIN_TLS").then(|| Self::load(lookup))?;
         if tls.is_none() {
@@ -125,14 +125,14 @@ impl Tls {
         tls
     }
 
-    /// What accepts a connection, with the files as they are now or were a moment ago.
+    /// What accepts a TLS connection, with the files as they are now or were a few seconds ago.
     pub(super) async fn acceptor(&self) -> TlsAcceptor {
         self.renew().await;
         let config = self.0.config.read().unwrap_or_else(PoisonError::into_inner);
         TlsAcceptor::from(Arc::clone(&config))
     }
 
-    /// Reads the files again if it is time. If they cannot be used, the former ones stay.
+    /// Reads the files again if [`READ_EVERY`] has passed and nobody does so now. Unusable files change nothing.
     async fn renew(&self) {
         // Whoever comes meanwhile takes what there is.
         let Ok(mut last) = self.0.last.try_lock() else { return };
@@ -204,7 +204,7 @@ impl Files {
 }
 
 impl Content {
-    /// TLS 1.2 and 1.3, HTTP/1.1.
+    /// The configuration: TLS 1.2 and 1.3, HTTP/1.1, client certificates if it has authorities. Errors name a setting.
     fn config(&self) -> Result<ServerConfig, Mistake> {
         let chain = certificates("TLS_CERT", &self.certificate)?;
         let key = PrivateKeyDer::from_pem_slice(&self.key);

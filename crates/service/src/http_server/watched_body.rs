@@ -24,7 +24,7 @@ struct WatchedBody {
     is_of_events: bool,
 }
 
-/// A response whose body ends when the client is gone. One of known length is left as it is: it ends soon.
+/// A response whose body ends when the client is gone. One of known length stays as it is, because it ends soon.
 pub(super) fn watched(response: Response<Body>, client: Arc<Client>) -> Response<Body> {
     if response.body().size_hint().exact().is_some() {
         return response;

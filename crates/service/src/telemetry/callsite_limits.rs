@@ -20,7 +20,7 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct CallsiteLimits(HashMap<Identifier, Window>);
 
-/// What becomes of a line.
+/// The decision about a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     Logged,
@@ -96,13 +96,13 @@ impl CallsiteLimits {
         }
     }
 
-    /// Takes the reports that are due; all of them without a time.
+    /// Takes the reports that are due at `now`; all of them if that is `None`.
     pub(super) fn take_due(&mut self, now: Option<Instant>) -> Vec<SuppressedLines> {
         let is_due = |lines: &mut SuppressedLines| now.is_none_or(|now| now >= lines.due);
         self.0.values_mut().filter_map(|window| window.suppressed.take_if(is_due)).collect()
     }
 
-    /// When the next report is due.
+    /// When the next report is due; `None` if nothing is suppressed.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.0.values().filter_map(|window| Some(window.suppressed.as_ref()?.due)).min()
     }

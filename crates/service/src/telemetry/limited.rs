@@ -41,7 +41,7 @@ where
     }
 }
 
-/// The start of a line's message.
+/// The first [`MAX_MESSAGE`] characters of a line's message.
 fn message(event: &Event<'_>) -> String {
     let mut message = Message(String::new());
     event.record(&mut message);

@@ -2,7 +2,7 @@
 //! filter, limit or full queue may suppress them.
 
 use ringback_core::clock::Timestamp;
-use ringback_core::names::must_be;
+use ringback_core::enum_names::must_be;
 use serde_json::json;
 use tracing::Level;
 

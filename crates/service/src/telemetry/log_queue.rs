@@ -45,7 +45,7 @@ struct Shared {
     limits: Mutex<CallsiteLimits>,
 }
 
-/// What the writer is asked to do.
+/// A message to the writer.
 enum Message {
     Line(Vec<u8>),
     /// Lines are suppressed: their report has a time.
@@ -78,7 +78,7 @@ impl LogQueue {
         self.shared.dropped.load(Ordering::Relaxed)
     }
 
-    /// Whether the limit of its callsite lets a line pass. `message` is asked for when it begins to suppress lines.
+    /// Whether the limit of its callsite lets a line pass. `message` is called for the first line that is suppressed.
     pub(super) fn admits(
         &self,
         metadata: &'static Metadata<'static>,
@@ -125,13 +125,13 @@ impl LogQueue {
 }
 
 impl Shared {
-    /// Counts lines that are not written.
+    /// Counts the lines of a text that is not written.
     fn drop_lines(&self, text: &[u8]) {
         let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
         self.dropped.fetch_add(lines, Ordering::Relaxed);
     }
 
-    /// They are consistent whenever a thread may panic.
+    /// The limits. A thread that panics leaves them consistent, so they are used after a panic too.
     fn limits(&self) -> MutexGuard<'_, CallsiteLimits> {
         self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -211,8 +211,8 @@ impl<W: Write> Writer<W> {
         self.lines.clear();
     }
 
-    /// Writes what there is, then how many lines were dropped, and what was suppressed and is due by `now`; all of
-    /// it without a time.
+    /// Writes what there is, then how many lines were dropped, and the reports of suppressed lines that are due at
+    /// `now`; all of them if that is `None`.
     fn report(&mut self, now: Option<Instant>) {
         self.write();
         let dropped = self.shared.dropped.load(Ordering::Relaxed);

@@ -97,7 +97,7 @@ macro_rules! metrics {
     };
 }
 
-/// What values are recorded with.
+/// An instrument with which a role records the values of a metric.
 pub trait Instrument: Sized {
     const KIND: MetricKind;
 

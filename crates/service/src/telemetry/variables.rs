@@ -59,7 +59,7 @@ pub(crate) fn exports_traces(env: &BTreeMap<String, String>) -> bool {
     is_named && !is_disabled(env) && !value("OTEL_TRACES_EXPORTER").eq_ignore_ascii_case("none")
 }
 
-/// The variables that are set and whose values are not honoured, sorted.
+/// The variables that are set and whose values are not honoured, sorted; none if all of OpenTelemetry is turned off.
 pub(crate) fn not_honoured(env: &BTreeMap<String, String>) -> Vec<String> {
     if is_disabled(env) {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! Cancels while roles crash, lose the store or its answers, and calls arrive late: what was cancelled is not delivered
-//! any more, and what was reserved is not tried again.
+//! Cancels while roles crash, lose the store or its answers, and calls arrive late: a cancelled job is not delivered
+//! any more, and a job that was reserved at the cancel is not tried again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::seeds;
 use crate::world::Simulation;
 
 const SEEDS: u64 = 40;
-/// How many jobs were cancelled, and of how many that was requested.
+/// How many jobs were cancelled, and for how many reserved jobs a cancel was requested.
 static CANCELLED: AtomicUsize = AtomicUsize::new(0);
 static REQUESTED: AtomicUsize = AtomicUsize::new(0);
 
@@ -38,7 +38,7 @@ fn cancels_hold_though_roles_fail() {
                 json!({"url": "http://one.example/", "delay": "50ms", "timeout": "3s", "retry": retry});
             simulation.submit_surely("t", &id, &fields).await;
             sleep(Duration::from_millis(simulation.rng.random_range(0..400))).await;
-            // What is in flight is lost with a notifier.
+            // A notifier that crashes loses its attempts in flight.
             let fault = begin_fault(simulation).await;
             match cancel_surely(simulation, &id).await {
                 (200, body) if body["in_flight"] == "unknown" => {}
@@ -60,8 +60,8 @@ fn cancels_hold_though_roles_fail() {
     assert!((seeds as u64) < SEEDS || !counts.contains(&0), "{counts:?} cancels");
 }
 
-/// A job that was cancelled, or for which that was requested, and its attempts until then. They are counted, for one of
-/// them may have begun and ended in the millisecond of the cancel.
+/// A job that was cancelled, or for which a cancel was requested, and how many of its attempts had begun and ended by
+/// then. Times would not do: an attempt may begin and end in the millisecond of the cancel.
 struct Cancelled {
     job: String,
     at: Timestamp,
@@ -78,8 +78,8 @@ impl Cancelled {
     }
 }
 
-/// Checks that no attempt of a cancelled job began after the cancel, and that at most the attempt in flight ended after
-/// the request for one.
+/// Checks that no attempt of a cancelled job began after the cancel, that a requested cancel let at most the attempt in
+/// flight end, and that such a job is cancelled or done.
 async fn check(simulation: &Simulation, cancelled: &[Cancelled], requested: &[Cancelled]) {
     let attempts = by_job(simulation);
     let without_more = cancelled.iter().map(|one| (one, one.started));
@@ -99,7 +99,7 @@ async fn check(simulation: &Simulation, cancelled: &[Cancelled], requested: &[Ca
     }
 }
 
-/// Cancels a job until the API answers.
+/// Sends a cancel again until the API runs and answers with a status other than 503.
 async fn cancel_surely(simulation: &Simulation, id: &str) -> (u16, Value) {
     loop {
         match simulation.cancel("t", id).await {

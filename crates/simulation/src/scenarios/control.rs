@@ -1,5 +1,5 @@
-//! Clients that change their minds: cancels that race with deliveries, paused topics, submits that replace or postpone,
-//! policies that change between two attempts, and dead letters that are revived.
+//! Interventions by clients: cancels that race with deliveries, paused topics, submits that postpone a job, policies
+//! that change between two attempts, and bulk revives of dead jobs.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ fn a_cancelled_job_is_not_delivered_any_more() {
             match (answered, body["state"].as_str()) {
                 (200, Some("cancelled")) => cancelled.push((id, at)),
                 (202, Some("reserved")) => {
-                    // What is in flight may end, and nothing follows.
+                    // The attempt in flight may end, and none follows.
                     let begun = count(simulation, &id);
                     sleep(ms(2_000)).await;
                     assert_eq!(count(simulation, &id), begun, "{}", simulation.history.log());
@@ -156,7 +156,7 @@ fn a_policy_that_changes_counts_from_the_next_failure_on() {
                 let policy = json!({"retry": retry});
                 let (status, answer) = simulation.call(Method::PUT, "/v1/topics/t", &policy).await;
                 assert!(matches!(status, 200 | 201), "{answer}");
-                // The other processes read it within a second.
+                // The other processes read the policy within a second.
                 sleep(ms(1_000)).await;
                 if number == 0 {
                     simulation.submit_surely("t", "a", &json!({"url": URL})).await;
@@ -202,7 +202,7 @@ fn a_bulk_revive_delivers_each_dead_letter_once_at_its_rate() {
             let (status, answer) = simulation.post("/v1/topics/t/dead/revive", &json!({"rate": rate})).await;
             assert_eq!(status, 202, "{answer}");
             let began = simulation.now();
-            // Its carrier crashes in the middle of it, and the other one goes on after the lock.
+            // A carrier crashes during the revive, and the other one goes on after the claim has expired.
             sleep(ms(simulation.rng.random_range(1..2_000))).await;
             simulation.crash(1);
             sleep(ms(30_000)).await;
@@ -211,7 +211,7 @@ fn a_bulk_revive_delivers_each_dead_letter_once_at_its_rate() {
             assert!(delivered.iter().all(Attempt::is_success));
             let shortest = Duration::from_secs(jobs as u64 - 1) / rate;
             let last = delivered.iter().map(|attempt| attempt.started).max().expect("some");
-            // The carrier may begin with as much as a second's share.
+            // The first jobs may come at once, up to those of one second.
             assert!(last.since(began) + Duration::from_secs(1) >= shortest, "{:?}", last.since(began));
             simulation.restart(1).await;
         },

@@ -1,4 +1,4 @@
-//! The default tiers: a receiver that always fails sees ten attempts in a day and a good hour, each on time.
+//! The default retry policy: a receiver that always fails sees ten attempts in a bit more than a day, each on time.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Random jobs of a scenario: due times from now to a year ahead, retry policies of all kinds, and receivers that
-//! answer, fail, hang and break.
+//! Random jobs for scenarios: due times from now to a year ahead, random retry policies, and scripts of receivers that
+//! accept, fail, hang and break connections.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const JITTERS: [f32; 3] = [0.0, 0.1, 1.0];
 /// Timeouts of attempts, in ms. The longest are longer than a lease that is not renewed.
 const TIMEOUTS: [u64; 4] = [100, 1_000, 10_000, 60_000];
 
-/// A random job, and its fields in a submit.
+/// Returns a random job, due by its `at`, and the fields of its submit. Gives the receiver a random script for it.
 pub(super) fn random_job(simulation: &mut Simulation, topic: &'static str, id: String) -> (Submitted, Value) {
     let now = simulation.now();
     let rng = &mut simulation.rng;
@@ -43,7 +43,7 @@ pub(super) fn random_job(simulation: &mut Simulation, topic: &'static str, id: S
     (job, fields)
 }
 
-/// A policy as it is written in a submit.
+/// Returns a policy as the JSON of a submit.
 pub(super) fn retry_json(retry: &RetryPolicy) -> Value {
     let max = match retry.max() {
         Max::Tiers => json!(retry.delays().len() + 1),
@@ -62,7 +62,7 @@ pub(super) fn random_policy(rng: &mut StdRng) -> RetryPolicy {
     RetryPolicy::new(delays, max, pick(rng, &JITTERS)).expect("a policy")
 }
 
-/// Some replies, of which the last one ends the job.
+/// Returns up to three random replies, then one with 200 or 410, which ends the job.
 fn random_script(rng: &mut StdRng, timeout: Duration) -> Script {
     let mut script: Script = (0..rng.random_range(0..4)).map(|_| random_reply(rng, timeout)).collect();
     let status = if rng.random_bool(0.8) { 200 } else { 410 };
@@ -80,7 +80,7 @@ fn random_reply(rng: &mut StdRng, timeout: Duration) -> Reply {
     Reply { answer, after: latency(rng, timeout) }
 }
 
-/// A time that an answer takes within the timeout.
+/// Returns a random time to answer, at most 0.9 of the timeout.
 fn latency(rng: &mut StdRng, timeout: Duration) -> Duration {
     timeout.mul_f64(pick(rng, &[0.0, 0.0, 0.05, 0.5, 0.9]))
 }

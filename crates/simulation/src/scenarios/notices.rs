@@ -1,5 +1,5 @@
-//! Jobs that die while roles crash, lose the store or its answers, and calls arrive late: each death leads to a
-//! notice, and nothing else does.
+//! Notices of jobs that die while roles crash, lose the store or its answers, and calls arrive late: each death leads
+//! to a notice, and nothing else does.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ const SEEDS: u64 = 30;
 /// How long the notices of the last deaths may wait for a carrier that publishes them.
 const PUBLISHED: Duration = Duration::from_secs(120);
 
-/// How many notices were accepted in all.
+/// How many notices were accepted with all seeds.
 static NOTICES: AtomicUsize = AtomicUsize::new(0);
 
 #[test]
@@ -56,7 +56,7 @@ fn each_death_leads_to_a_notice_though_roles_fail() {
     assert!((seeds as u64) < SEEDS || NOTICES.load(Ordering::Relaxed) > 0, "no job has died");
 }
 
-/// The ids of jobs whose notices were accepted.
+/// Returns the ids of the jobs whose notices of death the receiver accepted.
 fn noticed(attempts: &[Attempt]) -> BTreeSet<String> {
     let notices = attempts.iter().filter(|one| one.job.starts_with("ringback.on-dead/") && one.is_success());
     let id = |notice: &Attempt| {

@@ -1,5 +1,5 @@
-//! Consumers of pull jobs that finish, fail, die, settle late or release: every job is finished once, and one that a
-//! consumer has lost comes back.
+//! A consumer of pull jobs that at random finishes, fails, releases, renews or loses a job, or settles it late: every
+//! job is finished once, and a job whose lease expired comes back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -50,7 +50,7 @@ fn pull_jobs_are_finished_once_though_consumers_die() {
     );
 }
 
-/// How often each job was taken and finished, and has failed.
+/// How often each job was reserved and finished, and has failed.
 #[derive(Default)]
 struct Consumer {
     attempts: BTreeMap<String, u32>,
@@ -59,7 +59,7 @@ struct Consumer {
 }
 
 impl Consumer {
-    /// Takes some jobs, if there are any within a while, and does something with each.
+    /// Reserves up to four jobs, with a wait of up to 50 s, handles each in a random way and counts the results.
     async fn turn(&mut self, simulation: &mut Simulation) {
         let max = simulation.rng.random_range(1..5);
         let (status, answer) =
@@ -82,7 +82,7 @@ impl Consumer {
                     *self.failures.entry(id).or_default() += u32::from(is_late);
                 }
                 6 => {
-                    // Renewed in time, it is finished after its first deadline.
+                    // Renewed in time, the job is finished after its first deadline.
                     sleep(TTR / 2).await;
                     let path = format!("/v1/receipts/{receipt}/renew");
                     let (status, _) = simulation.post(&path, &json!({"ttr": "10s"})).await;
@@ -95,7 +95,7 @@ impl Consumer {
                     }
                 }
                 _ => {
-                    // It dies, or settles when its lease is over.
+                    // The consumer dies, or settles after its lease has expired.
                     sleep(TTR + Duration::from_millis(50)).await;
                     *self.failures.entry(id.clone()).or_default() += 1;
                     if what == 7 {
@@ -103,7 +103,7 @@ impl Consumer {
                     }
                 }
             }
-            // The others of this turn are lost when their time is over.
+            // Meanwhile the leases of the turn's other jobs may expire.
         }
     }
 
@@ -118,7 +118,7 @@ impl Consumer {
     }
 }
 
-/// Settles a job. The status is 409 if its lease is over.
+/// Settles a job by `how`, and returns the status: 409 if its lease has expired.
 async fn settle(simulation: &Simulation, receipt: &str, how: &str) -> u16 {
     simulation.post(&format!("/v1/receipts/{receipt}/{how}"), &Value::Null).await.0
 }

@@ -1,4 +1,4 @@
-//! A seed decides everything: a run with the same seed has the same history, line by line.
+//! A seed decides everything: two runs with the same seed have the same history, line by line.
 
 use std::thread;
 
@@ -7,7 +7,7 @@ use super::without_faults::exact_jobs;
 use crate::seeds::simulate;
 use crate::world::Simulation;
 
-/// More than one, since a run that is random in one place may agree by chance.
+/// Several seeds, since two runs that differ by one random choice may agree by chance.
 const SEEDS: std::ops::Range<u64> = 0..6;
 
 #[test]

@@ -1,5 +1,5 @@
-//! A year of schedules in four time zones, while carriers crash now and then: each time fires once, when a table says
-//! that another program has computed.
+//! A year of schedules in four time zones, while carriers crash now and then: each time of a table fires once, and on
+//! time. Another program has computed the table.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,15 +13,15 @@ use crate::seeds;
 use crate::world::Simulation;
 
 const SEEDS: u64 = 2;
-/// The table that the tests of schedules have too.
+/// The table, which the tests of schedules in the core use too.
 const TIMES: &str = include_str!("../../../core/src/schedule/tests/times.txt");
-/// What is scheduled in each zone: times that clocks skip and repeat, and a weekday of a month.
+/// The expressions used in each zone: times that clocks skip and repeat, and a weekday of a month.
 const EXPRESSIONS: [&str; 3] = ["30 2 * * *", "15,45 1-3 * * SUN", "0 9 * * MON#2"];
 /// How late a job may begin. A crash is over before the next time.
 const LATE: Duration = Duration::from_millis(20);
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// The schedules of the year, and their times.
+/// Returns the schedules of 2026 in the table as zone, expression and times.
 fn table() -> Vec<(String, String, Vec<Timestamp>)> {
     let lines: Vec<_> = TIMES.lines().collect();
     let cases = lines.chunk_by(|_, line| line.starts_with(' ')).filter_map(|case| {
@@ -73,7 +73,7 @@ fn a_year_of_schedules_in_four_zones_is_that_of_the_table() {
     );
 }
 
-/// Checks that each time has one job, which began in time.
+/// Checks that each time until `end` has one job, which had one attempt, at most [`LATE`] late.
 fn check(simulation: &Simulation, expected: &BTreeMap<String, Vec<Timestamp>>, end: Timestamp) {
     let mut found: BTreeMap<String, Vec<Timestamp>> = BTreeMap::new();
     for attempt in simulation.history.attempts() {

@@ -17,12 +17,12 @@ use crate::seeds;
 use crate::world::{Kind, Simulation};
 
 const SEEDS: u64 = 400;
-/// With this many seeds some faults have an effect.
+/// With this many seeds at least one fault has an effect.
 const ENOUGH: usize = 300;
-/// For as long the roles run on after a fault: calls that got no answer end, and what waits after an error is tried
-/// again. A leap of time before that would only prolong the fault.
+/// How long the roles run on after a fault: calls without an answer time out, and failed work is retried. A leap of
+/// time before that would only prolong the fault.
 const AFTERMATH: Duration = Duration::from_secs(10);
-/// How many attempts began late, or ended neither as a success nor as a failure: only faults do that.
+/// How many attempts began late, or ended neither as a success nor as a failure, which only faults cause.
 static HARMED: AtomicU32 = AtomicU32::new(0);
 
 #[test]
@@ -32,7 +32,7 @@ fn jobs_under_faults_are_not_lost() {
     assert!(seeds < ENOUGH || harmed > 0, "the faults have no effect");
 }
 
-/// Also run by the test that a seed repeats itself.
+/// Submits random jobs, half of them during a fault, and checks them at the end. `repeatable` runs this too.
 pub(super) async fn jobs_under_faults(simulation: &mut Simulation) {
     simulation.start(2, 2).await;
     let (mut jobs, mut has_leapt) = (Vec::new(), false);
@@ -51,7 +51,7 @@ pub(super) async fn jobs_under_faults(simulation: &mut Simulation) {
     }
     simulation.run_to_the_end().await;
     for job in &mut jobs {
-        // It may have been accepted later than its due time.
+        // The job may have been accepted after its due time.
         let found = simulation.jobs().await.into_iter().find(|found| found.key.id.as_str() == job.id);
         job.due = job.due.max(found.expect("an accepted job is known").created);
     }
@@ -60,7 +60,7 @@ pub(super) async fn jobs_under_faults(simulation: &mut Simulation) {
         let settled = job.failures + u32::from(job.state == State::Done);
         HARMED.fetch_add(job.attempts.saturating_sub(settled), Ordering::Relaxed);
     }
-    // A leap of time makes all late that is due in it, whatever the roles do.
+    // A leap of time makes all jobs late that are due in it, whatever the roles do.
     if !has_leapt {
         let attempts = simulation.history.attempts();
         let late = attempts.iter().filter(|one| one.started.since(one.due) > LATE).count();
@@ -68,7 +68,7 @@ pub(super) async fn jobs_under_faults(simulation: &mut Simulation) {
     }
 }
 
-/// A fault that lasts.
+/// A fault that has begun, for [`end_fault`].
 pub(super) struct Fault {
     role: usize,
     what: What,
@@ -83,7 +83,8 @@ enum What {
     Suspend,
 }
 
-/// Begins a random fault.
+/// Begins a random fault of a random role, and records it. The API is restarted at once, and never cut from the store,
+/// since clients need it. A suspension is over when this returns.
 pub(super) async fn begin_fault(simulation: &mut Simulation) -> Fault {
     let role = simulation.rng.random_range(0..simulation.roles());
     let lines = [Line::Slow, Line::Flaky(5), Line::Flaky(30), Line::Late(20), Line::Cut].map(What::Line);
@@ -119,7 +120,7 @@ pub(super) async fn begin_fault(simulation: &mut Simulation) -> Fault {
     Fault { role, what, place }
 }
 
-/// Ends a fault, and lets the roles recover.
+/// Ends a fault and records that, then waits [`AFTERMATH`], so that the roles recover.
 pub(super) async fn end_fault(simulation: &mut Simulation, fault: Fault) {
     match fault.what {
         What::Crash | What::ShutDown if simulation.kind(fault.role) != Kind::Api => {

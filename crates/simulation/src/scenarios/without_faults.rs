@@ -1,5 +1,5 @@
-//! Random jobs while nothing goes wrong: every attempt is on time to the millisecond, and every job ends as its receiver
-//! answered.
+//! Random jobs without faults: every attempt is on time, within the narrow bounds of `properties`, and every job ends
+//! as its receiver answered.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn jobs_without_faults_are_exact() {
     seeds::run("jobs_without_faults_are_exact", SEEDS, exact_jobs);
 }
 
-/// Also run by the test that a seed repeats itself.
+/// Runs random jobs on a random number of roles and checks them at the end. `repeatable` runs this too.
 pub(super) async fn exact_jobs(simulation: &mut Simulation) {
     let (carriers, notifiers) = (simulation.rng.random_range(1..3), simulation.rng.random_range(1..3));
     simulation.start(carriers, notifiers).await;
@@ -27,7 +27,7 @@ pub(super) async fn exact_jobs(simulation: &mut Simulation) {
     check_all(simulation, &jobs).await;
 }
 
-/// Submits a few random jobs, some time apart.
+/// Submits one to three random jobs, up to 3 s apart, and returns them with the due times that the store uses.
 pub(super) async fn submit_some(simulation: &mut Simulation) -> Vec<Submitted> {
     let mut jobs = Vec::new();
     for number in 0..simulation.rng.random_range(1..4) {

@@ -1,4 +1,4 @@
-//! A year in moments: a refund that is polled for a year, and a schedule of events over a year.
+//! Jobs over a year: a refund that is polled for a year, and jobs submitted ahead for each week of a year.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::world::Simulation;
 
 const SEEDS: u64 = 5;
 const DAY: Duration = Duration::from_secs(86_400);
-/// Of the polls; the last wait of two weeks repeats.
+/// The waits between the polls; the last one, of two weeks, repeats.
 const WAITS: [Duration; 3] = [DAY, Duration::from_secs(7 * 86_400), Duration::from_secs(14 * 86_400)];
 /// How many polls find that the refund is not settled.
 const POLLS: usize = 27;

@@ -1,4 +1,4 @@
-//! A client of the API, in the same process.
+//! The client of a simulation: calls the router of the API in the same process, without a network.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use tower::ServiceExt as _;
 
 use super::Simulation;
 
-/// The most bytes of an answer.
+/// The most bytes that are read of an answer.
 const MAX_ANSWER: usize = 1024 * 1024;
 
 impl Simulation {
-    /// Sends a request. The answer has its status and its body; status 0 if there is no API.
+    /// Sends a request, logs it, and returns status and JSON (`Null` if none); status 0 if the API does not run.
     pub(crate) async fn call(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
         let Some(router) = self.roles[0].router() else { return (0, Value::Null) };
         let request = Request::builder().method(method.clone()).uri(path);
@@ -41,7 +41,7 @@ impl Simulation {
         self.call(Method::POST, path, body).await
     }
 
-    /// Submits a job of a topic. Without a due time it is due at once.
+    /// Submits a job with these fields, `topic` and `id` added, and remembers its key in `submitted`.
     pub(crate) async fn submit(&mut self, topic: &str, id: &str, mut fields: Value) -> (u16, Value) {
         let key = JobKey { topic: topic.parse().expect("a topic"), id: id.parse().expect("an id") };
         if !self.submitted.contains(&key) {
@@ -52,7 +52,7 @@ impl Simulation {
         self.post("/v1/jobs", &fields).await
     }
 
-    /// Submits a job until the API says that it was accepted.
+    /// Submits a job until the API accepts it. Retries after 300 ms if the API is down or answers 503; else panics.
     pub(crate) async fn submit_surely(&mut self, topic: &str, id: &str, fields: &Value) {
         loop {
             let (status, answer) = self.submit(topic, id, fields.clone()).await;

@@ -1,4 +1,4 @@
-//! One role of a simulation: starts it, ends it, crashes it.
+//! One role of a simulation, an API, a carrier or a notifier: starts it, shuts it down, crashes it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,7 +111,7 @@ impl Role {
         self.running.as_ref()?.router.clone()
     }
 
-    /// Drops all tasks where they are.
+    /// Aborts all tasks of the role, if it runs. Panics if one has ended by itself.
     pub(super) fn crash(&mut self) {
         if let Some(running) = self.running.take() {
             assert!(!running.tasks.is_finished(), "a task of the {:?} has ended", self.kind);

@@ -1,7 +1,7 @@
-//! The check of ledgers, and of counts by lane and topic. Ledgers and the counts of lanes are compared
-//! with the records; the counts of a topic and a shard are compared with the rows below them, which
-//! every transition changes together. So a difference stays the same until it is repaired, however much
-//! moves. Sums are repaired first, since a repair of the rows below them changes them too.
+//! The check of ledgers, and of counts by lane, topic, tenant and shard. Ledgers and the counts of lanes are compared
+//! with the records; the counts of a topic with the rows of its lanes, and the sums of a tenant or shard with the rows
+//! of topics. A transition changes all of them together, so a difference stays the same until it is repaired. Sums are
+//! repaired first, since a repair of the rows below them changes them too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,10 @@ use super::repair::{Action, Findings};
 use crate::error::Result;
 use crate::tables::{ByName, LaneCounts, ShardRow, Sums, Tables, TopicRow, is_sum, tenant_of};
 
-/// How many records there are, by shard and name of the state.
+/// The number of records by shard and name of the state.
 pub(crate) type StateCounts = BTreeMap<(u16, &'static str), i64>;
 
-/// Compares the ledger of each shard, and its number of tombstones, with the records.
+/// Compares each shard's ledger and tombstones with the records. Adds the jobs that repairs found missing to the check.
 pub(crate) fn check_ledgers(
     findings: &mut Findings,
     mut rows: BTreeMap<u16, ShardRow>,
@@ -86,8 +86,8 @@ pub(crate) fn check_lanes(findings: &mut Findings, stored: &ByName<LaneCounts>, 
     findings.check.stale += stored.values().filter(|jobs| jobs.is_empty()).count() as u64;
 }
 
-/// Compares the sums of each shard, and the number of lanes of each topic, with the stored rows of
-/// lanes.
+/// Compares the sums of each shard and tenant with the rows of topics, and the number of lanes of each topic with the
+/// stored rows of lanes. Checks that each topic with jobs or a pause is listed.
 pub(crate) fn check_topics(
     findings: &mut Findings,
     tables: &Tables<ReadTransaction>,

@@ -1,5 +1,5 @@
-//! The findings of a check and their repairs, which the writer applies. A repair corrects counts, and
-//! restores the entries of indexes, the topics of the schedule, and the turns of lanes.
+//! The findings of a check and their repairs, which the writer applies. A repair corrects a count, or restores an entry
+//! of an index, a topic in the schedule or the list, a lane's turn, or the time of a schedule.
 
 use ringback_core::state::State;
 use ringback_core::store_types::{Check, Finding, Repair};
@@ -12,7 +12,7 @@ use crate::txn::state_changes::To;
 /// The most repairs after one walk. If there are more, another walk follows.
 const MAX_FIXES: usize = 10_000;
 
-/// What a walk finds: findings to report, and findings to repair.
+/// The result of a walk: findings to report, and findings to repair.
 pub(crate) struct Findings {
     pub(crate) repair: Repair,
     pub(crate) check: Check,
@@ -20,8 +20,8 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Adds a finding: to the repairs, if these are wanted and there is an action for it, else to the
-    /// report.
+    /// Adds a finding to the repairs, if they are wanted and there is an action, else to the report. Drops it if there
+    /// are [`MAX_FIXES`] repairs; the next walk finds it again.
     pub(crate) fn add(&mut self, finding: Finding, action: Option<Action>) {
         match action {
             Some(action) if self.repair == Repair::Yes => {
@@ -40,10 +40,10 @@ pub(crate) struct Fix {
     pub(crate) action: Action,
 }
 
-/// One repair. Counts are corrected by a difference, which stays right however much moves meanwhile.
+/// One repair. Counts are corrected by a difference, which stays right while jobs change.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    /// Restores the links of a job, by its number.
+    /// Restores the index entries of a job, by its number.
     RelinkJob(u64),
     /// Restores a job in the index of tags, by its number.
     RelinkTags(u64),
@@ -51,7 +51,7 @@ pub(crate) enum Action {
     RelinkTopic(Box<str>),
     /// Gives a lane its turn.
     RelinkLane(Box<str>),
-    /// Puts a schedule among the times.
+    /// Restores the time of a schedule.
     RelinkSchedule(Box<str>),
     /// Corrects the counts of states, and then those of accepted and missing jobs.
     ShiftLedger(Vec<(State, i64)>),
@@ -64,7 +64,7 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// Returns whether there was something to repair.
+    /// Applies the repair. Returns false if an index entry turns out not to be missing; a count is always changed.
     pub(crate) fn apply(&self, txn: &mut Txn<'_>) -> Result<bool> {
         let shard = txn.shard();
         match self {
@@ -94,7 +94,8 @@ impl Action {
 }
 
 impl Txn<'_> {
-    /// Restores the missing links of a job. Returns whether any was missing.
+    /// Restores the missing index entries of a job, and wakes the carrier for its time. Returns whether any was
+    /// missing; false if the job is gone.
     fn relink(&mut self, number: u64) -> Result<bool> {
         let Some(mut record) = self.tables.records.get(number)? else { return Ok(false) };
         let was_missing = self.tables.records.relink(&record)?;
@@ -124,7 +125,7 @@ impl Txn<'_> {
         Ok(true)
     }
 
-    /// Restores a job in the index of tags. Returns whether any of its tags was missing.
+    /// Restores a job in the index of tags. Returns whether any of its tags was missing; false if the job is gone.
     fn relink_tags(&mut self, number: u64) -> Result<bool> {
         let Some(record) = self.tables.records.get(number)? else { return Ok(false) };
         let (_, missing) = self.tables.tagged.count(&record)?;
@@ -132,7 +133,7 @@ impl Txn<'_> {
         Ok(missing > 0)
     }
 
-    /// Puts a ready job back at its position, or behind the others where another job has that.
+    /// Puts a ready job back at its position, or at its lane's end if that is taken, and gives the lane its turn.
     fn relink_ready(&mut self, record: &mut Record, position: i64) -> Result<()> {
         let (shard, lane) = (self.shard(), record.lane().name());
         if self.tables.ready.at(shard, &lane, position)?.is_none() {
@@ -146,14 +147,14 @@ impl Txn<'_> {
         self.relink_lane(&lane).map(drop)
     }
 
-    /// Puts a topic with delayed jobs into the schedule. Returns whether it has any.
+    /// Puts a topic into the schedule and wakes the carrier for its first delayed job. Returns false if it has none.
     fn relink_topic(&mut self, topic: &str) -> Result<bool> {
         let first = self.tables.due.relink(self.shard(), topic)?;
         first.into_iter().for_each(|first| self.wake_at(first));
         Ok(first.is_some())
     }
 
-    /// Gives a lane with ready jobs its turn. Returns whether it has any.
+    /// Gives a lane with ready jobs its turn. Returns false if the lane has none.
     fn relink_lane(&mut self, lane: &str) -> Result<bool> {
         if self.tables.ready.is_empty(self.shard(), lane)? {
             return Ok(false);

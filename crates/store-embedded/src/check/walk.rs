@@ -1,5 +1,6 @@
-//! The walk over a snapshot: looks up each job in the indexes, and each topic and lane with jobs in
-//! the schedule and the turns. The counts of every lane and topic are kept in memory.
+//! The walk over a snapshot: looks up each job in the indexes, each topic and lane with jobs in the schedule and the
+//! turns, and each schedule among the times, and checks the logs of attempts. Keeps the counts of every lane and topic
+//! in memory; `counts` compares them.
 
 use std::collections::BTreeMap;
 use std::sync::Weak;
@@ -13,7 +14,7 @@ use super::repair::{Action, Findings};
 use crate::error::Result;
 use crate::tables::{ByName, LaneCounts, PAUSED, Record, Tables, is_of_destination};
 
-/// Reads everything. Blocks, and takes a while for a large store.
+/// Reads all tables and returns what is wrong. Blocks for long. Fails with [`StoreError::Closed`] if `caller` is gone.
 pub(crate) fn walk(
     tables: &Tables<ReadTransaction>,
     shards: u16,
@@ -57,7 +58,7 @@ struct Walk<'t> {
     counts: StateCounts,
     /// Jobs that have not ended, by lane.
     lanes: ByName<LaneCounts>,
-    /// How many index entries and bodies belong to jobs.
+    /// How many of the index entries and bodies belong to jobs.
     entries: u64,
 }
 
@@ -102,7 +103,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Checks that each topic with delayed jobs is in the schedule, and counts stale entries there.
+    /// Checks that each topic with delayed jobs is in the schedule of due times, and counts stale entries there.
     fn schedule(&mut self) -> Result<()> {
         let (due, caller) = (&self.tables.due, self.caller);
         let rows = self.tables.shards.all()?;
@@ -154,7 +155,7 @@ impl Walk<'_> {
             check_caller(caller)?;
             let topic = Lane::topic_of(lane);
             let has_turn = match ready.turn_of(shard, lane)? {
-                // A resume gives paused lanes their turns, so only what is paused may have them.
+                // A resume gives paused lanes their turns, so only lanes of a paused topic may have this one.
                 Some(PAUSED) if !counts.topics.stored(shard, topic)?.is_paused() => false,
                 Some(turn) if is_of_destination(turn) && !destinations.may_park(shard, lane, turn)? => false,
                 Some(turn) => ready.has_turn(shard, lane, turn)?,
@@ -176,7 +177,7 @@ impl Walk<'_> {
     }
 }
 
-/// Fails once the caller is gone.
+/// Fails with [`StoreError::Closed`] once the caller is gone.
 fn check_caller(caller: &Weak<()>) -> Result<()> {
     if caller.strong_count() == 0 { Err(StoreError::Closed.into()) } else { Ok(()) }
 }

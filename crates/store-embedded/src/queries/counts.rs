@@ -1,4 +1,5 @@
-//! The counts of a shard and of its topics. A topic also shows since when its first job waits.
+//! The counts of a shard, of its topics, and of all topics of a tenant. A topic also shows since when its first job
+//! waits.
 
 use std::ops::Bound;
 use std::time::Duration;
@@ -25,7 +26,7 @@ impl EmbeddedStore {
         self.call(shard, 0, |txn| stats(txn)).await
     }
 
-    /// Whether a topic has jobs; `None` if it is not known.
+    /// Returns whether a topic has jobs in a shard; `None` if the shard does not know the topic.
     pub async fn presence(&self, shard: Shard, topic: &Topic) -> Result<Option<TopicPresence>, StoreError> {
         let topic = topic.clone();
         let glance = move |txn: &mut Txn<'_>| {
@@ -49,7 +50,7 @@ impl EmbeddedStore {
         .await
     }
 
-    /// The sum of the counts of all topics of a scope.
+    /// Returns the names of all topics of a scope, and the sum of their counts.
     pub async fn totals(&self, scope: &TenantScope) -> Result<TopicTotals, StoreError> {
         let shards = self.options.all_shards();
         let (snapshot, scope) = (self.snapshot().await?, scope.clone());
@@ -63,8 +64,8 @@ impl EmbeddedStore {
         .await
     }
 
-    /// A snapshot, and the store's time in ms. That never goes back, and it is read after the snapshot, so
-    /// nothing in the snapshot is later.
+    /// Returns a snapshot, and the store's time in ms. The time is read after the snapshot, so nothing that happened in
+    /// the snapshot is later, unless the clock was set back in between.
     pub(crate) async fn dated_snapshot(&self) -> Result<(ReadTransaction, u64), StoreError> {
         let snapshot = self.snapshot().await?;
         let now = self.call(ANY_SHARD, 0, |txn| Ok(txn.now())).await?;
@@ -72,7 +73,7 @@ impl EmbeddedStore {
     }
 }
 
-/// The sum of the counts of all topics of a scope in a shard.
+/// Returns the names of all topics of a scope in a shard, and the sum of their counts.
 fn of_scope(tables: &Tables<ReadTransaction>, shard: u16, scope: &TenantScope) -> Result<TopicTotals> {
     let (least, below) = scope.bounds();
     let (mut totals, mut from) = (TopicTotals::default(), least.clone());
@@ -161,8 +162,8 @@ impl View<'_> {
         Ok((found, is_more))
     }
 
-    /// The counts of a topic, and the earliest due time of its first ready jobs. `lanes_left` limits the
-    /// lanes whose first jobs are read.
+    /// Returns the counts of a topic, and the earliest due time, in ms, of the first ready jobs of its lanes. Each lane
+    /// lowers `lanes_left` by one; at 0 the first jobs of further lanes are not read.
     pub(super) fn counts(&self, topic: &str, lanes_left: &mut usize) -> Result<(TopicCounts, Option<u64>)> {
         let row = self.tables.counts.topics.stored(self.shard, topic)?;
         let EndedCounts { done, cancelled } = row.ended;
@@ -188,7 +189,7 @@ impl View<'_> {
         Ok((sum, oldest))
     }
 
-    /// The earliest due time of the first ready jobs of a lane.
+    /// Returns the earliest due time, in ms, of the first [`MAX_READY_SEARCHED`] ready jobs of a lane.
     pub(super) fn oldest_ready(&self, lane: &str) -> Result<Option<u64>> {
         let mut oldest = None;
         for (_, number) in self.tables.ready.first(self.shard, lane, MAX_READY_SEARCHED)? {

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::tables::{Record, Records};
 use crate::{ANY_SHARD, EmbeddedStore, answers};
 
-/// The most entries that one call looks at.
+/// The most entries of a shard that one call reads.
 const MAX_CHECKED: usize = 4000;
 
 impl EmbeddedStore {
@@ -39,7 +39,8 @@ impl EmbeddedStore {
         Ok(DeadPage { items, next: page.next, now: page.now })
     }
 
-    /// Jobs for which `show` returns `None` are left out.
+    /// Reads a page of each shard: at most `limit` matching jobs of at most [`MAX_CHECKED`] entries, from `from` on.
+    /// Leaves out jobs for which `show` returns `None`. The `next` of a page is `None` if no entries follow.
     async fn read_dead<T: Send + 'static>(
         &self,
         shards: Vec<Shard>,
@@ -48,8 +49,7 @@ impl EmbeddedStore {
         limit: usize,
         show: impl Fn(Record, &Records<ReadTransaction>) -> Result<Option<T>> + Send + 'static,
     ) -> Result<Vec<DeadShardPage<T>>, StoreError> {
-        // The writer's time never goes back, and it is read before the snapshot, so the snapshot has
-        // all jobs that died until then.
+        // The time is read before the snapshot, so the snapshot has all jobs that died until then.
         let now = Timestamp::from_millis(self.call(ANY_SHARD, 0, |txn| Ok(txn.now())).await?);
         let snapshot = self.snapshot().await?;
         let begin = filter.after.map_or((0, 0), |after| (after.as_millis(), 0));
@@ -80,7 +80,7 @@ impl EmbeddedStore {
     }
 }
 
-/// The time of death and the number of each.
+/// Returns the time of death, in ms, and the number of each job.
 pub(crate) fn numbers(cursors: &[DeadCursor]) -> Vec<(u64, u64)> {
     cursors.iter().map(|cursor| (cursor.at, number(*cursor))).collect()
 }

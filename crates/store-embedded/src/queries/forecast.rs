@@ -1,5 +1,5 @@
-//! How many delayed jobs come due when. The due times of each topic are read from snapshots, a part at a time, and the
-//! records of a sample of them, which say whether a job has failed.
+//! The forecast: how many delayed jobs come due when. Reads the due times of each topic from snapshots, a part at a
+//! time, and the records of a sample of the jobs, which say whether a job has failed before.
 
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -12,13 +12,14 @@ use crate::error::Result;
 
 /// How many due times one part reads.
 const STEP: usize = 100_000;
-/// Up to how many records of a topic and a slot a part reads.
+/// The most records of a topic and a slot that one part reads.
 const MAX_RECORDS: usize = 400;
 /// How many topics are listed at a time.
 const TOPICS: usize = 1000;
 
 impl EmbeddedStore {
-    /// How many jobs of a shard come due in which slot.
+    /// Returns how many jobs of these topics in a shard come due in each slot, how many are ready or due already, and
+    /// how many outcomes the last minutes had.
     pub async fn forecast(
         &self,
         shard: Shard,
@@ -44,7 +45,7 @@ impl EmbeddedStore {
         Ok(forecast)
     }
 
-    /// The first topics of a span, from a name on.
+    /// Returns the first [`TOPICS`] topics of a span, from a name on. A span of one topic is that topic.
     async fn topics_of(
         &self,
         shard: Shard,
@@ -94,7 +95,8 @@ impl EmbeddedStore {
 }
 
 impl View<'_> {
-    /// Counts the delayed jobs of a topic from a place on. Returns where to go on, if there may be more.
+    /// Counts the first [`STEP`] delayed jobs of a topic from a due time and number on. Also returns where to go on;
+    /// `None` if there are no more.
     fn forecast(
         &self,
         topic: &str,
@@ -135,7 +137,7 @@ impl View<'_> {
     }
 }
 
-/// A sample of some numbers: those with the smallest hashes.
+/// Returns the [`MAX_RECORDS`] numbers with the smallest hashes, or all if there are no more than that.
 fn sample(numbers: Vec<u64>) -> Vec<u64> {
     if numbers.len() <= MAX_RECORDS {
         return numbers;

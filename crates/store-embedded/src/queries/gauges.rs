@@ -1,5 +1,5 @@
-//! Gauges of shards and of topics in them, from one snapshot: the ledger, the counts of lanes, and the
-//! first jobs of ready queues.
+//! Gauges of shards and of topics in them, from one snapshot: jobs by state, the oldest ready job that was found, and
+//! the archive outbox.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::tables::ShardRow;
 
 impl EmbeddedStore {
-    /// The gauges of shards; `None` for a shard that another carrier has claimed.
+    /// Returns the gauges of shards and of `topics` in each; `None` for a shard that another carrier has claimed.
     pub async fn gauges(
         &self,
         held: &[(Shard, Epoch)],
@@ -64,7 +64,7 @@ impl View<'_> {
         })
     }
 
-    /// The earliest due time of the first ready jobs of all lanes.
+    /// Returns the earliest due time, in ms, of the first ready jobs of the first [`MAX_LANES_SEARCHED`] lanes.
     fn oldest_of_all(&self) -> Result<Option<u64>> {
         let mut oldest = None;
         for lane in self.tables.ready.all_lanes(self.shard, MAX_LANES_SEARCHED)? {
@@ -73,7 +73,7 @@ impl View<'_> {
         Ok(oldest)
     }
 
-    /// A gauge. `oldest` is the due time of the oldest ready job that was found.
+    /// Returns a gauge. `oldest` is the due time, in ms, of the oldest ready job that was found.
     fn gauge(&self, states: StateCounts, oldest: Option<u64>) -> JobGauge {
         JobGauge::new(states, oldest.map(|due| Duration::from_millis(self.now.saturating_sub(due))))
     }

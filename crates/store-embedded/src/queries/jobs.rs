@@ -1,5 +1,5 @@
-//! One job by its name, and pages of jobs: of those with a tag and of dead ones by an index, the latter shard by shard
-//! in the order of their death, of others in the order in which they were accepted.
+//! One job by its key, its pauses, and pages of jobs that match a filter. Jobs with a tag and dead jobs are read by an
+//! index, the dead ones shard by shard in the order of their death; all others in the order of their numbers.
 
 use redb::ReadTransaction;
 use ringback_core::job::{ContentHash, Job, JobKey};
@@ -22,7 +22,8 @@ impl EmbeddedStore {
         Ok(found.map(|record| answers::job(record, key.clone())))
     }
 
-    /// [`Self::get`] with everything that is stored of the job.
+    /// Returns a job with everything that is stored of it; an ended one without its delivery. `None` if the job is
+    /// unknown. Fails if the body cannot be read.
     pub async fn get_stored(&self, shard: Shard, key: &JobKey) -> Result<Option<FoundJob>, StoreError> {
         let (locator, keep) = (key.locator().0, self.keep_tombstones());
         let found = self.call(shard, 0, move |txn| {
@@ -39,7 +40,7 @@ impl EmbeddedStore {
         Ok(Some(FoundJob::Stored(Box::new(stored))))
     }
 
-    /// The pauses that hold a job that has not ended.
+    /// Returns whether the topic and the destination of a job are paused; neither if the job is unknown.
     pub async fn paused_by(&self, shard: Shard, key: &JobKey) -> Result<JobPauses, StoreError> {
         let (locator, keep) = (key.locator().0, self.keep_tombstones());
         self.call(shard, 0, move |txn| {
@@ -66,7 +67,7 @@ impl EmbeddedStore {
         .await
     }
 
-    /// A page of jobs with their deliveries and content hashes.
+    /// Returns a page of jobs with their deliveries and content hashes.
     pub async fn page_stored(
         &self,
         filter: &Filter,
@@ -80,7 +81,7 @@ impl EmbeddedStore {
         .await
     }
 
-    /// How many jobs the pages of a filter look at in all, if an index serves it.
+    /// Returns how many jobs the pages of a filter read in all; `None` if no index serves the filter.
     pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
         let tag = match filter.index() {
             Some(FilterIndex::Tag(tenant, tag)) => TenantTag::new(tenant, tag),
@@ -95,9 +96,9 @@ impl EmbeddedStore {
         .await
     }
 
-    /// Jobs for which `show` returns `None` are left out. A filter by the tag of a tenant reads the index of tags, one
-    /// that only dead jobs fit theirs. But for the latter the cursor is the number of a job: numbers outlive a restart,
-    /// and are counted over all shards.
+    /// Reads a page of at most `limit` jobs, by the index of tags or of dead jobs if one serves the filter, and leaves
+    /// out those that do not match or for which `show` returns `None`. For dead jobs the cursor has a shard; otherwise
+    /// it is the number of a job. Fails with `Outdated` at a cursor of the wrong kind.
     async fn read_page<T>(
         &self,
         filter: &Filter,
@@ -123,7 +124,7 @@ impl EmbeddedStore {
             }
         };
         let examined = found.len();
-        // What can be judged without the body.
+        // Topic and state are checked before the body is unpacked.
         found.retain(|(record, _)| {
             filter.topic.as_ref().is_none_or(|topic| topic.as_str() == &*record.topic)
                 && filter.state.is_none_or(|state| state == record.state())
@@ -132,7 +133,7 @@ impl EmbeddedStore {
         Ok(Page { items, next, examined })
     }
 
-    /// Jobs with a tag, and where the next page begins.
+    /// Returns jobs with a tag, and where the next page begins; `None` after the last page.
     async fn page_of_tag(
         &self,
         tag: TenantTag,
@@ -148,7 +149,8 @@ impl EmbeddedStore {
         .await
     }
 
-    /// Dead jobs of the shard of a cursor, and where the next page begins.
+    /// Returns dead jobs of the shard of a cursor, and where the next page begins, which may be the next shard; `None`
+    /// after the last page. Fails with `Outdated` if there is no such shard.
     async fn page_of_dead(
         &self,
         from: Cursor,
@@ -172,8 +174,8 @@ impl EmbeddedStore {
     }
 }
 
-/// Reads the jobs of the first entries of an index, each with its number before it, and returns the first entry that was
-/// not read.
+/// Reads the jobs of the first entries of an index, at most `limit` and until their bodies have [`PAGE_BYTES`]. An
+/// entry comes with the number of its job. Also returns the first entry that was not read; `None` after the last one.
 fn indexed<E>(
     records: &Records<ReadTransaction>,
     entries: impl Iterator<Item = Result<(u64, E)>>,
@@ -193,23 +195,22 @@ fn indexed<E>(
     Ok((found, None))
 }
 
-/// The bits of a cursor's position that are a time of death, in ms. Above them, and in `run`, is the number of
-/// the job.
+/// The bits of a cursor's position that are a time of death, in ms. Above them, and in `run`, is the job's number.
 const TIME_BITS: u32 = 48;
 
-/// The cursor before a dead job: its time of death and its number.
+/// Returns the cursor before a dead job, made of its time of death and its number.
 const fn cursor(shard: u16, at: u64, number: u64) -> Cursor {
     let [_, _, a, b, c, d, e, f] = number.to_be_bytes();
     let high = u16::from_be_bytes([a, b]) as u64;
     Cursor { shard, at: high << TIME_BITS | at, run: u32::from_be_bytes([c, d, e, f]) }
 }
 
-/// The time of death and the number before which a cursor is.
+/// Returns the time of death and the number of the dead job before which a cursor is.
 const fn place(Cursor { at, run, .. }: Cursor) -> (u64, u64) {
     (at & ((1 << TIME_BITS) - 1), (at >> TIME_BITS) << u32::BITS | run as u64)
 }
 
-/// Everything that is stored of a job; `None` if it cannot be read.
+/// Returns everything that is stored of a job; `None` if it cannot be read.
 fn stored(record: Record, body: &Body) -> Option<StoredJob> {
     let delivery =
         payload::unpack(&body.payload, record.origin.as_ref().into(), record.timeout(), record.tags.clone())?;

@@ -1,5 +1,5 @@
-//! The archive outbox: ended jobs that are to go to a database, by shard and number. A row has the record and the
-//! body of the job as they were when it ended.
+//! The archive outbox: ended jobs that wait to be written to an archive database, by shard and number. A row has the
+//! record and the body of the job as they were when it ended. Also the totals and limits of a shard's outbox.
 
 use redb::ReadableTable as _;
 use ringback_core::store_types::{ArchiveSettings, EndedState, WhenFull, payload};
@@ -9,7 +9,7 @@ use super::record::{Body, Record};
 use super::rows::{Access, Rows, Writing};
 use crate::error::Result;
 
-/// What a shard's row has of its archive outbox.
+/// The part of a shard's row about its archive outbox: settings and totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ArchiveRow {
     /// `None` without an archive.
@@ -22,22 +22,22 @@ pub(crate) struct ArchiveRow {
 }
 
 impl ArchiveRow {
-    /// The settings with which a kind gets an entry.
+    /// Returns the settings if jobs that end in this way are archived, else `None`.
     pub(crate) fn wants(&self, kind: EndedState) -> Option<ArchiveSettings> {
         self.settings.filter(|settings| settings.states.has(kind))
     }
 
-    /// Whether no jobs are to be added.
+    /// Whether submits are refused: the entries have reached the bound, and none may be dropped.
     pub(crate) fn is_full(&self) -> bool {
         self.is_beyond(WhenFull::Stall, |bound| self.bytes >= bound)
     }
 
-    /// Whether no jobs are to be reserved.
+    /// Whether reserves are refused too: the entries have reached twice the bound, and none may be dropped.
     pub(crate) fn is_too_full(&self) -> bool {
         self.is_beyond(WhenFull::Stall, |bound| self.bytes >= 2 * bound)
     }
 
-    /// Whether the oldest entries are to be dropped.
+    /// Whether the oldest entries are to be dropped: there are some, beyond the bound, and dropping is allowed.
     pub(crate) fn has_to_drop(&self) -> bool {
         self.count > 0 && self.is_beyond(WhenFull::Drop, |bound| self.bytes > bound)
     }
@@ -62,7 +62,8 @@ pub(crate) struct StoredEnd {
 const HAS_BODY: u8 = 128;
 
 impl StoredEnd {
-    /// The kind (1 byte), the time (8), the length of the record (2), the record, and the body.
+    /// Packs the kind (1 byte), the time in ms (8), the length of the record (2), the record, and the id and payload,
+    /// whose body is left out unless `with_body`.
     pub(crate) fn pack(kind: EndedState, at: u64, record: &Record, body: &Body, with_body: bool) -> Vec<u8> {
         let record = record.pack();
         let length = u16::try_from(record.len()).expect("a record's texts have limits below 64 KiB");
@@ -81,7 +82,7 @@ impl StoredEnd {
         let (at, rest) = rest.split_first_chunk::<8>()?;
         let (length, rest) = rest.split_first_chunk::<2>()?;
         let (record, body) = rest.split_at_checked(u16::from_be_bytes(*length).into())?;
-        // The number of the job is of no use: it may be that of another one by now.
+        // The number of the job is not kept: another job may have it by now.
         let (record, body) = (Record::unpack(0, record)?, Body::unpack(body)?);
         let (has_body, kind) = (kind & HAS_BODY != 0, EndedState::from_code(kind & !HAS_BODY)?);
         Some(Self { kind, has_body, at: u64::from_be_bytes(*at), record, body })
@@ -91,8 +92,8 @@ impl StoredEnd {
 pub(crate) struct Archive<A: Access>(pub(crate) Rows<A, (u16, u64), &'static [u8]>);
 
 impl<A: Access> Archive<A> {
-    /// The first entries of a shard, `None` for those that cannot be read, of about `bytes` in all.
-    /// Each is behind its size.
+    /// Returns the first entries of a shard, each with its size in bytes; `None` for an entry that cannot be read. At
+    /// most `limit`, and no more once they have `bytes` together.
     pub(crate) fn first(
         &self,
         shard: u16,
@@ -111,7 +112,7 @@ impl<A: Access> Archive<A> {
         Ok(found)
     }
 
-    /// When the job of the first entry ended, in ms.
+    /// Returns when the job of the entry with the number `first` ended, in ms; `None` if there is no such entry.
     pub(crate) fn oldest(&self, shard: u16, first: u64) -> Result<Option<u64>> {
         let at =
             self.0.read((shard, first), |raw| Some(u64::from_be_bytes(*raw.get(1..)?.first_chunk()?)))?;
@@ -120,7 +121,7 @@ impl<A: Access> Archive<A> {
 }
 
 impl Archive<Writing<'_>> {
-    /// Adds an entry behind the others.
+    /// Adds an entry behind the others, and to the totals in `row`.
     pub(crate) fn add(&mut self, shard: u16, row: &mut ArchiveRow, entry: &[u8]) -> Result<()> {
         self.0.insert((shard, row.first + row.count), entry)?;
         row.count += 1;
@@ -128,7 +129,7 @@ impl Archive<Writing<'_>> {
         Ok(())
     }
 
-    /// Removes the first entries, at most `n`, and returns how many there were.
+    /// Removes the first entries, at most `n`, updates the totals in `row`, and returns how many were removed.
     pub(crate) fn remove_first(&mut self, shard: u16, row: &mut ArchiveRow, n: u64) -> Result<u64> {
         let n = n.min(row.count);
         for number in row.first..row.first + n {

@@ -1,5 +1,5 @@
-//! The logs of attempts: by the locator of their job, in the order in which they were last added
-//! to, and how many bytes the logs of each shard take. Records of jobs do not mention them.
+//! The logs of attempts: one per job, by its locator; an index of logs by the time at which they were last added to; and
+//! how many bytes the logs of each shard take. Records of jobs do not mention them.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(crate) struct Attempts<A: Access> {
     sizes: Rows<A, u16, u64>,
 }
 
-/// About how many bytes a log of this length takes, with its entries and the slack of pages.
+/// Returns about how many bytes a log of this length takes, with its index entries and the slack of pages.
 pub(crate) const fn cost(bytes: usize) -> u64 {
     bytes as u64 * 5 / 4 + 128
 }
@@ -27,18 +27,17 @@ impl<A: Access> Attempts<A> {
         })
     }
 
-    /// A packed log.
+    /// Returns the packed log of a job; `None` if it has none.
     pub(crate) fn get(&self, locator: [u8; 12]) -> Result<Option<Vec<u8>>> {
         self.logs.read(locator, |(_, log)| log.to_vec())
     }
 
-    /// How many bytes the logs of a shard take.
+    /// Returns how many bytes the logs of a shard take.
     fn bytes(&self, shard: u16) -> Result<u64> {
         Ok(self.sizes.read(shard, |bytes| bytes)?.unwrap_or(0))
     }
 
-    /// Checks that each log is in the order once, and that the bytes add up. Returns the faults,
-    /// each with its shard.
+    /// Checks that each log is in the index once and that the bytes add up. Returns the faults, each with its shard.
     pub(crate) fn faults(&self) -> Result<Vec<(u16, String)>> {
         let (mut faults, mut counted) = (Vec::new(), BTreeMap::<u16, u64>::new());
         self.order.each(|(shard, at, locator), ()| {
@@ -70,7 +69,7 @@ impl<A: Access> Attempts<A> {
 }
 
 impl Attempts<Writing<'_>> {
-    /// Writes a log that was added to at this time, in ms.
+    /// Writes a log that was added to at `at`, in ms, in place of the job's old one, and updates the index and the bytes.
     pub(crate) fn put(&mut self, shard: u16, at: u64, locator: [u8; 12], log: &[u8]) -> Result<()> {
         let before = self.take(shard, locator)?;
         self.logs.insert(locator, (at, log))?;
@@ -79,8 +78,8 @@ impl Attempts<Writing<'_>> {
         self.sizes.insert(shard, bytes)
     }
 
-    /// Removes logs that were last added to before a time, in ms, and the oldest logs while all of
-    /// them take more than `bytes`. Looks at `limit` logs at most.
+    /// Removes logs that were last added to before a time, in ms, and the oldest logs while all of them take more than
+    /// `bytes`. Removes at most `limit` logs.
     pub(crate) fn trim(&mut self, shard: u16, before: u64, bytes: u64, limit: usize) -> Result<()> {
         let all = (shard, 0, [0; 12])..=(shard, u64::MAX, [255; 12]);
         for (_, at, locator) in self.order.list(all, limit, |key, ()| key)? {
@@ -94,7 +93,8 @@ impl Attempts<Writing<'_>> {
         Ok(())
     }
 
-    /// Removes a log, if there is one, and returns the bytes that it took.
+    /// Removes a log and its index entry, and returns the bytes that it took, 0 if there was none. The caller updates
+    /// the bytes of the shard.
     fn take(&mut self, shard: u16, locator: [u8; 12]) -> Result<u64> {
         let removed = self.logs.remove(locator)?.map(|row| (row.value().0, row.value().1.len()));
         let Some((at, length)) = removed else { return Ok(0) };

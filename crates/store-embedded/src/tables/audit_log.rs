@@ -1,4 +1,4 @@
-//! The audit log: its last entries by id, the entries of each owner, and how much these weigh together.
+//! The audit log: its entries by id, an index by owner, and how much the entries of each owner weigh together.
 
 use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -41,7 +41,7 @@ impl<A: Access> AuditLog<A> {
         Ok(rows)
     }
 
-    /// The newest entries of an owner before an id.
+    /// Returns the newest entries of an owner, at most `limit`: those before an id, or all without one.
     pub(crate) fn newest_of(
         &self,
         owner: &AuditLogOwner,
@@ -61,7 +61,7 @@ impl<A: Access> AuditLog<A> {
         Ok(rows)
     }
 
-    /// How much the entries of each owner weigh, the lightest first.
+    /// Returns how much the entries of each owner weigh, the lightest first.
     fn by_weight(&self) -> Result<BTreeSet<(u64, String)>> {
         let mut owners = BTreeSet::new();
         self.weights.each(|owner, weight| {
@@ -73,7 +73,7 @@ impl<A: Access> AuditLog<A> {
 }
 
 impl AuditLog<Writing<'_>> {
-    /// Adds an entry, unless it is there.
+    /// Adds an entry, unless there is one with its id.
     pub(crate) fn add(&mut self, row: &AuditLogRow) -> Result<()> {
         let (id, owner) = (row.id.as_str(), row.owner.as_str());
         if self.entries.has(id)? {
@@ -110,7 +110,8 @@ impl AuditLog<Writing<'_>> {
         Ok(())
     }
 
-    /// Removes an entry. Returns its size in bytes, as it counts towards the limit; 0 if it is not there.
+    /// Removes an entry. Returns its weight; 0 if it is not there. Fails if it cannot be read. The caller updates the
+    /// weight of the owner.
     fn remove(&mut self, owner: &str, id: &str) -> Result<u64> {
         let weight =
             self.entries.read(id, |(owner, written)| row(id, owner, written).map(|row| row.weight()));

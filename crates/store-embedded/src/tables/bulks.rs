@@ -1,4 +1,5 @@
-//! Bulk operations: what each changes and how fast, how many jobs it has changed, and which worker holds it.
+//! Bulk operations, by id: what each changes and how fast, how many jobs it has changed, and which worker has claimed
+//! it until when.
 
 use ringback_core::store_types::{Bulk, BulkId};
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use crate::error::Result;
 pub(crate) struct BulkRow {
     pub(crate) bulk: Bulk,
     pub(crate) worker: [u8; 8],
-    /// When the worker's hold ends, in ms.
+    /// When the worker's claim expires, in ms.
     pub(crate) until: u64,
 }
 
@@ -22,12 +23,12 @@ impl<A: Access> Bulks<A> {
         Ok(self.0.read(key(id), |raw| postcard::from_bytes(raw).ok())?.flatten())
     }
 
-    /// A bulk operation that has not ended.
+    /// Returns a bulk operation; `None` if it has ended, is unknown or cannot be read.
     pub(crate) fn running(&self, id: BulkId) -> Result<Option<BulkRow>> {
         Ok(self.get(id)?.filter(|row| row.bulk.ended.is_none()))
     }
 
-    /// All that can be read.
+    /// Returns all bulk operations that can be read.
     pub(crate) fn all(&self) -> Result<Vec<BulkRow>> {
         let mut all = Vec::new();
         self.0.each(|_, raw| {

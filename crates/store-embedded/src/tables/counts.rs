@@ -26,12 +26,12 @@ use crate::error::Result;
 /// The name under which the sums of a shard are stored: no topic is empty.
 const ALL: &str = "";
 
-/// Whether a row has sums over topics: those of a shard, or of a tenant in it.
+/// Whether the row with this name has sums over topics: those of a shard, or of a tenant in it.
 pub(crate) fn is_sum(name: &str) -> bool {
     name == ALL || tenant_of(name).is_some_and(|tenant| tenant == name)
 }
 
-/// The row with the sums of a topic's tenant, if it has one.
+/// Returns the name of the row with the sums of a topic's tenant; `None` for a topic without one.
 pub(crate) fn tenant_of(topic: &str) -> Option<&str> {
     topic.starts_with(Tenant::MARK).then(|| topic.split_once('/').map_or(topic, |(tenant, _)| tenant))
 }
@@ -46,7 +46,7 @@ pub(crate) struct Counts<A: Access> {
     last: Box<str>,
 }
 
-/// What the present transition changes.
+/// The changes of the present transition.
 #[derive(Default)]
 struct TransitionCounts {
     moved: BTreeMap<Box<str>, LaneCounts>,
@@ -70,7 +70,7 @@ impl<A: Access> Counts<A> {
         })
     }
 
-    /// The stored rows of the lanes of a topic that have jobs.
+    /// Returns the stored rows of the lanes of a topic. Lanes without jobs have none.
     pub(crate) fn stored_lanes(
         &self,
         shard: u16,
@@ -80,7 +80,7 @@ impl<A: Access> Counts<A> {
         self.lanes_between(Bound::Included((shard, &*first)), Bound::Included((shard, &*last)))
     }
 
-    /// The stored rows of lanes that have jobs, between two of them.
+    /// Returns the stored rows of the lanes between two bounds. Lanes without jobs have none.
     pub(crate) fn lanes_between<'s, 'k>(
         &'s self,
         from: Bound<(u16, &'k str)>,
@@ -100,7 +100,8 @@ impl Counts<Writing<'_>> {
         self.transition = TransitionCounts::default();
     }
 
-    /// Counts `n` more jobs like this one in a state.
+    /// Counts `n` more jobs in the lane of this one and in a state, once the transition ends. Ignores done and
+    /// cancelled jobs.
     pub(crate) fn note(&mut self, shard: u16, record: &Record, state: State, n: i64) -> Result<()> {
         if state.is_terminal() {
             return Ok(());
@@ -113,7 +114,7 @@ impl Counts<Writing<'_>> {
             return Ok(());
         }
         let lane = self.last.clone();
-        // The rows are read here, where that may fail; `end` needs them.
+        // The rows are read here, where reading may fail; `end` needs them.
         self.lanes.load(shard, &lane)?;
         self.load_topic(shard, &record.topic)?;
         self.transition.moved.entry(lane).or_default().count(state, n);
@@ -130,8 +131,8 @@ impl Counts<Writing<'_>> {
         Ok(())
     }
 
-    /// Checks whether a new job in this lane would exceed a limit. If not, the lane is reserved for
-    /// the present transition.
+    /// Returns the limit that a new job in this lane would exceed. If there is none, the present transition counts the
+    /// lane, and its topic, as used from now on.
     pub(crate) fn refuse(
         &mut self,
         shard: u16,
@@ -173,7 +174,7 @@ impl Counts<Writing<'_>> {
         Ok(None)
     }
 
-    /// Which limit this topic, which may have no jobs, would exceed if paused.
+    /// Returns the limit of topics that a pause of this topic would exceed; `None` if the topic is in use already.
     pub(crate) fn refuse_pause(
         &mut self,
         shard: u16,
@@ -193,7 +194,7 @@ impl Counts<Writing<'_>> {
         Ok(is_beyond.then_some(Limit::TenantTopics))
     }
 
-    /// Ends a transition that has succeeded.
+    /// Ends a transition that has succeeded: applies its changes to the rows in memory.
     pub(crate) fn end(&mut self, shard: u16) {
         for (topic, ended) in std::mem::take(&mut self.transition.ended) {
             self.topics.change(shard, &topic, |row| row.ended.add(ended));
@@ -259,14 +260,14 @@ impl Counts<Writing<'_>> {
         Ok(())
     }
 
-    /// Whether the topic of a lane is paused, so that the lane gets no turn.
+    /// Whether the topic of a lane is paused, and not resuming, so that the lane gets no turn.
     pub(crate) fn is_lane_paused(&mut self, shard: u16, lane: &str) -> Result<bool> {
         // Nearly always nothing is paused.
         let is_any = self.topics.load(shard, ALL)?.paused > 0;
         Ok(is_any && self.topics.load(shard, Lane::topic_of(lane))?.pause == Pause::Paused)
     }
 
-    /// How many lanes a tenant has in a shard; of another group of lanes, how many all have.
+    /// Returns how many lanes with jobs a tenant has in a shard; for a group that is no tenant, how many the shard has.
     pub(crate) fn lanes_of(&mut self, shard: u16, group: &str) -> Result<u64> {
         let is_tenant = group != NO_TENANT && tenant_of(group).is_some();
         Ok(self.topics.load(shard, if is_tenant { group } else { ALL })?.lanes)
@@ -280,7 +281,7 @@ impl Counts<Writing<'_>> {
         Ok(())
     }
 
-    /// Writes the rows that have changed.
+    /// Writes the rows in memory that have changed since the last time.
     pub(crate) fn save(&mut self) -> Result<()> {
         self.lanes.save()?;
         self.topics.save()

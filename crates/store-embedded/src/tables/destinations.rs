@@ -1,5 +1,5 @@
-//! Paused destinations, by shard and name. Each has a number in its shard, from which follows the turn of the lanes
-//! that have no turn because of it. All shards have the same pauses.
+//! Paused destinations, by shard and name. Each has a number in its shard, which determines the turn at which the lanes
+//! that it holds are kept. All shards have the same pauses.
 
 use ringback_core::destination::DestinationPause;
 use ringback_core::lane::Lane;
@@ -19,12 +19,12 @@ use crate::error::Result;
 pub(crate) struct PauseRow {
     /// Never none: the row is removed instead.
     pub(crate) pause: Pause,
-    /// From 1; no other pause of the shard has it.
+    /// The number of the pause, from 1, unique in the shard.
     pub(crate) number: u64,
 }
 
 impl PauseRow {
-    /// The turn of the lanes that have no turn because of it.
+    /// Returns the turn at which the lanes that this pause holds are kept.
     pub(crate) fn turn(self) -> u64 {
         turn_of_pause(self.number)
     }
@@ -45,13 +45,13 @@ impl<A: Access> Destinations<A> {
         rows.into_iter().map(|(name, row)| Ok((name, row?))).collect()
     }
 
-    /// The turn at which a paused lane is kept because of its destination; `None` if that is not paused.
+    /// Returns the turn at which a lane is kept because its destination is paused; `None` if that is not paused.
     pub(crate) fn holder(&self, shard: u16, lane: &str) -> Result<Option<u64>> {
         let mut pauses = self.pauses(shard, lane)?.into_iter();
         Ok(pauses.find(|row| row.pause == Pause::Paused).map(PauseRow::turn))
     }
 
-    /// Whether a lane may be kept at a turn: because of a pause that is in force, or ends.
+    /// Whether a lane may be kept at a turn: because its destination is paused, or is resuming.
     pub(crate) fn may_park(&self, shard: u16, lane: &str, turn: u64) -> Result<bool> {
         Ok(self.pauses(shard, lane)?.iter().any(|row| row.turn() == turn))
     }
@@ -68,7 +68,7 @@ impl<A: Access> Destinations<A> {
 }
 
 impl Destinations<Writing<'_>> {
-    /// Pauses a destination in a shard. Returns the limit that this would exceed.
+    /// Pauses a destination in a shard. If that would exceed a limit, changes nothing and returns the limit.
     pub(crate) fn pause(&mut self, shard: u16, pause: &DestinationPause) -> Result<Option<PauseLimit>> {
         let (name, all) = (pause.name(), self.all(shard)?);
         let known = all.iter().find(|(known, _)| *known == name).map(|(_, row)| row.number);

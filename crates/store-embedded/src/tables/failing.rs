@@ -1,4 +1,4 @@
-//! Failing destinations: a text of each, by name. What the texts say is the contract's.
+//! Failing destinations: a text about each, by tenant and origin. This table does not read the texts.
 
 use super::rows::{Access, Rows, Writing};
 use crate::error::Result;
@@ -21,7 +21,7 @@ impl<A: Access> Failing<A> {
 }
 
 impl Failing<Writing<'_>> {
-    /// Replaces the text of a name, or removes it.
+    /// Stores the text of a name; `None` removes it.
     pub(crate) fn set(&mut self, name: &str, text: Option<&str>) -> Result<()> {
         match text {
             Some(text) => self.0.insert(name, text),

@@ -1,4 +1,4 @@
-//! Feeds, by name: which process works on each, and how far it has come.
+//! Feeds, by name: which process works on each until when, how far it has come, and when it was last used.
 
 use ringback_core::store_types::StoredFeed;
 use serde::{Deserialize, Serialize};
@@ -9,12 +9,12 @@ use crate::error::Result;
 /// A feed; times are in ms. Packed with postcard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FeedRow {
-    /// The process that works on it.
+    /// The process that works on the feed.
     pub(crate) holder: [u8; 8],
-    /// When its lease ends; 0 if nobody has it.
+    /// When the process's lease ends; 0 if no process has one.
     pub(crate) until: u64,
     pub(crate) stored: StoredFeed,
-    /// When it was used last.
+    /// When the feed was last used.
     pub(crate) used: u64,
 }
 
@@ -27,7 +27,7 @@ impl<A: Access> Feeds<A> {
 }
 
 impl Feeds<Writing<'_>> {
-    /// Stores a feed, and removes those that were last used before a time.
+    /// Stores a feed, and removes feeds that were last used before `unused_since`, in ms.
     pub(crate) fn put(&mut self, name: &str, row: &FeedRow, unused_since: u64) -> Result<()> {
         let mut unused = Vec::new();
         self.0.each(|name, raw| {

@@ -7,7 +7,7 @@ use ringback_core::store_types::StoreError;
 use super::list::ReplayTables;
 use crate::error::Result;
 
-/// The version of the tables, their rows, and the redo log. A file with another one is refused.
+/// The version of the tables, their rows, and the redo log. A file with another version is refused.
 pub(crate) const VERSION: u64 = 1;
 
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
@@ -20,7 +20,7 @@ pub(crate) struct Format {
     pub(crate) checkpoint: Checkpoint,
 }
 
-/// How far the tables have what is in the redo log.
+/// How far the redo log has been brought into the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Checkpoint {
     /// The number of the last frame that is in the tables.
@@ -42,7 +42,8 @@ impl Checkpoint {
     }
 }
 
-/// Reads the format and checks the version. A new file gets `shards` and all tables.
+/// Reads the format and checks the version. A new file gets `shards` and all tables. Fails with `Unfit` if the file is
+/// another database, and if its layout has another version.
 pub(crate) fn read_or_create(database: &Database, shards: u16) -> Result<Format> {
     let txn = database.begin_read()?;
     let format = match txn.open_table(FORMAT) {

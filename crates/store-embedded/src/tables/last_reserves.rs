@@ -12,7 +12,7 @@ const KEEP: u64 = 60_000;
 /// How many rows are checked for age each time one is added.
 const CHECKED: usize = 64;
 
-/// What a caller was given by its last reserve.
+/// The jobs that a caller got by its last reserve.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Granted {
     /// In ms.
@@ -26,7 +26,8 @@ pub(crate) struct Granted {
 pub(crate) struct LastReserves<A: Access>(pub(crate) Rows<A, (u16, &'static str), &'static [u8]>);
 
 impl<A: Access> LastReserves<A> {
-    /// What a caller was given under a sequence number, while that is remembered.
+    /// Returns what a caller got by its last reserve; `None` if that had another sequence number or is older than a
+    /// minute.
     pub(crate) fn recall(
         &self,
         shard: u16,

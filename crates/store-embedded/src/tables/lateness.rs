@@ -9,13 +9,13 @@ use crate::error::Result;
 
 /// How many minutes are kept.
 const KEPT: u64 = 7;
-/// How many minutes before the present one are reported.
+/// How many minutes before the present minute are reported.
 const REPORTED: u64 = 5;
 
 pub(crate) struct Minutes<A: Access>(pub(crate) Rows<A, (u16, u64), &'static [u8]>);
 
 impl<A: Access> Minutes<A> {
-    /// The sum of the last minutes. `now` is in ms.
+    /// Returns the sum of the present minute and the [`REPORTED`] before it. `now` is in ms.
     pub(crate) fn recent(&self, shard: u16, now: u64) -> Result<Lateness> {
         let minute = now / 60_000;
         let mut sum = Lateness::default();
@@ -25,7 +25,8 @@ impl<A: Access> Minutes<A> {
         Ok(sum)
     }
 
-    /// How many outcomes were recorded in each of the last minutes that are over. `now` is in ms.
+    /// Returns how many outcomes were recorded in each of the [`REPORTED`] minutes before the present one. `now` is in
+    /// ms.
     pub(crate) fn counts(&self, shard: u16, now: u64) -> Result<BTreeMap<u64, u64>> {
         let minute = now / 60_000;
         let minutes = minute.saturating_sub(REPORTED)..minute;
@@ -45,7 +46,7 @@ impl<A: Access> Minutes<A> {
 }
 
 impl Minutes<Writing<'_>> {
-    /// Adds to the present minute and removes old ones. `now` is in ms.
+    /// Adds to the histogram of the present minute. The first time in a minute, removes old ones. `now` is in ms.
     pub(crate) fn add(&mut self, shard: u16, now: u64, lateness: &Lateness) -> Result<()> {
         let minute = now / 60_000;
         let mut sum = self.get(shard, minute)?;

@@ -1,6 +1,6 @@
-//! The list of all tables: the number of each in the redo log, its name in the database file, and
-//! the types of its keys and values. All of these are stored and never change. Where a stored name
-//! differs from the name in the code, a comment says what the table holds.
+//! The definitions of all tables but `format`: the number of each in the redo log, its name in the database file, and
+//! the types of its keys and values, which are all stored and never change. Also writes raw rows of the redo log to
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use ringback_core::store_types::StoreError;
 use crate::error::Result;
 
 pub(crate) struct Definition<K: Key + 'static, V: Value + 'static> {
-    /// Its number in the redo log.
+    /// The number of the table in the redo log.
     pub(crate) number: u8,
-    /// Its name and types in the database file.
+    /// The name and the types of the table in the database file.
     pub(crate) stored: TableDefinition<'static, K, V>,
 }
 
@@ -20,7 +20,7 @@ type Bytes = &'static [u8];
 type Str = &'static str;
 /// Shard, time in ms, and number of a job.
 pub(crate) type ByTime = (u16, u64, u64);
-/// Shard, the time of the next attempt to publish it in ms, and number and attempts of the job.
+/// Shard, the time in ms at which the notice is published next, and number and attempts of the job.
 pub(crate) type OutboxKey = (u16, u64, u64, u32);
 
 macro_rules! tables {
@@ -119,12 +119,12 @@ tables! {
     33 TAGS "tags": (Str, u64) => ();
 }
 
-/// All tables, open to replay the redo log: their rows are written as raw bytes, and not written to
-/// the log again.
+/// All tables, open to replay the redo log: their rows are written as raw bytes, and not written to the log again.
 pub(crate) struct ReplayTables<'t>(BTreeMap<u8, Box<dyn Replay + 't>>);
 
 impl ReplayTables<'_> {
-    /// Writes or removes one row of the table with this number.
+    /// Writes one row of the table with this number, or removes it if `value` is `None`. Fails if there is no such
+    /// table.
     pub(crate) fn replay(&mut self, table: u8, key: &[u8], value: Option<&[u8]>) -> Result<()> {
         let table = self.0.get_mut(&table).ok_or(StoreError::Unreadable("a row of the log"))?;
         table.replay(key, value)

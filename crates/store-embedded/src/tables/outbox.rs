@@ -1,4 +1,4 @@
-//! The outbox: notices of jobs that died or are done that are still to be published, ordered by when. A row has
+//! The outbox: notices of dead and done jobs that are still to be published, by shard and the time of that. A row has
 //! the record and the id of the job as they were when it ended, and its payload without the body.
 
 use redb::ReadableTable as _;
@@ -25,8 +25,8 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// The time of the end (8 bytes), the success if there was one, the length of the record (2), the record, and the
-    /// body.
+    /// Packs the time of the end in ms (8 bytes), the success if there was one, the length of the record (2), the
+    /// record, and the id and the payload without its body.
     fn pack(at: u64, success: Option<&Success>, record: &Record, body: &Body) -> Vec<u8> {
         let (success, record) = (Success::pack(success), record.pack());
         let length = u16::try_from(record.len()).expect("a record's texts have limits below 64 KiB");
@@ -48,13 +48,14 @@ impl Notice {
 pub(crate) struct Outbox<A: Access>(pub(crate) Rows<A, OutboxKey, &'static [u8]>);
 
 impl<A: Access> Outbox<A> {
-    /// When the first notice of a shard is to be published.
+    /// Returns when the first notice of a shard is to be published, in ms; `None` if there is none.
     pub(crate) fn first(&self, shard: u16) -> Result<Option<u64>> {
         let all = (shard, 0, 0, 0)..=(shard, u64::MAX, u64::MAX, u32::MAX);
         Ok(self.0.list(all, 1, |(_, at, ..), _| at)?.first().copied())
     }
 
-    /// The first notices that are to be published at or before a time, of about `bytes` in all.
+    /// Returns the first notices that are to be published at or before a time, in ms: at most `limit`, and no more once
+    /// they have `bytes` together.
     pub(crate) fn until(&self, shard: u16, time: u64, limit: usize, bytes: usize) -> Result<Vec<OutboxRow>> {
         let (mut found, mut left) = (Vec::new(), bytes);
         for row in self.0.range((shard, 0, 0, 0)..=(shard, time, u64::MAX, u32::MAX))?.take(limit) {
@@ -69,19 +70,19 @@ impl<A: Access> Outbox<A> {
         Ok(found)
     }
 
-    /// The keys of the notices that are to be published after a time.
+    /// Returns the keys of all notices that are to be published after a time, in ms.
     pub(crate) fn after(&self, shard: u16, time: u64) -> Result<Vec<OutboxKey>> {
         let later = (shard, time.saturating_add(1), 0, 0)..=(shard, u64::MAX, u64::MAX, u32::MAX);
         self.0.list(later, usize::MAX, |key, _| key)
     }
 
-    /// How many notices there are in all shards. Takes the same time however many there are.
+    /// Returns how many notices all shards have together, without reading them.
     pub(crate) fn len(&self) -> Result<u64> {
         self.0.len()
     }
 
-    /// The first free key from this one. A number is given again once its job is purged, so a key
-    /// may be taken, however rarely.
+    /// Returns the key, with its time raised until no notice has it. A number is reused once its job is purged, so a
+    /// key may be taken, though rarely.
     fn free_key(&self, mut key: OutboxKey) -> Result<OutboxKey> {
         while self.0.has(key)? {
             key.1 += 1;
@@ -107,7 +108,7 @@ impl Outbox<Writing<'_>> {
         self.0.remove(key).map(drop)
     }
 
-    /// Moves a notice, if it is still there, to a later time.
+    /// Moves a notice to the time `at`, in ms. Does nothing if it is no longer there.
     pub(crate) fn defer(&mut self, key: OutboxKey, at: u64) -> Result<()> {
         let (shard, _, number, attempts) = key;
         let Some(raw) = self.0.remove(key)?.map(|raw| raw.value().to_vec()) else { return Ok(()) };

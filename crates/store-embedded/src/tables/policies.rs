@@ -22,7 +22,7 @@ impl<A: Access> Policies<A> {
         Ok(version.map_err(|_| StoreError::Unreadable("a version"))?)
     }
 
-    /// A topic's policy as it was written.
+    /// Returns a topic's policy as it was written; `None` if it has none.
     pub(crate) fn get(&self, topic: &str) -> Result<Option<String>> {
         self.0.read(topic, str::to_owned)
     }
@@ -32,13 +32,13 @@ impl<A: Access> Policies<A> {
         Ok(self.0.len()? - others)
     }
 
-    /// The topics whose policy asks for metrics of their own.
+    /// Returns the topics whose policy asks for metrics of their own.
     pub(crate) fn with_metrics(&self) -> Result<BTreeSet<String>> {
         let read = |topics: &str| topics.split_whitespace().map(str::to_owned).collect();
         Ok(self.0.read(WITH_METRICS, read)?.unwrap_or_default())
     }
 
-    /// The policies of the first topics whose names come after `topic`.
+    /// Returns the policies of the first `limit` topics whose names come after `topic`.
     pub(crate) fn after(&self, topic: &str, limit: usize) -> Result<Vec<(String, String)>> {
         use std::ops::Bound::{Excluded, Unbounded};
         let later = (Excluded(topic.max(WITH_METRICS)), Unbounded);
@@ -47,13 +47,13 @@ impl<A: Access> Policies<A> {
 }
 
 impl Policies<Writing<'_>> {
-    /// Returns the new version.
+    /// Stores a topic's policy, and returns the new version.
     pub(crate) fn put(&mut self, topic: &str, written: &str, now_us: u64) -> Result<u64> {
         self.0.insert(topic, written)?;
         self.next_version(now_us)
     }
 
-    /// Returns the new version; `None` if the topic has no policy.
+    /// Removes a topic's policy, and returns the new version; `None` if the topic had no policy.
     pub(crate) fn remove(&mut self, topic: &str, now_us: u64) -> Result<Option<u64>> {
         if self.0.remove(topic)?.is_none() {
             return Ok(None);

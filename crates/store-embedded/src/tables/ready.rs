@@ -1,6 +1,6 @@
 //! Ready queues: the ready jobs of each lane in order, and the lanes that are not empty, by turn. Lanes of pull jobs
-//! take no turns: all of them have the turn [`PULL`], behind the others, and are asked for by name. Lanes of paused
-//! topics have the turn [`PAUSED`], those of paused destinations [`turn_of_pause`] the pause.
+//! take no turns: all have the turn [`PULL`], behind the others, and consumers name them. Lanes that a pause holds are
+//! kept at a turn too: [`PAUSED`] for a topic, [`turn_of_pause`] for a destination.
 
 use std::ops::Bound;
 
@@ -17,18 +17,18 @@ pub(crate) const PULL: u64 = u64::MAX;
 /// The turn of a lane of a paused topic, once a reserve has met it.
 pub(crate) const PAUSED: u64 = u64::MAX - 1;
 
-/// How many numbers of paused destinations there may be in a shard.
+/// The greatest number of a paused destination that has a turn of its own.
 const MOST_NUMBERS: u64 = 1 << 40;
 
 /// Lanes with this turn or a later one are not delivered in turn.
 const NO_TURN: u64 = PAUSED - MOST_NUMBERS;
 
-/// The turn of a lane of the paused destination with this number, from 1, once a reserve has met it.
+/// Returns the turn of a lane of the paused destination with this number, from 1, once a reserve has met the lane.
 pub(crate) fn turn_of_pause(number: u64) -> u64 {
     PAUSED - number.min(MOST_NUMBERS)
 }
 
-/// Whether a turn is that of lanes of a paused destination.
+/// Whether a turn is one at which lanes of paused destinations are kept.
 pub(crate) fn is_of_destination(turn: u64) -> bool {
     (NO_TURN..PAUSED).contains(&turn)
 }
@@ -52,17 +52,17 @@ impl<A: Access> Ready<A> {
         Ok(Self { queues: access.open(READY)?, lanes: access.open(LANES)?, turns: access.open(LANE_TURNS)? })
     }
 
-    /// How many ready jobs there are, in all shards.
+    /// Returns how many ready jobs there are in all shards.
     pub(crate) fn len(&self) -> Result<u64> {
         self.queues.len()
     }
 
-    /// The job at a position of a lane's queue.
+    /// Returns the number of the job at a position of a lane's queue; `None` if the position is free.
     pub(crate) fn at(&self, shard: u16, lane: &str, position: i64) -> Result<Option<u64>> {
         self.queues.read((shard, lane, position), |number| number)
     }
 
-    /// The first jobs of a lane: position and number.
+    /// Returns position and number of the first `limit` jobs of a lane.
     pub(crate) fn first(&self, shard: u16, lane: &str, limit: usize) -> Result<Vec<(i64, u64)>> {
         let queue = (shard, lane, i64::MIN)..=(shard, lane, i64::MAX);
         self.queues.list(queue, limit, |(.., position), number| (position, number))
@@ -72,7 +72,8 @@ impl<A: Access> Ready<A> {
         Ok(self.first(shard, lane, 1)?.is_empty())
     }
 
-    /// The lanes that are not empty, in turn, with their turns: those after a turn and a lane, up to the turn `last`.
+    /// Returns at most `limit` lanes that are not empty, in turn, with their turns: those after a turn and a lane, up to
+    /// the turn `last`. Leaves out lanes of pull jobs and those that a pause holds.
     pub(crate) fn lanes(
         &self,
         shard: u16,
@@ -90,7 +91,7 @@ impl<A: Access> Ready<A> {
         lanes.collect()
     }
 
-    /// The first and the last turn of lanes that are not empty, from this turn on.
+    /// Returns the first and the last turn of the lanes in turn, from this turn on; `None` if there are none.
     pub(crate) fn turns(&self, shard: u16, from: u64) -> Result<Option<(u64, u64)>> {
         let mut lanes = self.lanes.range((shard, from.min(NO_TURN), "")..(shard, NO_TURN, ""))?;
         let Some(first) = lanes.next().transpose()?.map(|(row, _)| row.value().1) else { return Ok(None) };
@@ -98,18 +99,18 @@ impl<A: Access> Ready<A> {
         Ok(Some((first, last)))
     }
 
-    /// All lanes that are not empty: in turn, then paused ones, then those of pull jobs.
+    /// Returns the first `limit` lanes that are not empty: those in turn, then paused ones, then those of pull jobs.
     pub(crate) fn all_lanes(&self, shard: u16, limit: usize) -> Result<Vec<String>> {
         self.lanes.list((shard, 0, "")..=(shard, PULL, LAST), limit, |(.., lane), ()| lane.to_owned())
     }
 
-    /// The lanes of pull jobs that are not empty, without the first `skip`.
+    /// Returns at most `limit` lanes of pull jobs that are not empty, without the first `skip`.
     pub(crate) fn pull_lanes(&self, shard: u16, skip: usize, limit: usize) -> Result<Vec<String>> {
         let rows = self.lanes.range((shard, PULL, "")..=(shard, PULL, LAST))?.skip(skip).take(limit);
         rows.map(|row| Ok(row?.0.value().2.to_owned())).collect()
     }
 
-    /// The lanes of a paused topic that have no turn because of it.
+    /// Returns at most `limit` lanes that are kept at [`PAUSED`] because this topic is paused.
     pub(crate) fn paused(&self, shard: u16, topic: &str, limit: usize) -> Result<Vec<String>> {
         let (first, last) = (format!("{topic} "), format!("{topic} {LAST}"));
         let paused = (shard, PAUSED, &*first)..=(shard, PAUSED, &*last);
@@ -129,7 +130,7 @@ impl<A: Access> Ready<A> {
         self.lanes.has((shard, turn, lane))
     }
 
-    /// Visits each lane that is not empty: shard and lane.
+    /// Calls `visit` with shard and lane for each lane with ready jobs.
     pub(crate) fn each_lane(&self, mut visit: impl FnMut(u16, &str) -> Result<()>) -> Result<()> {
         let mut previous = None;
         self.queues.each(|(shard, lane, _), _| {
@@ -141,15 +142,15 @@ impl<A: Access> Ready<A> {
         })
     }
 
-    /// Visits each entry of the lanes by turn: shard, lane and turn.
+    /// Calls `visit` with shard, lane and turn for each entry of the index of lanes by turn.
     pub(crate) fn each_turn(&self, mut visit: impl FnMut(u16, &str, u64) -> Result<()>) -> Result<()> {
         self.lanes.each(|(shard, turn, lane), ()| visit(shard, lane, turn))
     }
 }
 
 impl Ready<Writing<'_>> {
-    /// Adds a job to its lane's queue. Returns its position there, and whether the lane was empty:
-    /// then it gets `turn`.
+    /// Adds a job to an end of its lane's queue, and gives the lane the turn `turn` if it has none. Returns the job's
+    /// position, and whether the lane got the turn.
     pub(crate) fn push(
         &mut self,
         shard: u16,
@@ -184,12 +185,12 @@ impl Ready<Writing<'_>> {
         self.queues.remove((shard, lane, position)).map(drop)
     }
 
-    /// Removes the turn of a lane that is empty.
+    /// Removes the turn of a lane if the lane is empty.
     pub(crate) fn tidy(&mut self, shard: u16, lane: &str) -> Result<()> {
         if self.is_empty(shard, lane)? { self.set_turn(shard, lane, None) } else { Ok(()) }
     }
 
-    /// Sets the turn of a lane; `None` for a lane that is empty.
+    /// Sets the turn of a lane; `None` removes it.
     pub(crate) fn set_turn(&mut self, shard: u16, lane: &str, turn: Option<u64>) -> Result<()> {
         let before = self.turns.remove((shard, lane))?.map(|turn| turn.value());
         if let Some(before) = before {

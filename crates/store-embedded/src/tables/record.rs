@@ -1,5 +1,5 @@
-//! How a job is stored: its record, with its state and counters, and its body. The record of an ended
-//! job is its tombstone.
+//! The stored form of a job: its record, with state and counters, and its body, with id and payload. The record of an
+//! ended job is its tombstone.
 
 use std::time::Duration;
 
@@ -17,8 +17,7 @@ use super::rows::pack;
 /// The length of a stored token.
 const TOKEN: usize = 8;
 
-/// The part of a job that transitions change, with the data that they check. Packed with postcard. Times
-/// are in ms.
+/// The part of a job that transitions change, with the data that they check. Packed with postcard. Times are in ms.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Record {
     /// The key of the row.
@@ -28,7 +27,7 @@ pub(crate) struct Record {
     pub(crate) locator: [u8; 12],
     pub(crate) content: [u8; 8],
     pub(crate) created: u64,
-    /// When it was imported, if another store accepted it before.
+    /// When the job was imported, if another store accepted it before.
     pub(crate) imported: Option<u64>,
     pub(crate) due: u64,
     /// Empty once the job has ended.
@@ -45,26 +44,26 @@ pub(crate) struct Record {
     pub(crate) settled: u64,
     pub(crate) last: Option<Last>,
     pub(crate) stage: Stage,
-    /// The token of the last call that moved this job by its name, or of the bulk operation that did.
+    /// The token of the last call or bulk operation that moved this job.
     pub(crate) token: Option<[u8; TOKEN]>,
-    /// The token of the last submit, if that had one. A tombstone keeps it.
+    /// The token of the last submit, if that had one. A tombstone keeps this token.
     pub(crate) submitted: Option<[u8; TOKEN]>,
     /// The beginning of this generation, unless it is the first one of its key.
     pub(crate) generation: Option<Generation>,
     /// Whether a push lease expired without an outcome, in this generation.
     pub(crate) lease_lost: bool,
-    /// The due time with which the job came, if it has another one now.
+    /// The due time with which the job was submitted, if it has another one now.
     pub(crate) first_due: Option<u64>,
-    /// Its tags; none once the job has ended.
+    /// The tags; none once the job has ended.
     pub(crate) tags: Tags,
 }
 
 /// The beginning of a generation that is not the first of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Generation {
-    /// The last lease of the shard before. Leases up to it do not belong to this generation.
+    /// The last lease of the shard before the generation. Leases up to this one belong to former generations.
     pub(crate) lease: u64,
-    /// How many attempts there were before.
+    /// How many attempts the former generations had.
     pub(crate) attempts: u32,
 }
 
@@ -104,8 +103,7 @@ pub(crate) enum Stage {
         deadline: u64,
         /// A cancel was requested; the settle cancels the job.
         cancel: bool,
-        /// How long after the deadline the lease is checked again, for an expired lease that waits
-        /// to be settled.
+        /// How long after the deadline the lease is checked again, for an expired lease that waits to be settled.
         postponed: u64,
     },
     Dead {
@@ -139,7 +137,7 @@ impl Record {
         self.lost > 0 || self.lease_lost
     }
 
-    /// When the job ended, if it has.
+    /// Returns when a done or cancelled job ended; `None` in any other state, dead included.
     pub(crate) const fn ended(&self) -> Option<u64> {
         match self.stage {
             Stage::Done { at } | Stage::Cancelled { at, .. } => Some(at),
@@ -147,28 +145,28 @@ impl Record {
         }
     }
 
-    /// Why the job is dead, if it is.
+    /// Returns why the job is dead; `None` if it is not.
     pub(crate) fn reason(&self) -> Option<&str> {
         if let Stage::Dead { reason, .. } = &self.stage { Some(reason) } else { None }
     }
 
-    /// The current lease, if the job is reserved.
+    /// Returns the current lease; `None` unless the job is reserved.
     pub(crate) fn lease(&self) -> Option<LeaseId> {
         let Stage::Reserved { lease: number, bits, .. } = self.stage else { return None };
         Some(LeaseId { number, bits })
     }
 
-    /// The timeout of an attempt, if the job names one.
+    /// Returns the timeout of an attempt; `None` if the job has none of its own.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         (self.timeout > 0).then(|| Duration::from_millis(self.timeout))
     }
 
-    /// When the job was first due: the due time with which it came.
+    /// Returns the due time with which the job was submitted.
     pub(crate) fn first_due(&self) -> u64 {
         self.first_due.unwrap_or(self.due)
     }
 
-    /// Sets the due time of a job that has one.
+    /// Changes the due time. The first change keeps the old one as the first due time.
     pub(crate) fn set_due(&mut self, due: u64) {
         if due != self.due {
             self.first_due.get_or_insert(self.due);
@@ -176,12 +174,12 @@ impl Record {
         self.due = due;
     }
 
-    /// When this store accepted the job.
+    /// Returns when this store accepted the job.
     pub(crate) fn arrived(&self) -> u64 {
         self.imported.unwrap_or(self.created)
     }
 
-    /// The lane that the job is reserved from.
+    /// Returns the lane that the job is reserved from.
     pub(crate) fn lane(&self) -> Lane<'_> {
         Lane { topic: &self.topic, origin: &self.origin }
     }
@@ -227,7 +225,7 @@ impl Body {
         Some(Self { id: id.to_owned(), payload: bytes::Bytes::copy_from_slice(payload) })
     }
 
-    /// Splits a packed body into id and payload.
+    /// Splits a packed body into id and payload; `None` if it cannot be read.
     pub(crate) fn split(raw: &[u8]) -> Option<(&str, &[u8])> {
         let (length, rest) = raw.split_first()?;
         let (id, payload) = rest.split_at_checked(usize::from(*length))?;

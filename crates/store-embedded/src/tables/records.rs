@@ -1,6 +1,6 @@
-//! The table of jobs: the record of each, which every transition rewrites; its body, which only submits
-//! write; and the index from its locator to its number. Numbers grow, so that new jobs are stored side by
-//! side. The record of an ended job stays as its tombstone, without a body.
+//! The tables of jobs: the record of each, which every transition rewrites; its body, which only submits write; and the
+//! index from its locator to its number. Numbers grow, so that new jobs are stored side by side. The record of an ended
+//! job stays as its tombstone, without a body.
 
 use redb::ReadableTable as _;
 
@@ -30,14 +30,14 @@ impl<A: Access> Records<A> {
         })
     }
 
-    /// A job or tombstone by its locator.
+    /// Returns a job or tombstone by its locator; `None` if there is none or it cannot be read.
     pub(crate) fn find(&self, locator: [u8; 12]) -> Result<Option<Record>> {
         let Some(number) = self.number(locator)? else { return Ok(None) };
         self.get(number)
     }
 
-    /// A job or tombstone by its number. One that cannot be read counts as missing, so that it does
-    /// not block other jobs.
+    /// Returns a job or tombstone by its number. If its record cannot be read, logs that and returns `None`, so that
+    /// other jobs are not blocked.
     pub(crate) fn get(&self, number: u64) -> Result<Option<Record>> {
         let Some(record) = self.jobs.read(number, |raw| Record::unpack(number, raw))? else {
             return Ok(None);
@@ -52,7 +52,7 @@ impl<A: Access> Records<A> {
         self.ids.read(locator, |number| number)
     }
 
-    /// The body of a job that has not ended.
+    /// Returns the body of a job; `None` if the job has ended or its body cannot be read.
     pub(crate) fn body(&self, number: u64) -> Result<Option<Body>> {
         Ok(self.bodies.read(number, Body::unpack)?.flatten())
     }
@@ -61,28 +61,28 @@ impl<A: Access> Records<A> {
         self.bodies.has(number)
     }
 
-    /// The id of a job that has not ended.
+    /// Returns the id of a job; `None` if the job has ended or its body cannot be read.
     pub(crate) fn id(&self, number: u64) -> Result<Option<String>> {
         Ok(self.bodies.read(number, |raw| Some(Body::split(raw)?.0.to_owned()))?.flatten())
     }
 
-    /// A job that has not ended, together with its body.
+    /// Returns a job together with its body; `None` if the job has ended or its body cannot be read.
     pub(crate) fn with_body(&self, record: Record) -> Result<Option<StoredJob>> {
         Ok(self.body(record.number)?.map(|body| (record, body)))
     }
 
-    /// How many locators and bodies there are.
+    /// Returns how many locators and bodies there are together.
     pub(crate) fn index_entries(&self) -> Result<u64> {
         Ok(self.ids.len()? + self.bodies.len()?)
     }
 
-    /// Visits every record with its number; `None` for one that cannot be read.
+    /// Calls `visit` with the number and the record of every job and tombstone; `None` for a record that cannot be read.
     pub(crate) fn each(&self, mut visit: impl FnMut(u64, Option<Record>) -> Result<()>) -> Result<()> {
         self.jobs.each(|number, raw| visit(number, Record::unpack(number, raw)))
     }
 
-    /// Reads the jobs that have not ended, starting with a number: at most `limit` of them, with
-    /// bodies of about `bytes` in all. Returns the number to go on from, unless all were read.
+    /// Reads jobs that have not ended, from a number on: at most `limit`, and no more once their bodies have `bytes`.
+    /// Leaves out unreadable ones. Also returns the number to go on from; `None` if all were read.
     pub(crate) fn page(
         &self,
         from: u64,
@@ -105,8 +105,8 @@ impl<A: Access> Records<A> {
 }
 
 impl Records<Writing<'_>> {
-    /// Gives a new job its number; `put` must follow. A number is used again only when nothing
-    /// that refers to it is left.
+    /// Gives a new job its number, one above the last, and writes its locator and body; the caller must `put` the
+    /// record. The number of a last job that was removed can be used again.
     pub(crate) fn add(&mut self, record: &mut Record, body: &[u8]) -> Result<()> {
         record.number = match self.next {
             Some(next) => next,
@@ -117,7 +117,7 @@ impl Records<Writing<'_>> {
         self.bodies.insert(record.number, body)
     }
 
-    /// Restores the locator of a job if it is missing. Returns whether it was.
+    /// Restores the locator of a job if it is missing. Returns whether it was missing.
     pub(crate) fn relink(&mut self, record: &Record) -> Result<bool> {
         let is_missing = self.number(record.locator)?.is_none();
         if is_missing {
@@ -130,7 +130,7 @@ impl Records<Writing<'_>> {
         self.jobs.insert(record.number, record.pack().as_slice())
     }
 
-    /// Writes the body of a job that has one, if it is another one.
+    /// Writes the body of a job, unless the stored one is the same.
     pub(crate) fn replace_body(&mut self, number: u64, body: &[u8]) -> Result<()> {
         if self.bodies.read(number, |before| before == body)? == Some(true) {
             return Ok(());
@@ -142,7 +142,7 @@ impl Records<Writing<'_>> {
         self.bodies.remove(number).map(drop)
     }
 
-    /// Removes a job or tombstone altogether.
+    /// Removes the record, body and locator of a job or tombstone.
     pub(crate) fn remove(&mut self, record: &Record) -> Result<()> {
         self.remove_body(record.number)?;
         self.jobs.remove(record.number)?;

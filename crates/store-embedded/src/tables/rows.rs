@@ -1,6 +1,6 @@
-//! Access to tables. A snapshot reads them; the writer's transaction also changes them, and notes
-//! each change in the journal of its group, which goes to the redo log. The wrappers of the tables
-//! are generic over the two, so that each query is written once.
+//! Access to tables. A snapshot reads them; the writer's transaction also changes them, and records each change in the
+//! journal of its group, which goes to the redo log. The wrappers of the tables are generic over the two, so that each
+//! query is written once.
 
 use std::borrow::Borrow;
 use std::cell::RefCell;
@@ -14,12 +14,12 @@ use serde::Serialize;
 
 use super::list::Definition;
 use crate::error::Result;
-use crate::wal::frame::Frame;
+use crate::redo_log::frame::Frame;
 
 /// A transaction in which tables are opened.
 pub(crate) trait Access: Sized {
     type Table<K: Key + 'static, V: Value + 'static>: ReadableTable<K, V>;
-    /// Where changes are noted.
+    /// Where changes are recorded; nothing for a snapshot.
     type Journal;
 
     fn open<K: Key + 'static, V: Value + 'static>(&self, table: Definition<K, V>)
@@ -66,12 +66,12 @@ impl Journal {
         Self(RefCell::new(Frame::new()))
     }
 
-    /// How many bytes it has: grows with each change.
+    /// Returns how many bytes the changes have.
     pub(crate) fn bytes(&self) -> usize {
         self.0.borrow().bytes()
     }
 
-    /// Passes all changes to `take` as a frame of the redo log, and then clears them.
+    /// Passes all changes to `take` as a frame of the redo log, clears them, and returns its result.
     pub(crate) fn drain<T>(&self, take: impl FnOnce(&mut Frame) -> T) -> T {
         let mut frame = self.0.borrow_mut();
         let taken = take(&mut frame);
@@ -105,7 +105,7 @@ impl<A: Access, K: Key + 'static, V: Value + 'static> Rows<A, K, V> {
         Ok(self.table.get(key)?.map(|value| read(value.value())))
     }
 
-    /// Reads the first rows of a range, at most `limit`.
+    /// Calls `read` with the first rows of a range, at most `limit`, and returns its results in order.
     pub(crate) fn list<'k, R: Borrow<K::SelfType<'k>> + 'k, T>(
         &self,
         range: impl RangeBounds<R> + 'k,
@@ -119,7 +119,7 @@ impl<A: Access, K: Key + 'static, V: Value + 'static> Rows<A, K, V> {
         rows.collect()
     }
 
-    /// Visits every row, in the order of the keys.
+    /// Calls `visit` with every row, in the order of the keys, until it fails.
     pub(crate) fn each(
         &self,
         mut visit: impl FnMut(K::SelfType<'_>, V::SelfType<'_>) -> Result<()>,
@@ -153,7 +153,7 @@ impl<K: Key + 'static, V: Value + 'static> Rows<Writing<'_>, K, V> {
         Ok(())
     }
 
-    /// Returns the value that was removed, if there was one.
+    /// Removes a row, and returns its value; `None` if there was none.
     pub(crate) fn remove<'k>(
         &mut self,
         key: impl Borrow<K::SelfType<'k>>,

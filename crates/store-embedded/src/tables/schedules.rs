@@ -1,4 +1,4 @@
-//! Schedules, which are jobs that recur: what is kept of each, and when each fires next.
+//! Schedules, which are jobs that recur: the row of each, by key, and an index of the times at which they fire next.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::TenantScope;
@@ -18,7 +18,7 @@ struct Stored {
 }
 
 impl Stored {
-    /// When it fires next, in ms.
+    /// Returns when the schedule fires next, in ms; `None` if it does not fire again.
     fn next(&self) -> Option<u64> {
         self.row.next.map(Timestamp::as_millis)
     }
@@ -38,7 +38,7 @@ impl<A: Access> Schedules<A> {
         self.rows.read(key.to_string().as_str(), row)?.transpose()
     }
 
-    /// The first schedules of a scope behind a key.
+    /// Returns the first `limit` schedules of a scope after a key, if one is given. Logs and skips unreadable ones.
     pub(crate) fn after(
         &self,
         scope: &TenantScope,
@@ -64,7 +64,7 @@ impl<A: Access> Schedules<A> {
         }
     }
 
-    /// How many schedules there are in all, and how many of a scope. The second count stops at `most`.
+    /// Returns how many schedules there are in all, and how many of a scope. The second count stops at `most`.
     pub(crate) fn count(&self, scope: &TenantScope, most: usize) -> Result<(u64, u64)> {
         use std::ops::Bound::{Excluded, Included, Unbounded};
         let (low, high) = scope.bounds();
@@ -73,12 +73,12 @@ impl<A: Access> Schedules<A> {
         Ok((self.rows.len()?, own as u64))
     }
 
-    /// When the first schedule of a shard fires, in ms.
+    /// Returns when the first schedule of a shard fires, in ms; `None` if none fires again.
     pub(crate) fn first(&self, shard: u16) -> Result<Option<u64>> {
         Ok(self.until(shard, u64::MAX, 1)?.first().map(|(at, _)| *at))
     }
 
-    /// The times and names of the first schedules of a shard that fire at or before a time.
+    /// Returns the times and names of the first `limit` schedules of a shard that fire at or before a time, in ms.
     pub(crate) fn until(&self, shard: u16, time: u64, limit: usize) -> Result<Vec<(u64, String)>> {
         // No name is as great as this one.
         let all = (shard, 0, "")..=(shard, time, "\u{10ffff}");
@@ -89,7 +89,8 @@ impl<A: Access> Schedules<A> {
         self.times.len()
     }
 
-    /// Visits all schedules with the names that they have, and whether each is in the times.
+    /// Calls `visit` with shard, name and next time of each readable schedule, and whether the index has that time.
+    /// The last is true for a schedule that does not fire again.
     pub(crate) fn each(
         &self,
         mut visit: impl FnMut(u16, &str, Option<u64>, bool) -> Result<()>,
@@ -126,7 +127,7 @@ impl Schedules<Writing<'_>> {
         self.rows.remove(name.as_str()).map(drop)
     }
 
-    /// Lets all schedules of a shard that fire after a time be looked at by then.
+    /// Sets the times of a shard's schedules that are after this time, in ms, to it; a carrier then plans them again.
     pub(crate) fn look_at_all(&mut self, shard: u16, time: u64) -> Result<()> {
         let later = (shard, time.saturating_add(1), "")..=(shard, u64::MAX, "\u{10ffff}");
         for (at, name) in self.times.list(later, usize::MAX, |(_, at, name), ()| (at, name.to_owned()))? {
@@ -140,12 +141,12 @@ impl Schedules<Writing<'_>> {
         Ok(())
     }
 
-    /// Removes a time that belongs to no schedule.
+    /// Removes a time from the index, for a time that belongs to no schedule.
     pub(crate) fn forget_time(&mut self, shard: u16, at: u64, name: &str) -> Result<()> {
         self.times.remove((shard, at, name)).map(drop)
     }
 
-    /// Adds the time of a schedule, if that is missing. Returns whether it was.
+    /// Adds the time of a schedule to the index, and returns the time; `None` if it was not missing.
     pub(crate) fn relink(&mut self, name: &str) -> Result<Option<u64>> {
         let stored = self.rows.read(name, |raw| postcard::from_bytes::<Stored>(raw).ok())?.flatten();
         let time = stored.and_then(|stored| Some((stored.shard, stored.next()?)));

@@ -1,5 +1,5 @@
-//! One row per shard: the ledger of its jobs, the numbers that only grow, and the last time that
-//! was seen. The row is read once per transaction and written once per group.
+//! One row per shard: the ledger of its jobs, the last lease, turn and epoch, the number of tombstones, the latest time
+//! of the store, and the totals of its archive outbox. Read once per transaction and written once per group.
 
 use std::collections::BTreeMap;
 
@@ -25,13 +25,12 @@ pub(crate) struct ShardRow {
     pub(crate) epoch: u64,
     pub(crate) tombstones: u64,
     pub(crate) ledger: Ledger,
-    /// Its archive outbox, if it ever had an archive.
+    /// The settings and totals of the archive outbox, if the shard ever had an archive.
     pub(crate) archive: Option<ArchiveRow>,
 }
 
 impl ShardRow {
-    /// Whether the shard was claimed after this epoch. An epoch that was given back is still the last one
-    /// until the next claim.
+    /// Whether the shard was claimed after this epoch. A released epoch is still the last one until the next claim.
     pub(crate) fn is_fenced(&self, epoch: &Epoch) -> bool {
         self.epoch.to_string() != epoch.0
     }
@@ -67,7 +66,7 @@ impl Ledger {
         self.states[slot(state)] += 1;
     }
 
-    /// A count below zero would be a bug: it stays zero, and the check finds it.
+    /// Counts one job less in a state. A count below zero would be a bug: it stays zero, and the check finds it.
     pub(crate) fn leave(&mut self, state: State) {
         let count = &mut self.states[slot(state)];
         *count = count.saturating_sub(1);
@@ -83,7 +82,7 @@ impl Ledger {
         self.missing
     }
 
-    /// How many jobs are not counted in exactly one place.
+    /// Returns how many jobs were accepted and are neither in a state, nor purged, nor missing.
     pub(crate) fn uncounted(&self) -> Uncounted {
         let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let missing = number(self.missing);
@@ -91,20 +90,20 @@ impl Ledger {
         Uncounted { jobs, missing, tombstones: 0 }
     }
 
-    /// Counts accepted jobs that are in no state as missing. If more jobs are there than were accepted, none
-    /// is missing, and all of them count as accepted.
+    /// Counts accepted jobs that are in no state and not purged as missing. If there are more jobs than were accepted,
+    /// none is missing, and all count as accepted.
     pub(crate) fn balance(&mut self) {
         self.missing = self.accepted.saturating_sub(self.known());
         self.accepted = self.accepted.max(self.known());
     }
 
-    /// Jobs that are there, have ended, or were purged.
+    /// Returns how many jobs are in some state, ended ones included, or were purged.
     fn known(&self) -> u64 {
         self.states.iter().sum::<u64>() + self.purged
     }
 }
 
-/// The position of a state's count in the row. It is stored and never changes.
+/// Returns the position of a state's count in the row, which is stored and never changes.
 const fn slot(state: State) -> usize {
     match state {
         State::Delayed => 0,

@@ -1,4 +1,4 @@
-//! The index of jobs that have not ended by their tags: tenant and tag, and the number of the job.
+//! The index of jobs by their tags, for jobs that have not ended. A key has tenant, tag and the number of the job.
 
 use redb::ReadableTable as _;
 use ringback_core::job::Tenant;
@@ -10,7 +10,7 @@ use crate::error::Result;
 
 pub(crate) struct TaggedJobs<A: Access>(pub(crate) Rows<A, (&'static str, u64), ()>);
 
-/// A tag of a tenant, or of those without one. No part has a space.
+/// A tag of the jobs of a tenant, or of the jobs without one: both parts, separated by a space.
 pub(crate) struct TenantTag(String);
 
 impl TenantTag {
@@ -29,13 +29,13 @@ impl TenantTag {
 }
 
 impl<A: Access> TaggedJobs<A> {
-    /// The numbers of the jobs with a tag, from one on, in order.
+    /// Returns the numbers of the jobs with a tag, from `from` on, in order.
     pub(crate) fn range(&self, tag: &TenantTag, from: u64) -> Result<impl Iterator<Item = Result<u64>>> {
         let rows = self.0.range((&*tag.0, from)..=(&*tag.0, u64::MAX))?;
         Ok(rows.map(|row| Ok(row?.0.value().1)))
     }
 
-    /// How many of the tags of a job it has, and how many it does not have.
+    /// Returns how many of a job's tags the index has, and how many it lacks.
     pub(crate) fn count(&self, record: &Record) -> Result<(u64, u64)> {
         let (mut found, mut missing) = (0, 0);
         for tag in TenantTag::all_of(record) {

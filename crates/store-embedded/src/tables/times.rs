@@ -1,5 +1,5 @@
-//! The indexes of jobs by time. Delayed jobs are ordered by topic and due time, and the schedule says
-//! when each topic is promoted next: topics take turns, so that a topic with very many jobs does not
+//! The indexes of jobs by time, and the list of known topics. Delayed jobs are ordered by topic and due time, and the
+//! schedule says when each topic is promoted next: topics take turns, so that a topic with very many jobs does not
 //! delay the others. Reserved jobs, dead jobs and tombstones are ordered by a time alone. Times are in ms.
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ pub(crate) const LAST: &str = "\u{10ffff}";
 pub(crate) struct DueJobs {
     /// Due time and number of each.
     pub(crate) found: Vec<(u64, u64)>,
-    /// The due time of the job that follows them.
+    /// The due time of the topic's next job after these; `None` if there is none.
     pub(crate) following: Option<u64>,
 }
 
@@ -46,28 +46,28 @@ impl<A: Access> Due<A> {
         self.due.has((shard, topic, at, number))
     }
 
-    /// How many delayed jobs there are, in all shards.
+    /// Returns how many delayed jobs there are in all shards.
     pub(crate) fn len(&self) -> Result<u64> {
         self.due.len()
     }
 
-    /// The time of the first topic in the schedule.
+    /// Returns the time of the first topic in the schedule of a shard; `None` if it has none.
     pub(crate) fn first(&self, shard: u16) -> Result<Option<u64>> {
         let first = self.schedule.list((shard, 0, "")..=(shard, u64::MAX, LAST), 1, |(_, at, _), ()| at)?;
         Ok(first.first().copied())
     }
 
-    /// When the first delayed job of a topic is due.
+    /// Returns when the first delayed job of a topic is due; `None` if there is none.
     pub(crate) fn first_of(&self, shard: u16, topic: &str) -> Result<Option<u64>> {
         Ok(self.of_topic(shard, topic, 0, 0)?.following)
     }
 
-    /// The topics that are scheduled at or before a time.
+    /// Returns the first `limit` topics that are scheduled at or before `now`.
     pub(crate) fn scheduled(&self, shard: u16, now: u64, limit: usize) -> Result<Vec<String>> {
         self.schedule.list((shard, 0, "")..=(shard, now, LAST), limit, |(.., topic), ()| topic.to_owned())
     }
 
-    /// The first jobs of a topic that are due, at most `limit`.
+    /// Returns the first jobs of a topic that are due at `now`, at most `limit`.
     pub(crate) fn of_topic(&self, shard: u16, topic: &str, now: u64, limit: usize) -> Result<DueJobs> {
         let mut found = Vec::new();
         for row in self.due.range((shard, topic, 0, 0)..=(shard, topic, u64::MAX, u64::MAX))? {
@@ -80,8 +80,8 @@ impl<A: Access> Due<A> {
         Ok(DueJobs { found, following: None })
     }
 
-    /// The delayed jobs of a topic from `from` (due time and number) to before the time `before`, in order, at most
-    /// `limit`.
+    /// Returns due time and number of the delayed jobs of a topic from `from` to before the time `before`, in order, at
+    /// most `limit`.
     pub(crate) fn between(
         &self,
         shard: u16,
@@ -100,13 +100,12 @@ impl<A: Access> Due<A> {
         self.topics.has((shard, topic))
     }
 
-    /// The topics that ever had a job in a shard or were paused, in the order of their names,
-    /// starting with `from`.
+    /// Returns the first `limit` topics that ever had a job in a shard or were paused, by name, from the name `from` on.
     pub(crate) fn topics(&self, shard: u16, from: &str, limit: usize) -> Result<Vec<String>> {
         self.topics.list((shard, from)..=(shard, LAST), limit, |(_, topic), _| topic.to_owned())
     }
 
-    /// The time of a topic in the schedule; `None` for a topic that is not known.
+    /// Returns the time of a topic in the schedule, [`NEVER`] if it is not there; `None` for an unknown topic.
     pub(crate) fn time_of(&self, shard: u16, topic: &str) -> Result<Option<u64>> {
         self.topics.read((shard, topic), |at| at)
     }
@@ -116,7 +115,7 @@ impl<A: Access> Due<A> {
         self.schedule.has((shard, at, topic))
     }
 
-    /// Visits the first delayed job of each topic: shard, topic and due time.
+    /// Calls `visit` with shard, topic and due time of the first delayed job of each topic.
     pub(crate) fn each_topic(&self, mut visit: impl FnMut(u16, &str, u64) -> Result<()>) -> Result<()> {
         let mut previous = None;
         self.due.each(|(shard, topic, at, _), ()| {
@@ -128,14 +127,14 @@ impl<A: Access> Due<A> {
         })
     }
 
-    /// Visits each entry of the schedule: shard, topic and time.
+    /// Calls `visit` with shard, topic and time of each entry of the schedule.
     pub(crate) fn each_scheduled(&self, mut visit: impl FnMut(u16, &str, u64) -> Result<()>) -> Result<()> {
         self.schedule.each(|(shard, at, topic), ()| visit(shard, topic, at))
     }
 }
 
 impl Due<Writing<'_>> {
-    /// Adds a topic to the known ones.
+    /// Adds a topic to the known ones, without a time in the schedule, unless it is known already.
     pub(crate) fn register(&mut self, shard: u16, topic: &str) -> Result<()> {
         if self.cached_time(shard, topic)?.is_none() { self.note(shard, topic, NEVER) } else { Ok(()) }
     }
@@ -154,12 +153,12 @@ impl Due<Writing<'_>> {
         self.due.remove((shard, topic, at, number)).map(drop)
     }
 
-    /// Takes a topic without delayed jobs out of the schedule.
+    /// Takes a topic out of the schedule if it has no delayed jobs.
     pub(crate) fn tidy(&mut self, shard: u16, topic: &str) -> Result<()> {
         if self.first_of(shard, topic)?.is_none() { self.schedule(shard, topic, None) } else { Ok(()) }
     }
 
-    /// Sets the time of a topic in the schedule; `None` takes it out.
+    /// Sets the time of a topic in the schedule; `None` takes the topic out.
     pub(crate) fn schedule(&mut self, shard: u16, topic: &str, at: Option<u64>) -> Result<()> {
         let (before, after) = (self.cached_time(shard, topic)?.unwrap_or(NEVER), at.unwrap_or(NEVER));
         if before == after {
@@ -172,7 +171,7 @@ impl Due<Writing<'_>> {
         self.note(shard, topic, after)
     }
 
-    /// Puts a topic with delayed jobs into the schedule again, and returns its time there.
+    /// Puts a topic with delayed jobs into the schedule again, and returns its time there; `None` if it has no such jobs.
     pub(crate) fn relink(&mut self, shard: u16, topic: &str) -> Result<Option<u64>> {
         let first = self.first_of(shard, topic)?;
         if let Some(first) = first {
@@ -217,12 +216,12 @@ impl<A: Access> Times<A> {
         self.range(shard, (0, 0), u64::MAX)?.next().map(|row| Ok(row?.0)).transpose()
     }
 
-    /// The first entries at or before a time: time and number.
+    /// Returns time and number of the first `limit` entries at or before a time.
     pub(crate) fn until(&self, shard: u16, time: u64, limit: usize) -> Result<Vec<(u64, u64)>> {
         self.range(shard, (0, 0), time.saturating_add(1))?.take(limit).collect()
     }
 
-    /// The entries from `from` (time and number) to before the time `before`, in order.
+    /// Returns the entries from `from` (time and number) to before the time `before`, in order.
     pub(crate) fn range(
         &self,
         shard: u16,

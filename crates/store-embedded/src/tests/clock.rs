@@ -1,4 +1,4 @@
-//! A clock that was far ahead for a while, beside a store with files: what it does once the clock is right again.
+//! Tests of a clock that was far ahead for a while: what a store with files does once the clock is right again.
 
 use ringback_core::state::State;
 use ringback_core::store_types::{AcceptClock, ClockGap, PassLimits, Reserve};

@@ -1,4 +1,4 @@
-//! Tests that several who open a new store at the same time, as the first starts of two processes do, use one database.
+//! Tests that of several processes that open a new store at the same time one gets it, and the others an error.
 
 use std::sync::Barrier;
 use std::thread;
@@ -11,7 +11,7 @@ use crate::location::create_file;
 
 /// How often a store is created.
 const ROUNDS: usize = 60;
-/// How many open it at a time.
+/// How many threads open it at the same time.
 const OPENERS: u64 = 3;
 
 const WRITTEN: TableDefinition<'_, u64, u64> = TableDefinition::new("written");
@@ -66,7 +66,7 @@ fn of_those_that_create_a_store_one_has_it_and_its_file_has_what_it_writes() {
     }
 }
 
-/// Whoever has created the database removes the lock, and another one may have made it again.
+/// The process that creates the database removes the lock file, and a late one may have created it again.
 #[test]
 fn who_comes_too_late_to_create_a_store_leaves_no_lock_behind() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Tests that jobs that are changed or moved many times take the space of as many jobs, in tables and files.
+//! Tests that jobs that are changed or moved many times take no more rows and bytes than jobs that are not.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ const ROUND: u64 = 150;
 /// How many jobs a deep queue has.
 const DEPTH: usize = 1000;
 
-/// A delay of some hours, which is seldom the same.
+/// Returns a delay of one hour to ten days, which differs for each `n`.
 fn delay(n: u64) -> Duration {
     Duration::from_millis(3_600_000 + n * 7_919 % 900_000_000)
 }
 
-/// Change `n` of a job, with new content. The body always has the same size.
+/// Returns a submit that changes a job, with content that depends on `n`. The body always has the same size.
 fn changed(job: usize, n: u64, due: Due, if_exists: IfExists) -> NewJob {
     let mut new = NewJob { due, content: ContentHash(n.to_le_bytes()), if_exists, ..super::job(job) };
     new.delivery.body.bytes = n.to_be_bytes().repeat(40).into();
@@ -40,7 +40,7 @@ async fn submit_all(store: &EmbeddedStore, jobs: &[NewJob]) -> Vec<SubmitResult>
     store.submit(SHARD, jobs).await.unwrap().into_iter().map(|submitted| submitted.answer).collect()
 }
 
-/// How many rows each table has.
+/// Returns how many rows each table has.
 async fn rows(store: &EmbeddedStore) -> BTreeMap<String, usize> {
     no_findings(store).await;
     let snapshot = store.writer.get().unwrap().snapshot().await.unwrap();
@@ -51,15 +51,14 @@ async fn rows(store: &EmbeddedStore) -> BTreeMap<String, usize> {
     tables
 }
 
-/// How many bytes the files take after an orderly end.
+/// Returns how many bytes the files in a directory take.
 fn size(directory: &Path) -> u64 {
     let files = std::fs::read_dir(directory).unwrap();
     files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
 }
 
-/// Makes all rounds of changes in a store that `begin` has filled, and checks that each leaves as many rows.
-/// Returns how many bytes the files take after each round: the first rounds fill the free pages that later ones
-/// use again.
+/// Makes all rounds of changes in a store that `begin` has filled, and checks that each leaves as many rows. Returns how
+/// many bytes the files take after each round. The first rounds may grow; later ones use their free pages again.
 async fn sizes(
     begin: impl AsyncFn(&EmbeddedStore),
     change: impl AsyncFn(&EmbeddedStore, u64),

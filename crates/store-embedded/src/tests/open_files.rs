@@ -35,7 +35,7 @@ impl Files {
     }
 }
 
-/// Waits until it is noticed that a file is gone, or another one.
+/// Waits until the store notices that a file is gone or replaced.
 async fn is_noticed(store: &EmbeddedStore) {
     let noticed = async { while store.ping().await.is_ok() {} };
     tokio::time::timeout(Duration::from_secs(10), noticed).await.expect("it is noticed");
@@ -62,7 +62,7 @@ async fn nothing_is_accepted_for_files_that_were_removed_and_no_empty_store_take
         let store = files.open().await;
         remove(&files);
         is_noticed(&store).await;
-        // None of them makes an empty store in its place, which would take jobs.
+        // None of these calls creates an empty store, which would accept jobs.
         for n in 1..4 {
             let error = store.submit(Shard(0), &[job(n)]).await.expect_err("its file is gone");
             assert!(matches!(error, StoreError::Removed(_) | StoreError::Unfit(_)), "{error:?}");

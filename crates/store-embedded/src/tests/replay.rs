@@ -48,7 +48,7 @@ async fn settle(store: &EmbeddedStore, lease: Lease, outcome: Outcome) {
     assert_eq!(store.settle(SHARD, &[(lease, outcome)], &late).await.unwrap(), [SettleResult::Applied]);
 }
 
-/// Notes an attempt that began now.
+/// Logs an attempt that began now.
 async fn note(store: &EmbeddedStore, lease: &Lease, clock: &ManualClock) {
     let attempt = Attempt { at: clock.now(), status: Some(500), answer: "no".into(), ..Attempt::default() };
     assert_eq!(
@@ -79,7 +79,7 @@ fn moved(pass: &Pass) -> u32 {
     }
 }
 
-/// All transitions, with some jobs left in every state.
+/// Makes all kinds of transitions, and leaves some jobs in every state.
 async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
     let epoch = store.take_shard(SHARD, "carrier").await.unwrap();
     submit(store, 0..10, Duration::from_secs(10)).await;
@@ -128,7 +128,7 @@ async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
     epoch
 }
 
-/// All rows of all tables, and the counts.
+/// Returns all rows of all tables, and the counts.
 async fn contents(store: &EmbeddedStore) -> (Vec<String>, String) {
     no_findings(store).await;
     let snapshot = store.writer.get().unwrap().snapshot().await.unwrap();

@@ -1,5 +1,5 @@
-//! The archive outbox: attaching an archive, and taking and removing the first entries. The store is in one process, so
-//! one archiver takes them.
+//! The archive outbox: attaches an archive, adds ended jobs, reads, removes and drops the first entries, and tells when
+//! submits and reserves are refused. The store is in one process, so entries need no lock against a second archiver.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::{EmbeddedStore, TRANSITION_BYTES, answers};
 /// After the bound was lowered, a transition drops at most this many entries more than it adds.
 const DROPPED: usize = 100;
 
-/// How many topics of waiting consumers are woken.
+/// The most lanes of pull jobs whose waiting consumers are woken once reserves are allowed again.
 const WOKEN: usize = 100;
 
 /// An entry that was read, and the log of the attempts.
@@ -65,7 +65,7 @@ impl EmbeddedStore {
         Ok(TakeEntries::Taken(ArchiveEntries { part, jobs }))
     }
 
-    /// Removes entries, as far as they are still the first ones. Returns how many are left.
+    /// Removes a part's entries that are not dropped yet, if it is at the front. Returns how many entries are left.
     pub async fn remove_ended(
         &self,
         shard: Shard,
@@ -74,7 +74,7 @@ impl EmbeddedStore {
     ) -> Result<u64, StoreError> {
         let (first, count) = (part.first, part.count);
         let remove = move |txn: &mut Txn<'_>| {
-            // Some of them may have been dropped.
+            // Some of the part may have been dropped.
             let before = txn.row.archive.map_or(0, |row| row.first);
             let n = if first <= before { (first + count).saturating_sub(before) } else { 0 };
             Ok(remove_first(txn, n)?.1)
@@ -82,7 +82,7 @@ impl EmbeddedStore {
         self.call(shard, TRANSITION_BYTES, remove).await
     }
 
-    /// Drops the first `n` entries, which is counted. Returns how many are left.
+    /// Removes the first `n` entries and counts them as dropped. Returns how many are left.
     pub async fn drop_ended(&self, shard: Shard, n: u64) -> Result<u64, StoreError> {
         let drop = move |txn: &mut Txn<'_>| {
             let (removed, left) = remove_first(txn, n)?;
@@ -95,7 +95,8 @@ impl EmbeddedStore {
     }
 }
 
-/// Removes the first entries of a shard. Returns how many, and how many are left.
+/// Removes the first `n` entries of a shard, or all if there are fewer. Returns how many were removed, and how many are
+/// left.
 fn remove_first(txn: &mut Txn<'_>, n: u64) -> Result<(u64, u64)> {
     let (Some(mut row), shard) = (txn.row.archive, txn.shard()) else { return Ok((0, 0)) };
     let removed = txn.tables.archive.remove_first(shard, &mut row, n)?;
@@ -104,8 +105,8 @@ fn remove_first(txn: &mut Txn<'_>, n: u64) -> Result<(u64, u64)> {
 }
 
 impl Txn<'_> {
-    /// Adds an end to the archive outbox, if an archive is attached that wants it. The job is as it ended, but still
-    /// has its topic and its body.
+    /// Adds a job to the archive outbox, if an archive is attached and wants this kind of end, and drops the oldest
+    /// entries if the outbox must. `record` is the job as it ended, but still with its topic; its body is still stored.
     pub(crate) fn archive(&mut self, kind: EndedState, record: &Record) -> Result<()> {
         let Some(mut row) = self.row.archive else { return Ok(()) };
         let Some(settings) = row.wants(kind) else { return Ok(()) };
@@ -137,13 +138,13 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// Refuses to add jobs while the archive outbox is full.
+    /// Fails with `ArchiveBehind` if no jobs may be added because the archive outbox is full.
     pub(crate) fn check_archive(&self) -> Result<()> {
         let is_full = self.row.archive.is_some_and(|row| row.is_full());
         if is_full { Err(StoreError::ArchiveBehind.into()) } else { Ok(()) }
     }
 
-    /// Whether no jobs are to be reserved because of the archive outbox.
+    /// Whether no jobs may be reserved because the archive outbox is too full.
     pub(crate) fn is_archive_too_full(&self) -> bool {
         self.row.archive.is_some_and(|row| row.is_too_full())
     }
@@ -180,7 +181,7 @@ fn take(txn: &mut Txn<'_>, limit: usize) -> Result<(ArchiveRow, Vec<Found>, u64)
     Ok((row, found, now))
 }
 
-/// An end as the archiver takes it.
+/// Converts an entry for the archiver, with its attempts of the last `keep` ms; `None` if it cannot be read.
 fn end((stored, log): Found, now: u64, keep: u64) -> Option<ArchivedJob> {
     let StoredEnd { kind, has_body, at, record, body } = stored?;
     let key = answers::key(&record, &body)?;

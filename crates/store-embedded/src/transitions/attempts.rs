@@ -1,4 +1,4 @@
-//! The log of a job's attempts: adds to it and reads it. Jobs themselves do not change.
+//! The log of a job's attempts: adds entries, removes old logs, and reads a log. Jobs themselves do not change.
 
 use std::time::Duration;
 
@@ -14,9 +14,9 @@ use crate::error::Result;
 use crate::tables::{Stage, cost};
 use crate::txn::Txn;
 
-/// About how many bytes one note writes.
+/// About how many bytes one entry writes.
 const BYTES: usize = 2048;
-/// How many logs a call checks for age, in addition to two for each note.
+/// How many logs a call checks for age, in addition to two for each entry.
 const CHECKED: usize = 16;
 
 impl EmbeddedStore {
@@ -61,16 +61,16 @@ fn note(txn: &mut Txn<'_>, notes: &[AttemptLogEntry], keep: AttemptRetention) ->
     txn.tables.attempts.trim(shard, before, keep.bytes, CHECKED + 2 * notes.len())
 }
 
-/// Whether a note of the job that was created at this time belongs to the log that is kept under its
-/// name. A note may be late, and a newer job may have the name: the log is that of the job that has
-/// not ended, or else that of the latest job.
+/// Whether an entry of the job that was created at `created` belongs into the log that is kept for its key. An entry may
+/// come late, when a newer job has the key: the log belongs to the job that has not ended, or else to the latest job.
 fn is_current(txn: &Txn<'_>, locator: [u8; 12], created: u64, kept: Option<&[u8]>) -> Result<bool> {
     let Some(of) = kept.and_then(AttemptLog::created).filter(|of| *of != created) else { return Ok(true) };
     let job = txn.tables.records.find(locator)?.filter(|job| !job.state().is_terminal());
     Ok(job.map_or(created > of, |job| job.created == created))
 }
 
-/// When the job was created, and the complete attempt; `None` if the receipt is not current.
+/// Returns when the job was created, in ms, and the attempt with its number and times. `None` if the entry is about a
+/// lease that is not the current one, or is said to have expired and has not.
 fn complete(txn: &Txn<'_>, note: &AttemptLogEntry) -> Result<Option<(u64, Attempt)>> {
     let (lease, only_expired) = match note.proof {
         Proof::Created(at) => return Ok(Some((at.as_millis(), note.attempt.clone()))),

@@ -1,4 +1,4 @@
-//! Appends entries to the audit log, removing the oldest beyond its limit, and reads it in pages.
+//! The audit log: appends entries, removes the oldest of its heaviest owners beyond the limit, and reads it in pages.
 
 use ringback_core::store_types::{AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_WEIGHT, StoreError};
 

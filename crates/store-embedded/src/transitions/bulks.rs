@@ -1,5 +1,4 @@
-//! Bulk operations: begins one, lets a worker take and hold it, changes its jobs, and ends it. A row
-//! per bulk operation counts the jobs in the transaction that changes them.
+//! Bulk operations: begins and lists them, lets a worker claim one, changes its jobs and counts them, and ends it.
 
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use crate::{ANY_SHARD, EmbeddedStore, TRANSITION_BYTES, answers};
 
 /// About how many bytes a call writes.
 const BYTES: usize = 512;
-/// The worker of a bulk operation that nobody holds.
+/// The worker of a bulk operation that no worker has claimed.
 const NOBODY: [u8; 8] = [0; 8];
 
 impl EmbeddedStore {
@@ -73,7 +72,7 @@ impl EmbeddedStore {
 }
 
 impl EmbeddedStore {
-    /// Changes those of the jobs that fit a filter.
+    /// Changes those of the jobs that still match the filter, and counts them in the bulk operation.
     pub async fn change_many(
         &self,
         shard: Shard,
@@ -89,7 +88,8 @@ impl EmbeddedStore {
     }
 }
 
-/// Stores a new bulk operation, and removes old ones. Returns `None` if too many bulk operations are running.
+/// Stores a new bulk operation, wakes a carrier for it, and removes old ended ones. Returns the stored one if there is
+/// one with its id, and `None` if too many are running.
 fn begin(txn: &mut Txn<'_>, new: Bulk) -> Result<Option<Bulk>> {
     if let Some(known) = txn.tables.bulks.get(new.id)? {
         return Ok(Some(known.bulk));
@@ -130,8 +130,8 @@ fn take(txn: &mut Txn<'_>, worker: [u8; 8], ttl: u64) -> Result<TakenBulk> {
     Ok(TakenBulk::Bulk(row.bulk))
 }
 
-/// Extends a worker's hold; a `ttl` of zero gives it up. Returns false if the bulk operation has ended or
-/// another worker holds it.
+/// Extends a worker's claim by `ttl`, in ms; 0 releases the claim and wakes other carriers. Returns false if the bulk
+/// operation is unknown or has ended, or the worker has not claimed it.
 fn hold(txn: &mut Txn<'_>, id: BulkId, worker: [u8; 8], ttl: u64) -> Result<bool> {
     let held = txn.tables.bulks.running(id)?.filter(|row| row.worker == worker);
     let Some(mut row) = held else { return Ok(false) };
@@ -145,7 +145,8 @@ fn hold(txn: &mut Txn<'_>, id: BulkId, worker: [u8; 8], ttl: u64) -> Result<bool
     Ok(true)
 }
 
-/// Ends a bulk operation. A `worker` may only end one that it holds. Returns the bulk operation afterwards.
+/// Ends a bulk operation that has not ended; a `worker` only one that it has claimed. Returns the bulk operation
+/// afterwards, ended or not; `None` if it is unknown.
 fn end(txn: &mut Txn<'_>, id: BulkId, worker: Option<[u8; 8]>, state: BulkState) -> Result<Option<Bulk>> {
     let Some(mut row) = txn.tables.bulks.get(id)? else { return Ok(None) };
     if row.bulk.ended.is_none() && worker.is_none_or(|worker| worker == row.worker) {
@@ -156,8 +157,8 @@ fn end(txn: &mut Txn<'_>, id: BulkId, worker: Option<[u8; 8]>, state: BulkState)
     Ok(Some(row.bulk))
 }
 
-/// Returns how many jobs were made ready; `None` if the bulk operation has ended. A job that this bulk operation
-/// has made ready before has its id as token, and is skipped.
+/// Makes dead jobs, given by time of death and number, ready. Skips jobs that died at another time, and those whose
+/// token is this bulk operation's id: it has revived them before. Returns how many; `None` if the operation has ended.
 fn revive_many(txn: &mut Txn<'_>, id: BulkId, jobs: &[(u64, u64)]) -> Result<Option<u64>> {
     let Some(mut row) = txn.tables.bulks.running(id)? else { return Ok(None) };
     let mut revived = 0;
@@ -175,8 +176,8 @@ fn revive_many(txn: &mut Txn<'_>, id: BulkId, jobs: &[(u64, u64)]) -> Result<Opt
     Ok(Some(revived))
 }
 
-/// Returns how many jobs were changed; `None` if the bulk operation has ended. A job that it has moved before has its
-/// id as token, and is passed over.
+/// Applies an action to jobs. Skips those that have ended, do not match, have a requested cancel, or this operation's
+/// id as token: it has moved them before. Returns how many it did not skip; `None` if the operation has ended.
 fn change_many(
     txn: &mut Txn<'_>,
     id: BulkId,

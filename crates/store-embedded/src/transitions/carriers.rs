@@ -1,7 +1,6 @@
-//! The calls of carriers: heartbeats, claims of shards, and passes over a shard. promote: delayed and
-//! due → ready; topics take turns, and none takes more than its share. evict: removes dead jobs that
-//! were kept long enough. All passes check that the carrier still holds the shard, and report when the
-//! next one is needed.
+//! The calls of carriers: heartbeats, claims of shards, and passes over a shard. promote: delayed and due → ready;
+//! topics take turns, and none takes more than its share. evict: removes dead jobs after their retention. Both check
+//! that the carrier still holds the shard, and report when the next pass is needed. `recover` has the third pass.
 
 use std::time::Duration;
 
@@ -18,18 +17,19 @@ use crate::txn::Txn;
 use crate::txn::state_changes::To;
 use crate::{EmbeddedStore, TRANSITION_BYTES};
 
-/// The most topics that one promote looks at.
+/// The most topics whose jobs one promote moves.
 const TOPICS: usize = 64;
 
 impl EmbeddedStore {
-    /// Notes that a carrier is alive. Carriers are in this process, so they are kept in memory only.
+    /// Records, in memory only, that a carrier lives for `ttl`; zero removes it. Returns the live carriers and when the
+    /// next other one expires. Wakes all carriers if one joins or leaves.
     pub async fn heartbeat(&self, carrier: &str, ttl: Duration) -> Result<LiveCarriers, StoreError> {
         self.writer()?;
         let location = &self.shared.location;
         let now = location.clock.micros();
         let mut live = lock(&location.carriers);
         live.retain(|_, lock| lock.until > now);
-        // A lock that lasts for longer was stored before the clock was set back.
+        // A lock that would last longer than its length was stored before the clock was set back.
         live.values_mut().for_each(|lock| lock.until = lock.until.min(now.saturating_add(lock.length)));
         let changed = if ttl.is_zero() {
             live.remove(carrier).is_some()
@@ -46,11 +46,11 @@ impl EmbeddedStore {
             // An error means that nobody listens.
             let _ = location.wakes.send(Wake::Carriers);
         }
-        // A carrier that waits for a bulk operation is woken, or knows when one is free.
+        // A wake-up or `take_bulk` says when a bulk operation is free.
         Ok(LiveCarriers { carriers, next_change, next_bulk: None })
     }
 
-    /// Gives a shard to the caller. Passes of the carrier that held it before are fenced.
+    /// Claims a shard: returns a new, later epoch. From then on, passes with an earlier epoch are fenced.
     pub async fn take_shard(&self, shard: Shard, _carrier: &str) -> Result<Epoch, StoreError> {
         self.call(shard, TRANSITION_BYTES, |txn| {
             txn.row.epoch = txn.now_us().max(txn.row.epoch + 1);
@@ -59,7 +59,7 @@ impl EmbeddedStore {
         .await
     }
 
-    /// Does nothing: the epoch stays, so that the next carrier gets a later one.
+    /// Does nothing: the epoch stays, so that the next carrier gets a later one. Fails if the store is not prepared.
     pub async fn release_shard(&self, _shard: Shard, _epoch: &Epoch) -> Result<(), StoreError> {
         self.writer().map(drop)
     }
@@ -89,7 +89,7 @@ impl EmbeddedStore {
 #[derive(Clone, Debug)]
 pub(crate) struct PassRequest {
     epoch: Epoch,
-    /// The most jobs that the pass looks at.
+    /// The most jobs or index entries that the pass handles.
     pub(crate) jobs: usize,
     /// The longest time for which the carrier will sleep afterwards, in ms.
     max_sleep: u64,
@@ -98,19 +98,20 @@ pub(crate) struct PassRequest {
 }
 
 impl PassRequest {
-    /// The limits of a pass, and about how many bytes it writes.
+    /// Returns the epoch and the limits of a pass, and about how many bytes it writes.
     pub(crate) fn new(store: &EmbeddedStore, epoch: &Epoch, limits: PassLimits) -> (Self, usize) {
         let (jobs, max_sleep) = (limits.jobs as usize, millis_up(limits.max_sleep));
         let retention = millis_up(store.options.keep_dead);
         (Self { epoch: epoch.clone(), jobs, max_sleep, retention }, jobs * TRANSITION_BYTES)
     }
 
-    /// Whether another carrier has claimed the shard since.
+    /// Whether the shard was claimed again after this epoch.
     pub(crate) fn is_fenced(&self, txn: &Txn<'_>) -> bool {
         txn.row.is_fenced(&self.epoch)
     }
 
-    /// Reports a pass: how many jobs it has moved, and when the next of each kind is due.
+    /// Returns the report of a pass: how many jobs it moved, and when the next job, lease, dead job, notice and schedule
+    /// are due. Records when the carrier is expected to make the next pass.
     pub(crate) fn report(&self, txn: &mut Txn<'_>, moved: u32, other: u32) -> Result<Pass> {
         let (shard, now_us) = (txn.shard(), txn.now_us());
         // In µs, so that the carrier does not sleep a part of a millisecond too long.
@@ -158,7 +159,7 @@ fn promote(txn: &mut Txn<'_>, limits: &PassRequest) -> Result<Pass> {
                 }
             }
         }
-        // A topic that is still due goes behind the others that are.
+        // A topic that is still due goes behind the others that are due.
         txn.tables.due.schedule(shard, &topic, following.map(|at| at.max(now)))?;
     }
     limits.report(txn, moved, stale)

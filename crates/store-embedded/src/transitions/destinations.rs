@@ -1,4 +1,4 @@
-//! Pauses of destinations, and the counts of destinations, which are read a part at a time.
+//! Destinations: pauses and resumes them, lists pauses, counts jobs by destination, and gives a paused lane's turn.
 
 use std::ops::Bound;
 
@@ -16,7 +16,7 @@ use crate::txn::Txn;
 use crate::{EmbeddedStore, TRANSITION_BYTES};
 
 impl EmbeddedStore {
-    /// Returns the limit that the pause would exceed.
+    /// Pauses a destination in a shard. If the pause would exceed a limit, changes nothing and returns the limit.
     pub async fn pause_destination(
         &self,
         shard: Shard,
@@ -27,7 +27,7 @@ impl EmbeddedStore {
         self.call(shard, TRANSITION_BYTES, put).await
     }
 
-    /// Returns whether the destination was paused in this shard.
+    /// Resumes a destination in a shard, in several calls if it holds many lanes. Returns whether it was paused there.
     pub async fn resume_destination(
         &self,
         shard: Shard,
@@ -49,7 +49,7 @@ impl EmbeddedStore {
         names.iter().map(|(name, _)| DestinationPause::from_name(name).ok_or_else(unreadable)).collect()
     }
 
-    /// The counts of a part of the lanes of a shard, by origin.
+    /// Returns up to [`DESTINATION_STEP`] lanes with origin and counts, and where to go on, `None` at the end.
     pub async fn destinations(
         &self,
         shard: Shard,
@@ -69,11 +69,12 @@ impl EmbeddedStore {
     }
 }
 
-/// Returns whether more lanes are paused; `None` if the destination is not paused.
+/// Gives up to [`MAX_RESUMED_LANES`] lanes of a paused destination their turns, and removes the pause after the last.
+/// Returns whether lanes may be left; `None` if the destination is not paused.
 fn resume(txn: &mut Txn<'_>, name: &str) -> Result<Option<bool>> {
     let shard = txn.shard();
     let Some(row) = txn.tables.destinations.get(shard, name)? else { return Ok(None) };
-    // From here on it parks no lane.
+    // From here on the pause holds no further lane.
     txn.tables.destinations.put(shard, name, PauseRow { pause: Pause::Resuming, ..row })?;
     let lanes = txn.tables.ready.paused_at(shard, row.turn(), MAX_RESUMED_LANES)?;
     for lane in &lanes {
@@ -113,7 +114,7 @@ fn part(txn: &Txn<'_>, first: &str, below: Option<&str>, after: Option<&str>) ->
 }
 
 impl Txn<'_> {
-    /// The turn at which a paused lane is kept; `None` if neither its topic nor its destination is paused.
+    /// Returns the turn at which a paused lane is kept; `None` if neither its topic nor its destination is paused.
     pub(crate) fn paused_turn(&mut self, lane: &str) -> Result<Option<u64>> {
         let shard = self.shard();
         if self.tables.counts.is_lane_paused(shard, lane)? {

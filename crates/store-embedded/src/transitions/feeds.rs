@@ -1,4 +1,4 @@
-//! Feeds: lets a process take, keep and give back a feed, and moves its position.
+//! Feeds: leases a feed to a process, extends and ends the lease, moves the feed's position, and counts disturbances.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl EmbeddedStore {
         self.call(ANY_SHARD, BYTES, move |txn| take(txn, &name, hold)).await
     }
 
-    /// Reads a feed, after setting its position and noting a disturbance.
+    /// Sets the position of a feed if one is given, counts a disturbance if `is_disturbed`, and returns the feed.
     pub async fn change_feed(
         &self,
         name: &FeedName,
@@ -37,7 +37,7 @@ fn take(txn: &mut Txn<'_>, name: &FeedName, hold: FeedHold) -> Result<FeedLease>
     let mut feed = txn.tables.feeds.get(name.as_str())?.unwrap_or_default();
     let (mut left, longest) = (feed.until.saturating_sub(txn.now()), millis_up(MAX_FEED_LEASE));
     if left > longest {
-        // It was stored before the clock was set back.
+        // The lease was stored before the clock was set back.
         left = longest;
         feed.until = txn.now() + longest;
         put(txn, name, &mut feed)?;

@@ -1,5 +1,5 @@
-//! What reserve and pull share: takes ready jobs from a lane, and grants a lease on each. A caller
-//! that repeats a call gets the same jobs again.
+//! The steps that reserve and pull share: finding ready jobs of a lane, granting a lease on each, and returning the same
+//! jobs again to a caller that repeats a call.
 
 use ringback_core::store_types::{LeaseId, Shard, TransitionName};
 
@@ -8,12 +8,12 @@ use crate::tables::{Body, Granted, Record, Stage, StoredJob};
 use crate::txn::Txn;
 use crate::txn::state_changes::To;
 
-/// The most bytes of jobs that one call takes; one job may exceed it.
+/// The most bytes of jobs that one call reserves; the last job may exceed them.
 pub(crate) const MAX_BYTES: usize = 1024 * 1024;
-/// How much a job counts beside its payload.
+/// How many bytes a job counts in addition to its payload.
 const JOB_BYTES: usize = 256;
 
-/// Who reserves.
+/// The caller of a reserve or pull.
 pub(crate) struct Caller {
     pub(crate) name: String,
     /// The number of this call; the same number again repeats the answer.
@@ -22,8 +22,7 @@ pub(crate) struct Caller {
     pub(crate) bits: [u8; 8],
 }
 
-/// The jobs that this call was given before, as far as they are still reserved by it; `None` if the
-/// call is new.
+/// Returns the jobs that this call got before and still holds; `None` if it is new or longer ago than a minute.
 pub(crate) fn granted_before(txn: &Txn<'_>, caller: &Caller) -> Result<Option<Vec<StoredJob>>> {
     let (shard, now) = (txn.shard(), txn.now());
     let granted = txn.tables.last_reserves.recall(shard, &caller.name, caller.sequence, now)?;
@@ -39,8 +38,8 @@ pub(crate) fn granted_before(txn: &Txn<'_>, caller: &Caller) -> Result<Option<Ve
     Ok(Some(jobs))
 }
 
-/// Converts the jobs that a call was granted. A job that cannot be read is left out: its lease will expire and be
-/// recovered.
+/// Converts the jobs that a call was granted by `read`. Logs and leaves out a job for which that returns `None`: its
+/// lease will expire and be recovered.
 pub(crate) fn read_granted<T>(
     shard: Shard,
     jobs: &[StoredJob],
@@ -56,16 +55,16 @@ pub(crate) fn read_granted<T>(
     jobs.collect()
 }
 
-/// The entries of a lane that were looked at.
+/// The entries of a lane that were read.
 pub(crate) struct Taken {
-    /// How many there were, with entries that led to no ready job.
+    /// How many entries were read, including those that led to no ready job.
     pub(crate) entries: usize,
     /// Whether the lane has more.
     pub(crate) is_rest: bool,
 }
 
-/// Finds the first ready jobs of a lane, at most `limit`, and counts their bytes off the budget.
-/// Entries that lead to no ready job are removed.
+/// Reads the first entries of a lane, at most `limit` and while `budget` is not 0. Adds their jobs to `jobs`, unreserved,
+/// and subtracts their bytes from `budget`. Removes entries that lead to no ready job with a body.
 pub(crate) fn find_ready(
     txn: &mut Txn<'_>,
     lane: &str,
@@ -74,7 +73,7 @@ pub(crate) fn find_ready(
     jobs: &mut Vec<StoredJob>,
 ) -> Result<Taken> {
     let shard = txn.shard();
-    // One more than may be taken shows whether something is left.
+    // One entry more than the limit shows whether some are left.
     let found = txn.tables.ready.first(shard, lane, limit + 1)?;
     let mut entries = 0;
     for (position, number) in found.iter().take(limit) {
@@ -95,7 +94,8 @@ pub(crate) fn find_ready(
     Ok(Taken { entries, is_rest: entries < found.len() })
 }
 
-/// Grants a lease on each job, for a time in ms that `duration` names, and remembers the call.
+/// Grants a lease on each job, for the time in ms that `duration` returns, counts an attempt, and remembers the call
+/// for [`granted_before`]. Does nothing without jobs.
 pub(crate) fn grant_leases(
     txn: &mut Txn<'_>,
     caller: &Caller,

@@ -1,6 +1,6 @@
-//! Changes of single jobs that an operator asks for. cancel: delayed, ready, dead → cancelled; a
-//! reserved job is marked, and its settle cancels it. reschedule: delayed → delayed at another time.
-//! run: delayed → ready. revive: dead → ready. purge: dead → gone, one job or many.
+//! Changes of jobs on request. cancel: delayed, ready, dead → cancelled; a reserved job is marked, and its settle
+//! cancels it. reschedule: delayed → delayed at another time, or ready. run: delayed → ready. revive: dead → ready.
+//! purge: dead → gone, one job or many.
 
 use ringback_core::job::JobKey;
 use ringback_core::state::State;
@@ -63,8 +63,8 @@ pub(super) fn cancel(txn: &mut Txn<'_>, locator: [u8; 12], keep: KeepTombstones)
     }
 }
 
-/// Returns the job, and whether the move took effect, now or before by the same token; `None` for an
-/// unknown job.
+/// Moves a job. Returns whether the move took effect, now or before by the same token, and the job afterwards; `None`
+/// for an unknown job. A run of a ready or reserved job counts as done; any other wrong state changes nothing.
 pub(super) fn move_job(
     txn: &mut Txn<'_>,
     locator: [u8; 12],
@@ -106,7 +106,7 @@ pub(super) fn move_job(
     Ok(Some((is_done, job)))
 }
 
-/// Moves a delayed job to a later time, or makes it ready now.
+/// Moves a delayed job to the time `later`, in ms, or makes it ready if that is `None`. Returns false for other states.
 fn move_delayed(
     txn: &mut Txn<'_>,
     job: &mut Record,
@@ -128,14 +128,13 @@ fn move_delayed(
     Ok(true)
 }
 
-/// Makes a dead job ready. Failures and lost leases are counted anew; the last failed attempt stays
-/// visible.
+/// Makes a dead job ready, with this token, without failures and lost leases. The last failed attempt stays visible.
 pub(crate) fn revive(txn: &mut Txn<'_>, job: &mut Record, token: [u8; 8]) -> Result<()> {
     (job.token, job.failures, job.lost) = (Some(token), 0, 0);
     txn.make_ready(job)
 }
 
-/// Purges jobs that are given by time of death and number. Returns how many were purged.
+/// Purges jobs, given by time of death in ms and number, that are still dead since then. Returns how many were purged.
 fn purge_many(txn: &mut Txn<'_>, jobs: &[(u64, u64)]) -> Result<u64> {
     let mut purged = 0;
     txn.because(TransitionName::Purge, None);
@@ -148,7 +147,7 @@ fn purge_many(txn: &mut Txn<'_>, jobs: &[(u64, u64)]) -> Result<u64> {
     Ok(purged)
 }
 
-/// A job of this shard, if it has been dead since that time.
+/// Returns a job of this shard; `None` unless it has been dead since exactly `died`, in ms.
 pub(crate) fn still_dead(txn: &Txn<'_>, died: u64, number: u64) -> Result<Option<Record>> {
     let is_still = |job: &Record| {
         job.shard == txn.shard() && matches!(job.stage, Stage::Dead { since, .. } if since == died)

@@ -1,4 +1,5 @@
-//! [`NewRecord`]: a submitted job, packed for the tables before the writer's transaction begins.
+//! [`NewRecord`]: a job of a submit, an import or a firing, packed for the tables before the writer's transaction
+//! begins, and how its due time and its first state follow from the time.
 
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::job::{Due, History, IfExists, NewJob, TenantLimits};
@@ -13,9 +14,9 @@ use crate::txn::state_changes::To;
 pub(crate) struct NewRecord {
     pub(crate) transition: TransitionName,
     due: Due,
-    /// When another store accepted it.
+    /// When another store accepted the job.
     pub(crate) created: Option<Timestamp>,
-    /// Why it is dead, if it is.
+    /// Why the job is dead, if it is imported as dead.
     dead: Option<Box<str>>,
     pub(crate) if_exists: IfExists,
     pub(crate) limits: Option<TenantLimits>,
@@ -42,12 +43,12 @@ impl NewRecord {
         Self { transition, due, created: None, dead: None, if_exists, limits: job.limits, record, body }
     }
 
-    /// The same job, which comes by another transition.
+    /// Returns the same job for another transition than submit.
     pub(crate) fn by(self, transition: TransitionName) -> Self {
         Self { transition, ..self }
     }
 
-    /// The same job with its history.
+    /// Returns the same job with its history in another store. Counts are limited to [`MAX_IMPORTED_COUNT`].
     pub(crate) fn with(mut self, history: &History) -> Self {
         self.created = history.created;
         self.dead = history.dead.as_deref().map(Into::into);
@@ -57,7 +58,7 @@ impl NewRecord {
         self
     }
 
-    /// The due time and the state of this job if it was created at `created`, in ms.
+    /// Returns the job's due time, in ms, and first state. `created`, in ms, bounds the delay of a postponed job.
     pub(crate) fn enters(&self, txn: &Txn<'_>, created: u64) -> (u64, To) {
         let (now, due) = (txn.now(), due_time(txn, self.due));
         if let Some(reason) = &self.dead {
@@ -70,7 +71,7 @@ impl NewRecord {
     }
 }
 
-/// A due time in ms, which may be in the past.
+/// Returns a due time in ms, which may be in the past. A delay counts from now.
 pub(crate) fn due_time(txn: &Txn<'_>, due: Due) -> u64 {
     match due {
         Due::In(delay) if delay.is_zero() => txn.now(),

@@ -1,5 +1,4 @@
-//! The outbox of notices: reads those that are due, removes what was published, and
-//! postpones the rest.
+//! The outbox of notices: reads the notices that are due, removes published ones, and postpones rejected ones.
 
 use std::time::Duration;
 
@@ -79,7 +78,7 @@ fn key(id: &OutboxId) -> Option<OutboxKey> {
 fn ended_job(((shard, _, number, _), notice): OutboxRow) -> Option<EndedJob> {
     let ended = notice.and_then(|Notice { at, success, record, body }| {
         let key = answers::key(&record, &body)?;
-        // The notice can be published without what the job brought along.
+        // The notice can be published without the job's own data.
         let parts = payload::NoticeParts::unpack(&body.payload).unwrap_or_default();
         let times = [at, record.arrived()].map(Timestamp::from_millis);
         Some(EndedJob::new(answers::job(record, key), success, times, parts))

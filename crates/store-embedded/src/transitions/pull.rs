@@ -1,5 +1,5 @@
-//! pull: ready → reserved, the first pull jobs of one topic, for a consumer that asks for them; and
-//! what is known of the lanes and leases of pull jobs.
+//! pull: ready → reserved, the first pull jobs of one topic, for a consumer. Also lists the topics with ready pull jobs,
+//! and reads the retry data of a leased job.
 
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::job::Topic;
@@ -21,7 +21,7 @@ impl EmbeddedStore {
         Ok(Pulled { jobs, more, now })
     }
 
-    /// The topics that have ready pull jobs, without the first `from`, and how many lanes were looked at.
+    /// Returns topics that have ready pull jobs, at most `limit` without the first `from`, and how many lanes were read.
     pub async fn pull_topics(
         &self,
         shard: Shard,
@@ -33,7 +33,7 @@ impl EmbeddedStore {
         Ok((lanes.iter().filter_map(|name| Topic::from_stored(Lane::topic_of(name))).collect(), lanes.len()))
     }
 
-    /// What chooses the next delay of a job, if the receipt is its current one.
+    /// Returns the data that determines the next delay of a job; `None` if the receipt is not the job's current one.
     pub async fn lease_info(&self, receipt: &Receipt) -> Result<Option<RetryContext>, StoreError> {
         let (locator, lease) = (receipt.locator.0, receipt.lease);
         let find = move |txn: &mut Txn<'_>| {
@@ -49,9 +49,9 @@ struct Request {
     caller: Caller,
     lane: String,
     limit: usize,
-    /// How long the leases are, in ms; `None`: as long as each job says.
+    /// The length of the leases, in ms; `None` for the length that each job names.
     duration: Option<u64>,
-    /// How long the lease of a job is that does not say, in ms.
+    /// The length of the lease of a job that names none, in ms.
     default_duration: u64,
 }
 
@@ -67,7 +67,8 @@ impl From<&Pull<'_>> for Request {
     }
 }
 
-/// Returns the jobs, and whether there are more.
+/// Reserves the first jobs of a lane. Returns them, and whether there may be more. A repeated call gets its jobs again.
+/// None while the topic is paused or the archive outbox is too full.
 fn pull(txn: &mut Txn<'_>, request: &Request) -> Result<(Vec<StoredJob>, bool)> {
     if let Some(jobs) = granted_before(txn, &request.caller)? {
         return Ok((jobs, true));

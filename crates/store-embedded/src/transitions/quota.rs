@@ -1,4 +1,4 @@
-//! Grants of tenants from their quotas. They are in memory, because all who draw are in this process.
+//! Grants from the quotas of tenants. They are kept in memory, because all callers are in this process.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use ringback_core::store_types::{QuotaGrant, QuotaGrants, QuotaRequest, StoreErr
 
 use crate::EmbeddedStore;
 
-/// The grants of all tenants, as long as they count.
+/// The grants of all tenants. Those that are over are removed at the next grant.
 pub(crate) type QuotasGranted = Mutex<HashMap<Tenant, QuotaGrants>>;
 
 impl EmbeddedStore {

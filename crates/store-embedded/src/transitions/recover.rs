@@ -1,6 +1,6 @@
-//! recover: reserved with an expired lease → ready again at once; dead as `lost` after too many
-//! expired leases in a row; cancelled if that was requested. Pull jobs stay reserved: the caller
-//! settles them, and gets them again a second later if nobody did.
+//! recover: reserved with an expired lease → ready again at once; dead as `lost` after too many expired leases in a row;
+//! cancelled if that was requested. Other pull jobs stay reserved: the caller settles them, and gets them again a second
+//! later if they are still reserved.
 
 use ringback_core::limits::MAX_LOST;
 use ringback_core::state::State;
@@ -33,7 +33,7 @@ impl EmbeddedStore {
     }
 }
 
-/// The report of the pass, and the pull jobs whose leases have expired.
+/// Makes a pass. Returns its report, and the pull jobs whose leases have expired, without those that were cancelled.
 fn recover(txn: &mut Txn<'_>, limits: &PassRequest, keep: KeepTombstones) -> Result<(Pass, Vec<StoredJob>)> {
     if limits.is_fenced(txn) {
         return Ok((Pass::Fenced, Vec::new()));

@@ -12,8 +12,8 @@ use crate::txn::state_changes::To;
 use crate::{EmbeddedStore, TRANSITION_BYTES};
 
 impl EmbeddedStore {
-    /// Extends a lease, up to `within` from when it was granted. Returns its new deadline, or `None` if the receipt is
-    /// not current, or the lease has expired and may not last longer.
+    /// Extends a lease to `by` from now, but at most to `within` from when it was granted; never shortens it. Returns the
+    /// deadline, or `None` if the receipt is not current, or the lease has expired and may not last longer.
     pub async fn renew(
         &self,
         receipt: &Receipt,
@@ -27,7 +27,7 @@ impl EmbeddedStore {
     }
 }
 
-/// Times are in ms.
+/// See [`EmbeddedStore::renew`]. Times are in ms. A requested cancel stays requested.
 fn renew(txn: &mut Txn<'_>, receipt: &Receipt, by: u64, within: Option<u64>) -> Result<Option<u64>> {
     let Some(mut job) = txn.tables.records.find(receipt.locator.0)? else { return Ok(None) };
     let Stage::Reserved { deadline, cancel: was_cancelled, .. } = job.stage else { return Ok(None) };

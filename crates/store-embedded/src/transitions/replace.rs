@@ -1,5 +1,5 @@
-//! A submit whose key is taken: whether it is refused, is a repetition, or takes the place of the job or
-//! the tombstone that has the key; and how it takes the place of a job.
+//! A submit whose key is taken: decides whether it is refused, is a repetition, or takes the place of the job or the
+//! tombstone that has the key; and puts it in the place of a job.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use crate::txn::Txn;
 
 /// The decision about a submit whose key is taken.
 pub(crate) enum Replacement {
-    /// Nothing changes.
+    /// The stored job stays as it is.
     Keep(SubmitResult),
-    /// The submit takes its place, or that of its tombstone.
+    /// The submit takes the place of the stored job or tombstone.
     Replace(SubmitResult),
 }
 
-/// Decides about a submit whose key `known` has.
+/// Decides about a submit whose key belongs to the stored job or tombstone `known`.
 pub(crate) fn judge(txn: &Txn<'_>, job: &NewRecord, known: &Record) -> Replacement {
     let is_same = known.content == job.record.content;
     let unchanged = Replacement::Keep(if is_same { SubmitResult::Repeated } else { SubmitResult::Conflict });
@@ -50,7 +50,7 @@ pub(crate) fn judge(txn: &Txn<'_>, job: &NewRecord, known: &Record) -> Replaceme
     }
 }
 
-/// Whether a job has ended: it is dead, done or cancelled.
+/// Whether a job is dead, done or cancelled.
 fn has_ended(stage: &Stage) -> bool {
     match stage {
         Stage::Dead { .. } | Stage::Done { .. } | Stage::Cancelled { .. } => true,
@@ -58,7 +58,8 @@ fn has_ended(stage: &Stage) -> bool {
     }
 }
 
-/// Puts a submit in the place of a job that has not ended. The key and the number stay.
+/// Puts a submit in the place of a delayed, ready or dead job, and returns the new record. The key and the number stay.
+/// An untried job also keeps its times and counts; after a tried or dead one a new generation begins.
 pub(crate) fn replace(txn: &mut Txn<'_>, job: &NewRecord, known: &Record) -> Result<Record> {
     let record = Record { number: known.number, token: known.token, ..job.record.clone() };
     let continues = !known.was_tried() && !matches!(known.stage, Stage::Dead { .. });
@@ -82,7 +83,7 @@ pub(crate) fn replace(txn: &mut Txn<'_>, job: &NewRecord, known: &Record) -> Res
     txn.replace(known, record, &job.body, to)
 }
 
-/// The record with the beginning of a new generation, after the generation of `former`.
+/// Returns the record with the beginning of a new generation, after the generation of `former`.
 pub(crate) fn next_life(txn: &Txn<'_>, former: &Record, record: Record) -> Record {
     Record {
         created: txn.now().max(former.created + 1),

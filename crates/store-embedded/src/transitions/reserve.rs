@@ -1,7 +1,7 @@
 //! reserve: ready → reserved, for a notifier, and exchange, which settles and reserves in one call. Lanes take turns. A
-//! lane gives no job while it is full (as many of its jobs are in flight as the caller allows), throttled (the same of
-//! its origin or its tenant), paused (its topic or its destination is) or deferred (throttled lanes would hide others
-//! behind them, so their turns come later).
+//! lane gives no job while it is full (the caller allows no more of its jobs), throttled (no more of its origin or its
+//! tenant), or paused (by its topic or its destination). Many throttled lanes would hide the lanes behind them, so they
+//! are deferred: their turns come later.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,14 +20,14 @@ use crate::tables::StoredJob;
 use crate::txn::Txn;
 use crate::{EmbeddedStore, TRANSITION_BYTES};
 
-/// The most lanes that are looked at, beside full ones, and how many deferred ones.
+/// The most lanes that a reserve examines, in addition to full ones, and the most deferred ones.
 const LANES: usize = 64;
 const DEFERRED: usize = 8;
-/// More throttled lanes than this of an origin or a tenant are deferred. If fewer of each hide others together, these
-/// are.
+/// The lanes of an origin or a tenant with more throttled lanes than this are deferred. If there is none, but throttled
+/// lanes of several hide others together, these lanes are deferred.
 const MOST_THROTTLED: usize = 8;
-/// How late the last deferred lane has its turn, in µs: so late for each lane of its tenant, and within these
-/// bounds.
+/// How late the last deferred lane has its turn, in µs: [`PER_LANE`] for each lane of its tenant, but at least [`SOON`]
+/// and at most [`LATEST`].
 const PER_LANE: u64 = 4_000;
 const SOON: u64 = 100_000;
 const LATEST: u64 = 10_000_000;
@@ -93,7 +93,7 @@ impl Request {
     }
 }
 
-/// What origins and tenants may still give.
+/// How many jobs origins and tenants may still give.
 #[derive(Clone)]
 struct Groups {
     origin_limit: usize,
@@ -112,12 +112,12 @@ impl From<&Reserve<'_>> for Groups {
 }
 
 impl Groups {
-    /// Whether any of them may give no job.
+    /// Whether any origin or tenant may give no job.
     fn has_throttled(&self) -> bool {
         self.origin_limit.min(self.tenant_limit) == 0 || self.left.values().any(|left| *left == 0)
     }
 
-    /// What a lane may give because of its origin and its tenant, and the name of the fuller one.
+    /// Returns how many jobs a lane may give by its origin and its tenant, and the name of the one that allows fewer.
     fn left<'a>(&self, lane: &'a str) -> (usize, &'a str) {
         let Some(lane) = Lane::parse(lane) else { return (usize::MAX, NO_TENANT) };
         let left = |group: &str, limit| self.left.get(group).copied().unwrap_or(limit);
@@ -126,7 +126,7 @@ impl Groups {
         if of_tenant <= of_origin { (of_tenant, lane.tenant()) } else { (of_origin, lane.origin) }
     }
 
-    /// Counts jobs that a lane has given.
+    /// Subtracts jobs that a lane has given from what its origin and its tenant may give.
     fn take(&mut self, lane: &str, jobs: usize) {
         let Some(lane) = Lane::parse(lane) else { return };
         for (group, limit) in [(lane.origin, self.origin_limit), (lane.tenant(), self.tenant_limit)] {
@@ -138,7 +138,7 @@ impl Groups {
     }
 }
 
-/// What a reserve found.
+/// The result of a reserve.
 #[derive(Default)]
 struct Found {
     now_us: u64,
@@ -147,13 +147,12 @@ struct Found {
     /// The lanes that jobs were taken from, and whether each has more.
     visited: Vec<(String, bool)>,
     is_more: bool,
-    /// Whether there are deferred lanes that were not looked at.
+    /// Whether there are deferred lanes that were not examined.
     is_rest: bool,
     full: Vec<String>,
     /// Origins and tenants.
     throttled: BTreeSet<String>,
-    /// So many lanes of an origin or a tenant that may give no job that others may be behind them, and how late the
-    /// last one has its turn, in µs.
+    /// Groups of throttled lanes that may hide others, and how late the last lane of each has its turn, in µs.
     deferred: Vec<(Vec<String>, u64)>,
     /// Paused lanes, and the turns at which they are kept.
     paused: Vec<(String, u64)>,
@@ -192,12 +191,12 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
         txn.tables.ready.set_turn(shard, lane, Some(*turn))?;
     }
     for (n, (lane, is_rest)) in (1..).zip(&found.visited) {
-        // A lane that has more goes behind the others.
+        // A lane that has more jobs goes behind the others.
         let turn = is_rest.then(|| txn.next_turn() + n);
         txn.tables.ready.set_turn(shard, lane, turn)?;
         txn.row.turn = txn.row.turn.max(turn.unwrap_or(0));
     }
-    // Lanes that fill meanwhile are before these.
+    // Lanes that get jobs meanwhile come before these.
     for (lanes, length) in &found.deferred {
         for (n, lane) in (1..).zip(lanes) {
             let turn = txn.last_turn() + length * n / lanes.len() as u64;
@@ -212,20 +211,21 @@ struct LanesInTurn {
     /// Lanes to visit.
     open: Vec<String>,
     throttled: Vec<String>,
-    /// The turns at which they are kept.
+    /// Paused lanes, and the turns at which they are kept.
     paused: Vec<(String, u64)>,
-    /// How many of the open and of the throttled ones had their turn.
+    /// How many of the open and of the throttled lanes are not deferred.
     in_turn: (usize, usize),
-    /// Whether more may have had it.
+    /// Whether more lanes may be in turn.
     is_more: bool,
-    /// Whether there are more deferred ones.
+    /// Whether there are deferred lanes that were not examined.
     is_rest: bool,
-    /// The turn and the name of the last one that was looked at.
+    /// The turn and the name of the last lane that was examined.
     last: (u64, String),
 }
 
 impl LanesInTurn {
-    /// Adds lanes after those that were looked at, at most `limit`, up to the turn `last`. Whether there may be more.
+    /// Examines the lanes after `self.last`, at most `limit`, up to the turn `last`, and adds each to the open, throttled
+    /// or paused ones. Returns whether there may be more.
     fn look(&mut self, txn: &mut Txn<'_>, request: &Request, last: u64, limit: usize) -> Result<bool> {
         let all = txn.tables.ready.lanes(txn.shard(), (self.last.0, &self.last.1), last, limit)?;
         let is_rest = all.len() == limit;
@@ -244,8 +244,8 @@ impl LanesInTurn {
         Ok(is_rest)
     }
 
-    /// Finds the lanes for a reserve. Where origins or tenants may give no job, once all lanes whose turn has come are
-    /// known, some deferred ones are looked at, because they may be open for this caller.
+    /// Finds the lanes for a reserve. If some origins or tenants may give no job, and all lanes whose turn has come are
+    /// known, also examines [`DEFERRED`] deferred ones, from a random one on: they may be open for this caller.
     fn find(&mut self, txn: &mut Txn<'_>, request: &Request) -> Result<()> {
         let window = LANES + request.limits.values().filter(|limit| **limit == 0).count();
         let has_throttled = request.groups.has_throttled();
@@ -267,7 +267,7 @@ impl LanesInTurn {
             self.last = (first, String::new());
             self.look(txn, request, begin - 1, missing)?;
         }
-        // There are others if so many were found.
+        // There may be others if as many as possible were found.
         self.is_rest = self.len() == known + DEFERRED;
         Ok(())
     }
@@ -277,12 +277,13 @@ impl LanesInTurn {
     }
 }
 
-/// A number that differs much where the time differs little (Fibonacci hashing).
+/// Returns a number that differs much where the time differs little (Fibonacci hashing).
 const fn scattered(time: u64) -> u64 {
     time.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16
 }
 
-/// The lanes that hide others, and how late the last of each has its turn.
+/// Returns the groups of throttled lanes to defer, and how late the last lane of each has its turn, in µs: origins and
+/// tenants with many throttled lanes or, if there are none, all lanes together if they hide others (`is_hidden`).
 fn deferred(
     txn: &mut Txn<'_>,
     by_group: BTreeMap<String, Vec<String>>,
@@ -301,7 +302,7 @@ fn deferred(
     many.into_iter().map(late).collect()
 }
 
-/// Finds jobs in the lanes, in turn. Nothing is reserved yet.
+/// Finds jobs in the lanes, in turn, and sorts the lanes by what to do with their turns. Reserves nothing yet.
 fn find(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
     let mut lanes = LanesInTurn::default();
     lanes.find(txn, request)?;
@@ -338,7 +339,7 @@ fn find(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
         let before = found.jobs.len();
         let taken = find_ready(txn, &lane, limit, &mut budget, &mut found.jobs)?;
         groups.take(&lane, found.jobs.len() - before);
-        // Where a deferred one is open, others may be.
+        // If one deferred lane is open, others may be too.
         found.is_more |= is_rest && n >= in_turn.0 && found.jobs.len() > before;
         let (left, group) = groups.left(&lane);
         if taken.is_rest && bound <= taken.entries {

@@ -1,4 +1,4 @@
-//! Schedules: reading and changing them, and making them fire.
+//! Schedules: reads, adds, changes and removes them, lists those that are due, and submits the jobs of those that fire.
 
 use std::time::Duration;
 
@@ -39,7 +39,8 @@ impl EmbeddedStore {
         Ok((rows, next))
     }
 
-    /// Adds a schedule, unless there is one with its key.
+    /// Adds a schedule, unless there is one with its key, or too many: [`MAX_SCHEDULES`] in all, or, if `most` is given,
+    /// more than that or than a fair share of its tenant.
     pub async fn add_schedule(
         &self,
         shard: Shard,
@@ -47,12 +48,12 @@ impl EmbeddedStore {
         most: Option<u64>,
     ) -> Result<ScheduleAdded, StoreError> {
         let row = row.clone();
-        // Counted beside the writer, which others wait for. What is added meanwhile is not counted.
+        // Counted in a snapshot, so that the writer is free. Schedules that are added meanwhile are not counted.
         let (snapshot, tenant) = (self.snapshot().await?, row.key.tenant.clone());
         let limit = most.unwrap_or(0).min(MAX_SCHEDULES) as usize;
         let count = move |tables: &Tables<_>| tables.schedules.count(&TenantScope::One(tenant), limit);
         let (all, own) = self.read(snapshot, count).await?;
-        // A tenant leaves as many free as it has.
+        // A tenant must leave as many free as it has.
         let share = MAX_SCHEDULES.saturating_sub(all.saturating_sub(own)) / 2;
         let is_too_many = all >= MAX_SCHEDULES || most.is_some_and(|most| own + 1 > most.min(share));
         self.call(shard, row.packed.len() + TRANSITION_BYTES, move |txn| add(txn, &row, is_too_many)).await
@@ -70,12 +71,13 @@ impl EmbeddedStore {
         self.call(shard, TRANSITION_BYTES, remove).await
     }
 
-    /// Does nothing: no call that ends early leaves a part of a schedule.
+    /// Does nothing and returns false: no call leaves a part of a schedule behind.
     pub async fn forget_schedule(&self, _key: &ScheduleKey) -> Result<bool, StoreError> {
         Ok(false)
     }
 
-    /// Stores schedules that submit nothing.
+    /// Stores schedules without submitting jobs. Returns for each whether it was stored or has another version than
+    /// expected.
     pub async fn change_schedules(
         &self,
         shard: Shard,
@@ -89,7 +91,9 @@ impl EmbeddedStore {
         self.call(shard, bytes, change).await
     }
 
-    /// Stores schedules and submits their jobs.
+    /// Submits the jobs of schedules and stores the schedules. Returns for each whether that was done, or the schedule
+    /// has another version than expected, or a limit of topics or lanes refuses its jobs. Fails with `ArchiveBehind`
+    /// while the archive outbox is full.
     pub async fn fire(
         &self,
         shard: Shard,
@@ -104,7 +108,7 @@ impl EmbeddedStore {
         self.call(shard, bytes, fire).await
     }
 
-    /// The first schedules of a shard whose time has come.
+    /// Returns the first `limit` schedules of a shard whose time has come, the time, and how long until the next.
     pub async fn due_schedules(&self, shard: Shard, limit: usize) -> Result<DueSchedules, StoreError> {
         self.call(shard, TRANSITION_BYTES, move |txn| due(txn, limit)).await
     }
@@ -127,12 +131,13 @@ impl Firing {
         self.row.packed.len() + self.jobs.iter().map(|job| job.body.len() + TRANSITION_BYTES).sum::<usize>()
     }
 
-    /// A job whose id is taken counts as submitted.
+    /// Submits the jobs and stores the schedule, unless its version differs or a limit refuses the jobs. A job whose id
+    /// is taken counts as submitted.
     fn fire(&self, txn: &mut Txn<'_>, keep: KeepTombstones) -> Result<ScheduleChanged> {
         if !has_version(txn, &self.row.key, self.expected)? {
             return Ok(ScheduleChanged::Outdated);
         }
-        // All of them are in one lane.
+        // All jobs of a schedule are in one lane.
         if let Some(job) = self.jobs.first()
             && let Some(limit) =
                 txn.tables.counts.refuse(txn.shard(), &job.record.lane().name(), job.limits)?
@@ -159,7 +164,7 @@ fn change(txn: &mut Txn<'_>, expected: Option<u64>, row: &ScheduleRow) -> Result
     Ok(ScheduleChanged::Changed)
 }
 
-/// Stores a schedule, whose version was compared.
+/// Stores a schedule, whose version the caller has compared. Wakes the carrier if the schedule fires before all others.
 fn put(txn: &mut Txn<'_>, row: &ScheduleRow) -> Result<()> {
     let shard = txn.shard();
     let first = txn.tables.schedules.first(shard)?;

@@ -1,5 +1,5 @@
-//! settle: reserved → done, delayed, ready or dead, by how the attempt ended. Push and pull jobs share it;
-//! they differ in what is known of the attempt, and in the effect of a receipt that is no longer current.
+//! settle: reserved → done, delayed, ready, dead or, if that was requested, cancelled, according to the outcome. Push
+//! and pull jobs differ in the data about the attempt, and in the effect of a receipt that is no longer current.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -52,21 +52,21 @@ impl EmbeddedStore {
     }
 }
 
-/// How one attempt ended.
+/// The outcome of one attempt, with its receipt.
 pub(crate) struct Settlement {
     receipt: Receipt,
     outcome: Outcome,
     source: Source,
-    /// The answer of the receiver, if somebody wants to know of the success.
+    /// The answer of the receiver, if the success of the job has a notice.
     success: Option<Success>,
 }
 
-/// Where the settlement comes from.
+/// The caller of the settlement.
 #[derive(Clone, Copy)]
 enum Source {
     /// A notifier, with the response to a successful attempt if it kept that: status, and ms that it took.
     Push { response: Option<(u16, u32)> },
-    /// A consumer, by its receipt, or a carrier for it. The number of the lease is when it began.
+    /// A consumer, or a carrier for a consumer whose lease expired.
     Pull(LeaseCheck),
 }
 
@@ -81,7 +81,7 @@ impl Settlement {
         Self { receipt: *receipt, outcome: outcome.clone(), source: Source::Pull(check), success: None }
     }
 
-    /// Whether it settles an expired lease for its consumer.
+    /// Whether a carrier settles an expired lease in place of its consumer.
     fn is_for_expired(&self) -> bool {
         matches!(self.source, Source::Pull(LeaseCheck::Expired))
     }
@@ -109,7 +109,8 @@ impl Settlement {
     }
 }
 
-/// Settles push jobs, and adds to the lateness of their shard.
+/// Settles push jobs, adds to the lateness of their shard if a settlement took effect, and evicts tombstones. Returns a
+/// result for each settlement, in order.
 pub(crate) fn settle_push(
     txn: &mut Txn<'_>,
     settlements: &[Settlement],
@@ -145,8 +146,8 @@ fn settle_one(txn: &mut Txn<'_>, settlement: &Settlement, keep: KeepTombstones) 
     settle_again(txn, settlement, job)
 }
 
-/// Answers a receipt that is no longer current: the same settlement may have come before, and a late
-/// success of a push job still counts.
+/// Handles a receipt that is no longer current: `Replayed` for the settlement that came before, `Late` for a success
+/// that still counts, which makes a push job done, else `Stale`.
 fn settle_again(txn: &mut Txn<'_>, settlement: &Settlement, job: Record) -> Result<SettleResult> {
     let number = settlement.receipt.lease.number;
     let is_complete = settlement.outcome == Outcome::Complete;
@@ -194,7 +195,7 @@ fn apply(txn: &mut Txn<'_>, settlement: &Settlement, mut job: Record, cancel: bo
     }
 }
 
-/// Ends a job that is done, with a notice if somebody wants to know.
+/// Ends a job as done, and puts the notice of its success into the outbox if there is to be one.
 fn finish(txn: &mut Txn<'_>, settlement: &Settlement, job: Record, settled: u64) -> Result<()> {
     if let Some(success) = &settlement.success {
         txn.note_success(&job, success)?;
@@ -211,7 +212,7 @@ const fn edge_name(outcome: &Outcome) -> TransitionName {
     }
 }
 
-/// Publishes the end of the attempt. A job that is being cancelled has no next one.
+/// Publishes the event of the end of an attempt. If the job is being cancelled, the event has no next due time.
 fn publish(
     txn: &mut Txn<'_>,
     job: &Record,

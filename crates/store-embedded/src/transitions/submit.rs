@@ -1,5 +1,6 @@
-//! submit: nothing → delayed, or ready if already due; or delayed, ready, dead → delayed or ready with
-//! other content. import is a submit of jobs with a history; a job that is dead already becomes dead.
+//! submit: nothing → delayed, or ready if already due; or delayed, ready, dead → delayed or ready with other content.
+//! import is a submit of jobs with a history; a job that was dead in the other store becomes dead. `replace` decides
+//! about keys that are taken.
 
 use ringback_core::job::{ImportJob, JobKey, NewJob};
 use ringback_core::store_types::{Shard, StoreError, SubmitResult, Submitted, TransitionName};
@@ -25,7 +26,7 @@ impl EmbeddedStore {
         self.submit_records(shard, jobs.iter().map(pack).collect(), jobs.iter().map(|job| &job.job.key)).await
     }
 
-    /// `keys` are the names of the jobs, in order.
+    /// Submits packed jobs with these keys; returns answer and job for each. Fails while the archive outbox is full.
     async fn submit_records(
         &self,
         shard: Shard,
@@ -47,8 +48,8 @@ impl EmbeddedStore {
     }
 }
 
-/// Stores a job, in the place of the one that has its key where it may replace that one. Returns the answer, with the
-/// record that has the key afterwards; where a limit refuses the job, with the record that was not stored.
+/// Stores a job; if another job has its key, in the place of that one, or not at all. Returns the answer, and the record
+/// that has the key afterwards or, if a limit refuses the job, the record that was not stored.
 pub(crate) fn submit(
     txn: &mut Txn<'_>,
     job: &NewRecord,
@@ -74,7 +75,7 @@ pub(crate) fn submit(
     }
 }
 
-/// Adds a job whose key is free, or whose former generation has ended and left a tombstone.
+/// Adds a job whose key is free, or has the tombstone `former`, which is removed and whose next generation begins.
 fn add(txn: &mut Txn<'_>, job: &NewRecord, former: Option<&Record>) -> Result<Record> {
     let (now, shard) = (txn.now(), txn.shard());
     txn.tables.due.register(shard, &job.record.topic)?;

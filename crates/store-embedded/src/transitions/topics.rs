@@ -1,6 +1,5 @@
-//! Policies and pauses of topics. Policies are read in pages, so that no call of the writer takes long.
-//! A pause stops the delivery of a topic's jobs. A resume ends the pause and gives the lanes that were
-//! paused their turns again.
+//! Policies and pauses of topics. Policies are read in pages, so that no call of the writer takes long. A pause stops
+//! the delivery of a topic's jobs. A resume ends the pause and gives the lanes that it held their turns again.
 
 use ringback_core::job::Topic;
 use ringback_core::store_types::{
@@ -14,11 +13,12 @@ use crate::tables::Pause;
 use crate::txn::Txn;
 use crate::{ANY_SHARD, EmbeddedStore, PolicyChanges, TRANSITION_BYTES};
 
-/// How many policies one call reads: a MiB at most.
+/// How many policies one call reads, at most a MiB together.
 const PAGE: usize = 24;
 
 impl EmbeddedStore {
-    /// Puts an entry in place of exactly this one; `None` if there must be none.
+    /// Stores an entry if the present one is `replaced`, where `None` stands for no entry, and no limit is exceeded.
+    /// Announces a change of policies.
     pub async fn put_entry(
         &self,
         entry: ConfigEntry<'_>,
@@ -35,7 +35,7 @@ impl EmbeddedStore {
         Ok(put)
     }
 
-    /// Returns the new version; `None` if the topic has no policy.
+    /// Removes a policy and announces a change. Returns the new version; `None` if the topic has no policy.
     pub async fn delete_entry(&self, name: &str) -> Result<Option<PolicyVersion>, StoreError> {
         let topic = name.to_owned();
         let delete = move |txn: &mut Txn<'_>| {
@@ -56,7 +56,7 @@ impl EmbeddedStore {
         self.call(ANY_SHARD, 0, move |txn| txn.tables.policies.get(&name)).await
     }
 
-    /// All policies and their version; `None` if that is `known`.
+    /// Returns the version of the policies and, read in pages after it, all of them; `None` if the version is `known`.
     pub async fn policies(
         &self,
         known: Option<PolicyVersion>,
@@ -82,7 +82,8 @@ impl EmbeddedStore {
         PolicyChanges::new(&self.shared.location.policies)
     }
 
-    /// Returns the limit that the pause would exceed; `capacity` says whether limits count.
+    /// Pauses a topic in a shard, and makes the topic known. If `capacity` asks for a check and the pause would exceed a
+    /// limit, changes nothing and returns the limit.
     pub async fn pause(
         &self,
         shard: Shard,
@@ -103,7 +104,7 @@ impl EmbeddedStore {
         self.call(shard, TRANSITION_BYTES, pause).await
     }
 
-    /// Returns whether the topic is known in this shard.
+    /// Resumes a topic in a shard, in several calls for many lanes. Returns whether the shard knows it, paused or not.
     pub async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
         loop {
             let topic = topic.clone();
@@ -133,8 +134,7 @@ fn put(txn: &mut Txn<'_>, entry: ConfigEntry<'_>, replaced: Option<&str>) -> Res
     Ok(if is_known { PolicyPut::Replaced(version) } else { PolicyPut::Created(version) })
 }
 
-/// Notes whether a topic has metrics of its own. Returns false, and changes nothing, if that would be one
-/// topic too many.
+/// Records whether a topic has metrics of its own. Changes nothing and returns false if too many topics would.
 fn set_metrics(txn: &mut Txn<'_>, topic: &str, metrics: Metrics) -> Result<bool> {
     let mut topics = txn.tables.policies.with_metrics()?;
     let has_changed = match metrics {
@@ -150,7 +150,8 @@ fn set_metrics(txn: &mut Txn<'_>, topic: &str, metrics: Metrics) -> Result<bool>
     Ok(true)
 }
 
-/// Returns whether more lanes are paused; `None` if the topic is not known.
+/// Gives up to [`MAX_RESUMED_LANES`] lanes of a paused topic their turns, or keeps them for a paused destination, and
+/// ends the pause after the last. Returns whether lanes may be left; `None` if the topic is not known.
 fn resume(txn: &mut Txn<'_>, topic: &str) -> Result<Option<bool>> {
     let shard = txn.shard();
     if !txn.tables.due.is_known(shard, topic)? {

@@ -1,6 +1,6 @@
-//! What is done with what is stored when the store's time goes back to a clock that is far behind it. Times that were
-//! stored meanwhile are ahead of the time as it is then. What is ready although it is not due waits again; what only
-//! counts from the wrong time is moved; and jobs whose times may be wrong are counted.
+//! Changes what is stored when the store's time goes back to a clock that is far behind it, since times that were stored
+//! meanwhile are ahead of the clock. Ready jobs that are not due wait again; leases, turns, notices, schedules and claims
+//! of bulk operations are moved; and jobs whose times may be wrong are counted.
 
 use ringback_core::clock::millis_up;
 use ringback_core::limits::MAX_LEASE;
@@ -13,7 +13,7 @@ use crate::clock_consent::ClockConsent;
 use crate::error::Result;
 use crate::tables::{QueueEnd, Record, Stage};
 
-/// How the time goes back; times are in µs.
+/// One step back: from which time to which, in µs, and whether an operator has said that the clock is right.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SetBack {
     pub(crate) shards: u16,
@@ -27,7 +27,7 @@ impl SetBack {
         self.to_us / 1000
     }
 
-    /// The time now of what was stored as `at`, in ms: as far from the time as it was, and not in the past.
+    /// Returns a stored time, in ms, moved back by as much as the store's time, but not into the past.
     const fn moved(&self, at: u64) -> u64 {
         let by = self.from_us.saturating_sub(self.to_us) / 1000;
         let (at, now) = (at.saturating_sub(by), self.now());
@@ -38,7 +38,7 @@ impl SetBack {
     fn is_touched(&self, job: &Record) -> bool {
         let became_due = match job.stage {
             Stage::Ready { .. } | Stage::Reserved { .. } => job.due > self.now(),
-            // It has waited again since, which `move_job_back` has noted.
+            // The job has waited again since; `move_job_back` has set its first due time.
             Stage::Delayed => {
                 job.first_due == Some(job.due) && job.due > self.now() && job.due <= self.from_us / 1000
             }
@@ -52,13 +52,14 @@ impl SetBack {
         job.last.as_ref().is_some_and(|last| last.at > self.now())
     }
 
-    /// The state that a job enters now, if it has to change. A retry counts from its attempt.
+    /// Returns the state that a job has to enter now, if any. If the clock is known to be right, the due time of a retry
+    /// moves back too.
     fn enters(&self, job: &Record) -> Option<To> {
         let (now, is_given) = (self.now(), self.word == ClockConsent::Given);
         let is_retry = is_given && self.was_tried_meanwhile(job);
         let longest = now.saturating_add(millis_up(MAX_LEASE)).min(self.from_us / 1000);
         match &job.stage {
-            // It came without a delay, and is due now.
+            // The job was submitted without a delay, and is due now.
             Stage::Ready { .. } if job.due > now && job.due <= job.arrived() => {
                 Some(To::Ready(QueueEnd::Back))
             }
@@ -76,8 +77,9 @@ impl SetBack {
 }
 
 impl Txn<'_> {
-    /// Takes the time back. Returns how many jobs the wrong time has touched: they were accepted or tried by it, or
-    /// became due. Reads all jobs, which may take a second for a million.
+    /// Changes jobs, shards and bulk operations for the time `step.to_us`, and forgets planned passes. Returns how many
+    /// jobs the wrong time has touched: they were accepted or tried by it, or became due. Reads all jobs, which may take
+    /// a second for a million.
     pub(crate) fn set_back(&mut self, step: &SetBack) -> Result<u64> {
         let (mut touched, mut changed) = (0, Vec::new());
         self.tables.records.each(|number, job| {
@@ -106,7 +108,7 @@ impl Txn<'_> {
         Ok(touched)
     }
 
-    /// The clock's time is the store's from now on: that it was ahead is forgotten.
+    /// Forgets the latest time that shards have stored, so that the clock's time is the store's from now on.
     pub(crate) fn forget_time(&mut self, shards: u16, now_us: u64) -> Result<()> {
         for shard in 0..shards {
             self.begin(Shard(shard), now_us, 0)?;
@@ -140,7 +142,7 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// Lets a tombstone count as one that ended now.
+    /// Changes the end of a tombstone to now; does nothing for other jobs.
     fn end_now(&mut self, mut job: Record, now: u64) -> Result<()> {
         let Some(before) = job.ended() else { return Ok(()) };
         let shard = self.shard();
@@ -152,15 +154,15 @@ impl Txn<'_> {
         self.tables.records.put(&job)
     }
 
-    /// The turns of lanes, the notices that wait, and the next times of schedules are those of the clock. The numbers of
-    /// leases only grow.
+    /// Moves turns of lanes, waiting notices and next times of schedules to the time of the clock, and wakes the carrier.
+    /// The number of the last lease is raised to the wrong time, since lease numbers only grow.
     fn move_shard_back(&mut self, step: &SetBack) -> Result<()> {
         let shard = self.shard();
         self.tables.schedules.look_at_all(shard, step.now())?;
         if self.row == super::ShardRow::default() {
             return Ok(());
         }
-        // A job that was accepted by the wrong time has no lease from before it.
+        // So a job that was accepted by the wrong time has no lease with an earlier number.
         self.row.lease = self.row.lease.max(step.from_us);
         let lanes = self.tables.ready.lanes(shard, (0, ""), u64::MAX, usize::MAX)?;
         let first = step.to_us.saturating_sub(lanes.len() as u64);

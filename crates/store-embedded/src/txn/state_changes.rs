@@ -1,5 +1,5 @@
-//! The state changes of jobs: each moves the entry of a job from the index of one state to that of
-//! another, and keeps record, ledger and counts in step.
+//! The state changes of jobs: each moves the entry of a job from the index of one state to that of another, keeps
+//! record, ledger and counts in step, and publishes the events and wake-ups. Also evicts tombstones.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::Tags;
@@ -43,8 +43,8 @@ impl Txn<'_> {
         self.arrive(record, None, to)
     }
 
-    /// Puts a submitted job in the place of one that has not ended and is not reserved. `record` has the
-    /// number of that one. The ledger counts no further accepted job.
+    /// Puts a submitted job in the place of the delayed, ready or dead job `before`, whose number `record` has, and
+    /// returns its record. The ledger counts no further accepted job.
     pub(crate) fn replace(&mut self, before: &Record, record: Record, body: &[u8], to: To) -> Result<Record> {
         self.unlink(before)?;
         if before.tags != record.tags {
@@ -57,8 +57,7 @@ impl Txn<'_> {
         Ok(record)
     }
 
-    /// Publishes a submit, and links and writes its record. `from` is the state of the job in whose place it
-    /// comes.
+    /// Publishes and logs a submit; links, writes and returns its record. `from` is the state of a replaced job.
     fn arrive(&mut self, mut record: Record, from: Option<State>, to: To) -> Result<Record> {
         let due = Timestamp::from_millis(record.due);
         self.publish(&record, || EventKind::Submitted { due })?;
@@ -68,7 +67,7 @@ impl Txn<'_> {
         Ok(record)
     }
 
-    /// Moves a job to another state, or to another place in the index of its state.
+    /// Moves a job to another state, or place in its state's index. Writes the record and logs the transition.
     pub(crate) fn enter(&mut self, record: &mut Record, to: To) -> Result<()> {
         let from = record.state();
         self.unlink(record)?;
@@ -77,7 +76,7 @@ impl Txn<'_> {
         self.log_transition(record, Some(from), Some(record.state()), record.reason())
     }
 
-    /// Moves a job to the dead, and puts its notice into the outbox.
+    /// Moves a job to the dead, and puts it into the archive outbox and its notice into the outbox.
     pub(crate) fn die(&mut self, job: &mut Record, reason: Box<str>) -> Result<()> {
         let (body, kind) = (self.tables.records.body(job.number)?, EndedState::of_reason(&reason));
         self.enter(job, To::Dead(reason))?;
@@ -90,7 +89,7 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// Puts the notice of a success into the outbox. The job is done afterwards.
+    /// Puts the notice of a success into the outbox. Must be called before the job is done, while it has its body.
     pub(crate) fn note_success(&mut self, job: &Record, success: &Success) -> Result<()> {
         if let Some(body) = self.tables.records.body(job.number)? {
             let now = self.now();
@@ -100,7 +99,7 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// Makes a delayed or dead job due now, and ready.
+    /// Makes a delayed or dead job due now, and ready at the back of its lane.
     pub(crate) fn make_ready(&mut self, record: &mut Record) -> Result<()> {
         let from = record.state();
         self.unlink(record)?;
@@ -111,7 +110,7 @@ impl Txn<'_> {
         self.log_transition(record, Some(from), Some(State::Ready), None)
     }
 
-    /// Has an expired lease checked again at a time, unless it is settled before.
+    /// Postpones the next check of an expired lease to a time, in ms.
     pub(crate) fn postpone_recovery(&mut self, record: &mut Record, until: u64) -> Result<()> {
         let (shard, number) = (self.shard(), record.number);
         let Stage::Reserved { deadline, postponed, .. } = &mut record.stage else { return Ok(()) };
@@ -122,8 +121,8 @@ impl Txn<'_> {
         self.tables.records.put(record)
     }
 
-    /// Ends a job: its body is removed, and its record stays as a tombstone. `settled` is the number
-    /// of the last lease that was settled.
+    /// Ends a job: puts it into the archive outbox, removes its body, and keeps its record as a tombstone. `settled` is
+    /// the number of the last lease that was settled.
     pub(crate) fn finish(&mut self, mut record: Record, end: End, settled: u64) -> Result<()> {
         self.publish(&record, || match end {
             End::Done => EventKind::Done,
@@ -157,7 +156,8 @@ impl Txn<'_> {
         self.tables.records.put(&record)
     }
 
-    /// Takes the topic or the lane that a job has left out of its order, if no other job is left there.
+    /// Takes the topic of a delayed job out of the schedule, or removes the turn of a ready job's lane, if the job that
+    /// has left was its last.
     fn tidy(&mut self, left: &Record) -> Result<()> {
         let shard = self.shard();
         match left.state() {
@@ -167,7 +167,7 @@ impl Txn<'_> {
         }
     }
 
-    /// Removes a dead job without a tombstone.
+    /// Removes a dead job without a tombstone, and puts it into the archive outbox as purged.
     pub(crate) fn purge(&mut self, job: &Record) -> Result<()> {
         self.log_transition(job, Some(job.state()), None, None)?;
         self.archive(EndedState::Purged, job)?;
@@ -187,7 +187,8 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// Evicts tombstones that are old or exceed the limit. Evicts more than this transition has added, so that
+    /// Evicts tombstones that are too old, or beyond the limit and at least two minutes old; these count as evicted
+    /// early. Does nothing if this transition ended no job. Evicts up to twice as many as it ended and 16 more, so that
     /// their number falls.
     pub(crate) fn evict_tombstones(&mut self, keep: KeepTombstones) -> Result<()> {
         if self.transition.ended == 0 {
@@ -210,8 +211,8 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// Adds a job to the index and the counts of a state, and sets its stage. The record is not
-    /// written yet.
+    /// Adds a job to the index and the counts of a state, sets its stage, and wakes the process that handles the state.
+    /// The caller writes the record.
     pub(crate) fn link(&mut self, record: &mut Record, to: To) -> Result<()> {
         let (shard, number) = (self.shard(), record.number);
         record.stage = match to {

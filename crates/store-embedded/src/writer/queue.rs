@@ -1,4 +1,4 @@
-//! The queue of the writer: takes the waiting calls group by group, and answers their callers.
+//! The queue of the writer: collects waiting calls into groups. A call runs in the writer and answers its caller.
 
 use std::io;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::txn::Txn;
 const GROUP: usize = 256;
 /// A group is full once its calls write this many bytes.
 const GROUP_BYTES: usize = 4 * 1024 * 1024;
-/// How long a group waits to have as many calls as the one before, since callers that were answered
-/// may call again at once. A call that came alone does not wait.
+/// How long a group waits to have as many calls as the one before, since callers that were answered may call again at
+/// once. After a group of one call, there is no wait.
 const LINGER: Duration = Duration::from_micros(300);
 
 pub(crate) enum Request {
@@ -30,7 +30,7 @@ pub(crate) enum Request {
 
 pub(crate) type Reply = oneshot::Sender<Result<ReadTransaction, StoreError>>;
 
-/// What the writer does next.
+/// The next thing for the writer to do.
 pub(crate) enum Next {
     Group(Vec<Member>),
     Snapshot(Reply),
@@ -42,7 +42,7 @@ pub(crate) enum Next {
 
 pub(crate) struct Queue {
     requests: Receiver<Request>,
-    /// A request that was taken and ended the group before it.
+    /// A request for a snapshot that ended the group before it.
     held: Option<Request>,
     /// The number of calls of the last group.
     last: usize,
@@ -56,7 +56,7 @@ impl Queue {
         Ok(Self { requests, held: None, last: 0, timer })
     }
 
-    /// Waits for the next request, at most for `wait`.
+    /// Waits for the next request, at most for `wait`, and collects a group if it is a call.
     pub(crate) fn next(&mut self, wait: Option<Duration>) -> Next {
         let request = match self.held.take().map_or_else(|| self.requests.try_recv(), Ok) {
             Ok(request) => Some(request),
@@ -79,7 +79,8 @@ impl Queue {
         }
     }
 
-    /// Takes the calls that wait already or arrive within [`LINGER`].
+    /// Returns a group: `first` and the calls that wait already or, if the last group was larger, arrive within
+    /// [`LINGER`]. A request for a snapshot ends the group and is kept for later.
     fn gather(&mut self, first: Member, mut bytes: usize) -> Vec<Member> {
         let mut group = vec![first];
         let begun = Instant::now();
@@ -119,7 +120,7 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// A call that runs `work`, and the receiver of its answer.
+    /// Returns a call that runs `work`, and the receiver of its answer.
     pub(crate) fn new<T: Send + 'static>(
         shard: Shard,
         work: impl FnMut(&mut Txn<'_>) -> Result<T> + Send + 'static,

@@ -1,5 +1,5 @@
-//! One writer per location: all stores that this process opens on a location share its writer. The
-//! lock of the file keeps other processes out.
+//! One writer per location: all stores that this process opens on a location share its writer. The first store starts
+//! it, and it ends with the last. The lock of the file keeps other processes out.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,7 @@ use crate::error::Result;
 use crate::location::{Medium, StoreLocation, lock};
 use crate::txn::Txn;
 
-/// The memory that a store without a file lives in. It keeps the jobs while it lives, so that a
-/// store can be closed and opened again.
+/// The memory of a store without a file. It keeps the jobs, so that the store can be closed and opened again.
 #[derive(Clone)]
 pub struct Memory {
     pub(crate) shared: Arc<SharedWriter>,
@@ -28,18 +27,17 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Empty memory. Time comes from the clock.
+    /// Returns empty memory. The store's time comes from the clock.
     pub fn new(clock: impl Clock) -> Self {
         Self::of(clock, RunsOn::Thread)
     }
 
-    /// Empty memory whose calls run on the threads of their callers, one at a time. So a runtime with
-    /// one thread and paused time runs them in an order that is always the same.
+    /// Returns empty memory whose calls run on their callers' threads, one at a time: with one thread in a fixed order.
     pub fn inline(clock: impl Clock) -> Self {
         Self::of(clock, RunsOn::Callers)
     }
 
-    /// The same memory for a store whose calls have faults.
+    /// Returns the same memory for a store whose calls have faults.
     #[must_use]
     pub fn with_faults(&self, faults: Arc<dyn CallFaults>) -> Self {
         Self { shared: Arc::clone(&self.shared), faults: Some(faults) }
@@ -77,7 +75,8 @@ impl SharedWriter {
         Self { location: Arc::new(location), runs_on: RunsOn::Thread, current: Mutex::default() }
     }
 
-    /// Runs what blocks on a thread where it may; on that of the caller if calls run there too.
+    /// Runs blocking `work` on a thread for that, or on the thread of the caller if calls run there. Fails with `Closed`
+    /// if `work` panics.
     pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -88,7 +87,7 @@ impl SharedWriter {
         }
     }
 
-    /// The writer of a file; the same for all callers that name this file.
+    /// Returns the shared writer of a file, the same for all callers with the same absolute path.
     pub(crate) fn of_file(file: &Path) -> Arc<Self> {
         static FILES: Mutex<BTreeMap<PathBuf, Weak<SharedWriter>>> = Mutex::new(BTreeMap::new());
         let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
@@ -103,13 +102,14 @@ impl SharedWriter {
         shared
     }
 
-    /// The writer, which the first caller starts. Blocks.
+    /// Returns the handle of the running writer. If there is none, waits for the end of the former one, opens the store
+    /// and starts a writer. Blocks. `shards` counts for a new database only.
     pub(crate) fn handle(&self, shards: u16) -> Result<Arc<Handle>> {
         let mut current = lock(&self.current);
         if let Some(handle) = current.handle.upgrade() {
             return Ok(handle);
         }
-        // The writer before may be about to end; the file is free once it has.
+        // The former writer may be about to end; the file is free once it has.
         join(&current.thread);
         let handle = match self.runs_on {
             RunsOn::Thread => {
@@ -135,7 +135,7 @@ impl SharedWriter {
     }
 }
 
-/// Sends calls and requests for snapshots to the writer, which ends when the handle is dropped.
+/// Sends calls and requests for snapshots to the writer. Dropping it ends the writer and waits for that.
 pub(crate) struct Handle {
     pub(crate) shards: u16,
     runner: Runner,
@@ -151,7 +151,8 @@ enum Runner {
 }
 
 impl Handle {
-    /// Runs `work` in the writer's transaction. `bytes` is about how much it writes.
+    /// Runs `work` in the writer's transaction, more than once if another call of its group fails half-way, and returns
+    /// the last result. `bytes` is about how much it writes. Fails with `Closed` if the writer has ended.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
         shard: Shard,
@@ -163,14 +164,14 @@ impl Handle {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// A view of all that was answered before.
+    /// Returns a snapshot with the effects of all answered calls. Fails with `Closed` if the writer has ended.
     pub(crate) async fn snapshot(&self) -> Result<ReadTransaction, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.send(Request::Snapshot(reply)).await?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Whether the writer has ended too early, which means that it has panicked.
+    /// Whether the writer has ended although this handle exists, which means that it has panicked.
     pub(crate) fn has_ended(&self) -> bool {
         match &self.runner {
             Runner::Thread { queue, .. } => queue.as_ref().is_none_or(mpsc::Sender::is_closed),
@@ -201,10 +202,10 @@ impl Drop for Handle {
     }
 }
 
-/// The writer's thread; `None` once somebody has waited for its end.
+/// The writer's thread; `None` once [`join`] has waited for its end.
 type Thread = Mutex<Option<JoinHandle<()>>>;
 
-/// Waits until the thread has ended.
+/// Waits until the thread has ended, and logs if it has panicked.
 fn join(thread: &Thread) {
     let mut thread = lock(thread);
     if thread.take().is_some_and(|thread| thread.join().is_err()) {

@@ -1,12 +1,13 @@
-//! The store's time: that of a clock. It never goes back by a little, and follows a clock that is set back by much.
+//! The store's time, which follows a clock: it does not go back with one that is set back by up to a minute.
 
 use std::sync::Arc;
 
 use ringback_core::clock::{Clock, EARLIEST, MAX_DIFFERENCE, micros};
 
-/// Follows a clock that may be set back. By up to a minute the time goes on from where it was, at half the pace of the
-/// clock, until the clock has caught up: so no time is repeated and nothing stops, and a delay takes up to twice as
-/// long. From further ahead it goes back to the clock, because nothing may be delivered that is not due yet.
+/// A time that follows a clock. If the clock is set back by up to a minute, the time goes on from where it was, at half
+/// the pace of the clock, until the clock has caught up: so no time is repeated and nothing stops, and a delay takes up
+/// to twice as long. From further ahead it has to go back to the clock, because nothing may be delivered before it is
+/// due.
 pub(crate) struct Time {
     clock: Arc<dyn Clock>,
     /// The last time of the clock.
@@ -25,7 +26,8 @@ impl Time {
         time
     }
 
-    /// The store was opened, and `last_us` is the last time that it has written.
+    /// Continues from `last_us`, the last time that the store has written, after it was opened. If the clock is far
+    /// behind that, remembers it for [`Self::is_to_go_back_from`] instead.
     pub(crate) fn is_opened_at(&mut self, last_us: u64) {
         if is_far_behind(self.clock.micros(), last_us) {
             self.written_us = Some(last_us);
@@ -34,7 +36,7 @@ impl Time {
         }
     }
 
-    /// The time now, in µs.
+    /// Returns the time now, in µs.
     pub(crate) fn read(&mut self) -> u64 {
         let wall = self.clock.micros();
         let passed = wall.saturating_sub(self.wall_us);
@@ -43,13 +45,13 @@ impl Time {
         self.now_us
     }
 
-    /// The time from which it has to go back to the clock, in µs; `None` if the clock is not far behind.
+    /// Returns the time from which the store has to go back to the clock, in µs; `None` if the clock is not far behind.
     pub(crate) fn is_to_go_back_from(&self) -> Option<u64> {
         let is_behind = || is_far_behind(self.clock.micros(), self.now_us).then_some(self.now_us);
         self.written_us.or_else(is_behind)
     }
 
-    /// Goes back to the clock, which nothing that is stored keeps it from. Returns the time now, in µs.
+    /// Sets the time to the clock's, and forgets the last written time. Returns the time now, in µs.
     pub(crate) fn go_back(&mut self) -> u64 {
         self.written_us = None;
         self.wall_us = self.clock.micros();
@@ -58,8 +60,8 @@ impl Time {
     }
 }
 
-/// Whether a clock is so far behind a time that this is not followed any more. A clock that has lost its time is not
-/// believed.
+/// Whether a clock is more than [`MAX_DIFFERENCE`] behind a time. False for a clock before [`EARLIEST`], which has lost
+/// its time, unless the other time is as early.
 fn is_far_behind(wall_us: u64, time_us: u64) -> bool {
     let earliest = EARLIEST.as_millis().saturating_mul(1000);
     let is_lost = wall_us < earliest && time_us >= earliest;

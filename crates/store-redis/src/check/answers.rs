@@ -26,13 +26,13 @@ pub(crate) struct Overview {
     /// The entries of the two lists of topics: by name, and by hour.
     pub(crate) index_entries: u64,
     pub(crate) topic_entries: u64,
-    /// Tombstones of jobs that count as waiting: half a transition has left them.
+    /// Tombstones of jobs that count as waiting, which transitions that failed half-way have left.
     pub(crate) uncounted_tombstones: u64,
     pub(crate) wrong_times: Vec<String>,
 }
 
 impl Overview {
-    /// accepted, delayed, ready, reserved, dead, done, cancelled, purged, missing.
+    /// Returns accepted, delayed, ready, reserved, dead, done, cancelled, purged, missing.
     pub(crate) fn jobs_by_end(&self) -> [i64; 9] {
         let [jobs @ .., _lease, _pauses, _replaced] = self.ledger;
         jobs
@@ -58,13 +58,13 @@ pub(crate) struct Records {
 /// A problem with a record: what is wrong, locator, state, lane name, and the record without its payload.
 pub(crate) type Problem = (String, Vec<u8>, u8, Vec<u8>, Vec<u8>);
 
-/// The id that a record begins with.
+/// Returns the id in a record; `None` if the record is too short.
 pub(crate) fn id_of(record: &[u8]) -> Option<String> {
     let length = usize::from(*record.get(RECORD - 1)?);
     record.get(RECORD..RECORD + length).map(lossy)
 }
 
-/// A state by its number in records.
+/// Returns the name of a state by its code; `unknown` for another number.
 pub(crate) fn state_name(code: u8) -> &'static str {
     record::state(code).map_or("unknown", <&str>::from)
 }
@@ -77,13 +77,13 @@ pub(crate) struct Lanes {
     pub(crate) unlinked: Vec<(Lane, Vec<u8>)>,
 }
 
-/// What became of a problem.
+/// The result of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repaired {
-    /// It was gone when the job was judged again.
+    /// The problem was gone when it was judged again.
     MovedOn,
     Done,
-    /// It stays: it cannot be repaired, or only a report was asked for.
+    /// The problem stays: it cannot be repaired, or only a report was asked for.
     Left,
 }
 
@@ -97,7 +97,7 @@ impl From<u8> for Repaired {
     }
 }
 
-/// The counts that a lane's row begins with.
+/// Reads the counts at the begin of a lane's row. Fails if the row is too short.
 pub(crate) fn counts(row: &[u8]) -> Result<Jobs, StoreError> {
     let mut jobs = [0; 4];
     let (numbers, _) = row.get(..COUNTS).ok_or(UNREADABLE)?.as_chunks();
@@ -105,12 +105,12 @@ pub(crate) fn counts(row: &[u8]) -> Result<Jobs, StoreError> {
     Ok(jobs)
 }
 
-/// Text as well as it can be shown, since it may be damaged.
+/// Returns bytes as text, with damaged parts replaced.
 pub(crate) fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The topic in a lane's name or in a member of `index`.
+/// Returns the topic in a lane's name or in a member of `index`.
 pub(crate) fn topic_of(name: &[u8]) -> String {
     ringback_core::lane::Lane::topic_of(&lossy(name)).to_owned()
 }

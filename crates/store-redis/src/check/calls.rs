@@ -20,7 +20,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 const REPEAT_FOR: Duration = Duration::from_secs(5);
 /// The pause between two attempts of a call.
 const REPEAT_AFTER: Duration = Duration::from_millis(250);
-/// How many records, job states, members of the index of tags, lanes, sets or schedules a page looks at.
+/// How many records, job states, members of the index of tags, lanes, sets or schedules a page reads.
 pub(super) const RECORDS: usize = 200;
 pub(super) const STATES: usize = 500;
 pub(super) const TAGS: usize = 200;
@@ -55,8 +55,7 @@ pub(crate) struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    /// Makes a call that changes something. It is made once: a repetition could not report what the first one has
-    /// changed.
+    /// Makes a call once, then pauses. For calls that report what they change, which a repetition could not.
     async fn change<T: FromRedisValue>(
         &self,
         script: &Script,
@@ -68,8 +67,8 @@ impl Calls<'_> {
         Ok(answer)
     }
 
-    /// Makes a call that only reads. It is repeated for a while if the store has answered before. A check of a
-    /// store that is away from the start fails at once.
+    /// Makes a call that may be repeated: for [`REPEAT_FOR`] after transient errors, if the store has answered a call of
+    /// this check before. So a check of a store that is away from the start fails at once.
     async fn call<T: FromRedisValue>(
         &self,
         script: &Script,
@@ -95,7 +94,7 @@ impl Calls<'_> {
         }
     }
 
-    /// Reads a page of a scan.
+    /// Makes the next step of a scan and returns its page.
     pub(crate) async fn page<T: FromRedisValue>(
         &self,
         script: &Script,
@@ -105,7 +104,8 @@ impl Calls<'_> {
         self.page_of(script, None::<&str>, scan, count).await
     }
 
-    /// Reads a page of one of the scans that a script has.
+    /// Makes the next step of the scan `which` of a script, and returns its page. Fails if the server was restarted
+    /// during the scan.
     pub(crate) async fn page_of<T: FromRedisValue>(
         &self,
         script: &Script,
@@ -175,9 +175,9 @@ impl Calls<'_> {
         })
     }
 
-    /// Reads lists on. The first `skip` entries of the first list were read before. Returns how many lists were
-    /// read to their beginning, how many entries of the next one were read, the entries of each list, and how
-    /// often a list was cleaned.
+    /// Reads lists from their ends. The last `skip` entries of the first list were read before. Returns how many lists
+    /// were read to their beginning, how many entries of the next one were read so far, the entries of each list, and
+    /// how often a list was cleaned.
     pub(crate) async fn read_lists(
         &self,
         list: List,
@@ -188,8 +188,8 @@ impl Calls<'_> {
         self.call(&script::CHECK_LISTS, (<&str>::from(list), skip, ENTRIES, names)).await
     }
 
-    /// Judges jobs that were not found. `cleaned` is how often a list had been cleaned when the reading began. With
-    /// `is_searched` short lists are searched in the same call.
+    /// Judges jobs that were not found in lists, and returns a result for each. `cleaned` is how often a list had been
+    /// cleaned when the reading began. With `is_searched` short lists are searched in the same call.
     pub(crate) async fn confirm(
         &self,
         cleaned: u64,
@@ -208,7 +208,7 @@ impl Calls<'_> {
         verdicts.collect()
     }
 
-    /// Repairs something of a kind, as `check/repair.lua` takes it.
+    /// Repairs items of a kind, see `check_repair` in `check/repair.lua`, and returns its answer.
     pub(crate) async fn repair<T: FromRedisValue>(
         &self,
         kind: &str,
@@ -217,14 +217,14 @@ impl Calls<'_> {
         self.change(&script::CHECK_REPAIR, (kind, items)).await
     }
 
-    /// Removes due times of a slot that lead to no delayed job, from the page that `skip` entries follow. Returns how
-    /// many entries were read, and how many were removed.
+    /// Marks those due times in a page of a slot as cancelled that lead to no delayed job. The last `skip` entries were
+    /// read before. Returns how many entries were read, and how many were marked.
     pub(crate) async fn remove_far_due(&self, slot: &str, skip: u64) -> Result<(u64, u64), StoreError> {
         self.call(&script::CHECK_SLOT, (slot, skip, RECORDS)).await
     }
 
-    /// Corrects counts, if nothing has moved since. Returns whether those of the states are corrected, and whether
-    /// all others are.
+    /// Corrects counts, in several calls, as long as the ledger is the same as in `as_of`. Returns whether the counts of
+    /// states were corrected, and whether all others were.
     pub(crate) async fn correct_counts(
         &self,
         as_of: &Overview,

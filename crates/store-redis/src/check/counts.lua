@@ -1,4 +1,4 @@
--- The counts of a shard: reading and correcting them.
+-- The counts of a shard in the consistency check: reads and corrects them.
 -- Uses check, lanes, shard, tombs, topics.
 
 -- check_shard: the ledger and the sizes of the indexes, all at one moment.
@@ -71,9 +71,9 @@ local function correct_topics(args, from)
   return #names
 end
 
--- Sets the counts of the states. Jobs that were accepted and are in no state have ended, if they have left tombstones
--- that were not counted, and else are missing. If more jobs are there than were accepted, none is missing, and all of
--- them count as accepted.
+-- Sets the counts of the states. Accepted jobs that are in no state count as done as far as there are tombstones that
+-- were not counted, and else as missing. If there are more jobs than were accepted, none is missing, and all count as
+-- accepted.
 local function correct_states(args)
   local sum = fields.done + fields.cancelled + fields.purged
   for i, name in ipairs(STATES) do

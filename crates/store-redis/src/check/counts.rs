@@ -1,5 +1,5 @@
-//! Counts of a shard: as counted in a pass over its records, as recorded, and the differences. Recorded counts are
-//! compared only if no job has moved while they were read.
+//! Counts of a shard, its lanes, topics and tenants: as counted in a pass over the records, as recorded in rows, and the
+//! differences. Makes no calls.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use ringback_core::lane::{Lane as QueueLane, NO_TENANT};
 use ringback_core::state::State;
 use ringback_core::store_types::{DamageKind, Finding, Shard, Uncounted};
 
-/// In a shard with more lanes their counts are not compared.
+/// In a shard with more lanes, the counts of lanes, topics and tenants are not compared.
 pub(crate) const LANES: usize = 100_000;
 
 pub(crate) type Lane = [u8; 8];
@@ -23,7 +23,7 @@ pub(crate) struct Count {
     pub(crate) states: Jobs,
     /// Jobs by lane; `None` in a shard with too many lanes.
     pub(crate) lanes: Option<HashMap<Lane, Jobs>>,
-    /// Lost jobs that wait. Nobody knows whether they were delayed or ready.
+    /// Lost jobs that are delayed or ready. Without an index, it is not known which of the two.
     pub(crate) lost: u64,
     pub(crate) unindexed: u64,
 }
@@ -45,7 +45,8 @@ impl Count {
         self.lost += u64::from(state == 1 || state == 2);
     }
 
-    /// In words, how many accepted jobs are gone without an end, or were stored without being counted.
+    /// Returns, in words, how many accepted jobs are gone without an end, or are stored without being counted; `None` if
+    /// the counts add up.
     pub(crate) fn uncounted(
         &self,
         [accepted, _, _, _, _, ended @ .., missing]: [i64; 9],
@@ -55,7 +56,7 @@ impl Count {
         Uncounted { jobs: accepted - known - missing, missing, tombstones }.finding()
     }
 
-    /// The differences from the ledger, in words.
+    /// Returns the differences from the ledger, in words. With lost jobs, delayed and ready ones are compared together.
     pub(crate) fn wrong_states(&self, ledger: Jobs) -> Vec<String> {
         let say = |what: &str, counted: i64, are: i64| {
             (counted != are).then(|| format!("the ledger counts {counted} {what} jobs, and there are {are}"))
@@ -100,7 +101,7 @@ pub(crate) struct Rows {
     pub(crate) tenants: Vec<(Box<str>, TenantRow)>,
 }
 
-/// All rows of a shard. A scan can meet one twice.
+/// All rows of a shard by name, since a scan can return a row twice.
 #[derive(Default)]
 pub(crate) struct RecordedCounts {
     lanes: HashMap<Lane, LaneRow>,
@@ -142,7 +143,7 @@ pub(crate) struct Wrong<'t> {
 }
 
 impl RecordedCounts {
-    /// Adds rows; `None` when there are too many lanes.
+    /// Adds rows. Returns `None` once there are more than `most` lanes.
     pub(crate) fn with(mut self, rows: Rows, most: usize) -> Option<Self> {
         self.lanes.extend(rows.lanes);
         self.topics.extend(rows.topics);
@@ -150,17 +151,16 @@ impl RecordedCounts {
         (self.lanes.len() <= most).then_some(self)
     }
 
-    /// The number of entries that the lists of topics must have: each topic by name and by hour, and each lane by
-    /// name.
+    /// Returns how many entries the lists of topics must have: each topic by name and by hour, and each lane by name.
     pub(crate) fn listed(&self) -> u64 {
         (self.lanes.len() + 2 * self.topics.len()) as u64
     }
 
-    /// The differences from the counted jobs; `None` if there were too many lanes.
+    /// Returns the rows and sums that differ from the counted jobs; `None` if there were too many lanes to count.
     pub(crate) fn wrong(&self, count: &Count, sums: [i64; 3]) -> Option<Wrong<'_>> {
         let counted = count.lanes.as_ref()?;
         let of = |lane: &Lane| counted.get(lane).copied().unwrap_or_default();
-        // Nobody knows which of the lost jobs were delayed.
+        // It is not known which of the lost jobs were delayed.
         let known = |[delayed, ready, rest @ ..]: Jobs| {
             if count.lost > 0 { (delayed + ready, 0, rest) } else { (delayed, ready, rest) }
         };

@@ -1,5 +1,5 @@
--- Entries of the due index that lead to no delayed job. Transitions leave none, and promote counts each entry as a job,
--- so a repair removes what half a transition has left.
+-- Finds and removes entries of the due index that lead to no delayed job. Transitions leave none, but one that failed
+-- half-way can; promote counts each entry as a job.
 -- Uses check, due_index, lanes, ready, records, shard.
 
 local function load(entries)
@@ -8,8 +8,8 @@ local function load(entries)
   jobs.load(locs)
 end
 
--- check_index: the lanes that have near entries, a page of `index` at a time. A lane whose jobs cannot be delivered,
---   because nothing but `index` knows it, gets a turn for what is left in its queue: reserve removes it.
+-- check_index: finds the lanes that have near entries, in a page of `index`. A lane that has no row, but entries in its
+--   queue, gets a turn, so that reserve removes these entries.
 -- KEYS  shard
 -- ARGV  the arguments of a scan
 -- Returns {run, where to go on ('0' is the end), {lane, ...}}; {run} if the scan began in another run
@@ -52,11 +52,11 @@ function scripts.check_due(args)
   return {run, at, #gone}
 end
 
--- check_slot: notes entries of a slot as cancelled if they lead to no job that is delayed until then, or if the job has
+-- check_slot: marks entries of a slot as cancelled if they lead to no job that is delayed until then, or if the job has
 --   a near entry too. The list is read from its end to its beginning, a page at a time.
 -- KEYS  shard
 -- ARGV  number of the slot, how many entries were read before, how many to read
--- Returns {how many were read, how many were noted}
+-- Returns {how many were read, how many were marked}
 function scripts.check_slot(args)
   shard.begin()
   local slot, skip, count = args[1], tonumber(args[2]), tonumber(args[3])

@@ -1,5 +1,5 @@
-//! Due times that lead to no delayed job. No transition leaves one behind; half a transition can, if the server was
-//! killed in the middle of a write and has replayed the half. A promote counts each as a job, so a repair removes them
+//! The removal of due times that lead to no delayed job. A transition leaves none behind, unless the server was killed
+//! in the middle of a write and has replayed half of it. A promote counts each as a job, so a repair removes them
 //! before it counts. They are not findings: until they are due they do no harm, and a check counts them as stale.
 
 use ringback_core::store_types::StoreError;
@@ -10,7 +10,8 @@ use super::counts::Lane;
 use crate::script;
 
 impl Walk<'_> {
-    /// Removes such due times. What changes meanwhile is judged in the call that removes it.
+    /// Removes due times that lead to no delayed job, and logs how many. Each is judged in the call that removes it, so
+    /// changes meanwhile do no harm.
     pub(super) async fn remove_due(&self) -> Result<(), StoreError> {
         let removed = self.remove_near().await? + self.remove_far().await?;
         if removed > 0 {

@@ -1,5 +1,5 @@
--- Pages of records and of job states. As with all scans of a check the answer is {run} alone if the scan began
--- in another run of the server.
+-- Pages of records, of job states and of the index of tags, for the consistency check. As with all scans of a check the
+-- answer is {run} alone if the scan began in another run of the server.
 -- Uses check, lanes, records, shard, tag_index.
 local PLACES = {[DELAYED] = 1, [READY] = 2, [RESERVED] = 3, [DEAD] = 4}
 

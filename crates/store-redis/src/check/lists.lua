@@ -1,4 +1,4 @@
--- Lists and sets, whose entries a check reads or counts.
+-- Lists and sets whose entries the consistency check reads or counts.
 -- Uses check, due_index, ready, shard.
 
 -- check_entries: how many entries a page of lists and sets has.

@@ -1,4 +1,4 @@
--- Lost jobs and other damage: confirming and repairing it.
+-- Confirms and repairs the damage that the consistency check has found: lost jobs, missing links and stale entries.
 -- Uses check, dead_letters, due_index, lanes, leases, paused_lanes, ready, records, recurring, shard, tag_index, topics.
 
 -- check_confirm: judges again whether jobs are lost.
@@ -33,7 +33,7 @@ end
 --   more), 2 if it cannot be repaired; for 'times' how many
 local MOVED_ON, REPAIRED, CANNOT = 0, 1, 2
 
--- Puts a reserved job into its batch, which is looked at no later than before.
+-- Puts a reserved job into its batch, which is checked at the job's deadline or, if that is earlier, as planned before.
 local function relink_reserved(loc, s)
   local number, batch = state.lease(s), check.batch(s)
   local at = min(state.deadline(s), batch.at or state.deadline(s))
@@ -47,7 +47,8 @@ local function relink_reserved(loc, s)
   shard.wake_at(at)
 end
 
--- Puts a waiting job into the index of its due time. Notes the slot, which may have to be listed.
+-- Collects the entry of a delayed or ready job for its queue or the due index. Adds the slot of a delayed one to `slots`,
+-- since it may have to be listed.
 local function relink_waiting(loc, raw, s, slots)
   local lane, due_six = record.lane(raw), jobs.due(raw, s)
   local at = read('>I6', due_six)
@@ -57,7 +58,7 @@ local function relink_waiting(loc, raw, s, slots)
     return
   end
   local slot, entry = string.format('%.0f', floor(at / WIDTH)), due_index.entry(loc, due_six)
-  -- If the entry is noted as cancelled it may be in the slot or not, so it is added and the note goes.
+  -- An entry that is marked as cancelled may be in the slot or not, so the mark is removed and the entry added.
   call('SREM', KEY.cancelled_in_slot .. slot, entry .. lane)
   due_index.add(lane, at, entry)
   slots[slot] = true
@@ -185,7 +186,7 @@ function repair.times()
   local n = 0
   for name, at in pairs(check.wrong_times()) do
     shard.set(name, at)
-    -- A slot is sorted when its time is two slots away.
+    -- A slot is sorted when its time begins within the next slot.
     if name ~= 'paused_hosts' then shard.wake_at(name == 'slot' and max(0, at - 1) * WIDTH or at) end
     n = n + 1
   end

@@ -1,4 +1,4 @@
--- Schedules that nothing leads to.
+-- Schedules in the consistency check: finds those that fire again but are not among the times.
 -- Uses check, recurring.
 
 -- check_schedules: a page of schedules, and those among them that do not fire because the times do not have them.

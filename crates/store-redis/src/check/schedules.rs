@@ -1,4 +1,4 @@
-//! Schedules in a check: each must be among the times at which schedules fire, and in the index of the installation.
+//! Schedules in a check: each that fires again must be among the times, and each in the index of the installation.
 
 use ringback_core::job::Topic;
 use ringback_core::schedule::ScheduleKey;
@@ -12,7 +12,7 @@ use crate::keys::KeySpace;
 use crate::script;
 
 impl Walk<'_> {
-    /// Checks all schedules of the shard.
+    /// Checks all schedules of the shard, and repairs them if repairs are asked for.
     pub(super) async fn schedules(&mut self) -> Result<(), StoreError> {
         let mut scan = Scan::start();
         while !scan.is_over {
@@ -32,7 +32,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Reports schedules that the index of the installation does not have.
+    /// Reports schedules that the index of the installation does not have, and adds them if repairs are asked for.
     async fn unlisted_schedules(&mut self, page: &[(String, String, u8)]) -> Result<(), StoreError> {
         let names: Vec<_> = page.iter().flat_map(|(name, topic, _)| [name, topic]).collect();
         let unlisted: Vec<u8> = self
@@ -49,7 +49,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Adds a schedule to the index, if it is still there and that is asked for.
+    /// Adds a schedule to the index of the installation, if repairs are asked for. [`Repaired::MovedOn`] if the schedule is
+    /// gone, [`Repaired::Left`] if its key cannot be read or the index does not accept it.
     async fn list(&self, name: &str, topic: &str) -> Result<Repaired, StoreError> {
         let store = self.calls.store;
         let (Some(key), Some(topic)) = (ScheduleKey::from_stored(name), Topic::from_stored(topic)) else {

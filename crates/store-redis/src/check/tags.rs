@@ -8,7 +8,7 @@ use super::calls::{Scan, TAGS};
 use crate::script;
 
 impl Walk<'_> {
-    /// Counts members of the index of tags that lead to no job, and removes them if that is asked for.
+    /// Removes members of the index of tags that lead to no job, if repairs are asked for; else counts them as stale.
     pub(super) async fn stray_tags(&mut self) -> Result<(), StoreError> {
         let mut scan = Scan::start();
         while !scan.is_over {

@@ -1,12 +1,12 @@
 //! Jobs that wait in lists: ready queues, and slots of later due times. A list cannot be searched, so the check
-//! reads it and marks the jobs that it meets.
+//! reads it and marks the jobs that it finds. This file keeps the jobs and the marks; it makes no calls.
 //!
 //! This is exact although jobs move. When its record was read, the job was waiting and in no index that can be
 //! looked up, so its list had to hold it. A job leaves its list only for another attempt, another due time, or an
 //! index. The list is read later, from its end to its beginning. Entries are added at both ends and removed at the
-//! beginning, so the reading meets every entry that stays. So the entry was missing if the reading did not meet
-//! it, and the job still has the same attempts and due time, and is in no index. A cleaning of a list can move an
-//! entry past the place that is being read. The shard counts cleanings, and the list is read again if there was one.
+//! beginning, so the reading finds every entry that stays. So the entry was missing if the reading did not find it, and
+//! the job still has the same attempts and due time, and is in no index. A cleaning of a list can move an entry past the
+//! position that is being read. The shard counts cleanings, and the list is read again if there was one.
 
 use std::collections::BTreeSet;
 
@@ -30,12 +30,12 @@ pub(crate) enum List {
 }
 
 impl List {
-    /// The code of the state of the jobs in it.
+    /// Returns the code of the state of the jobs in a list of this kind.
     pub(crate) const fn state(self) -> u8 {
         self as u8
     }
 
-    /// The bytes of an entry: locator, due time, and in a slot the lane.
+    /// Returns the length of an entry in bytes: locator, due time, and in a slot the lane.
     const fn entry(self) -> usize {
         match self {
             Self::Slot => 26,
@@ -50,11 +50,11 @@ struct Job {
     is_met: bool,
 }
 
-/// Jobs to look for.
+/// Jobs to search for in lists.
 #[derive(Default)]
 pub(crate) struct Waiting(Vec<Job>);
 
-/// The verdict on a job that was not met.
+/// The verdict on a job that was not found.
 pub(crate) enum SearchResult {
     MovedOn,
     Again(List),
@@ -66,20 +66,21 @@ impl Waiting {
         self.0.len()
     }
 
-    /// The jobs in parts: what is known of each, and the state whose list must hold it.
+    /// Returns the jobs in parts of at most [`AT_ONCE`]: the [`KNOWN`] bytes of each, and the state whose list must hold
+    /// it.
     pub(crate) fn some(&self) -> impl Iterator<Item = Vec<(Vec<u8>, u8)>> {
         let known = |job: &Job| (job.known.to_vec(), job.list.state());
         self.0.chunks(AT_ONCE).map(move |jobs| jobs.iter().map(known).collect())
     }
 
-    /// Adds a job that must be in another list now.
+    /// Adds a job that must be in the list `list` now. Ignores `known` of a wrong length.
     pub(crate) fn again(&mut self, known: &[u8], list: List) {
         if let Ok(known) = known.try_into() {
             self.0.push(Job { known, list, is_met: false });
         }
     }
 
-    /// Adds the waiting jobs of a page of records.
+    /// Adds the waiting jobs of a page of records. Fails if their bytes cannot be read.
     pub(crate) fn add(&mut self, ready: &[u8], slots: &[u8]) -> Result<(), StoreError> {
         for (bytes, list) in [(ready, List::Ready), (slots, List::Slot)] {
             let (jobs, rest) = bytes.as_chunks::<KNOWN>();
@@ -91,7 +92,7 @@ impl Waiting {
         Ok(())
     }
 
-    /// Marks a job as met. The lane of a ready queue is its name.
+    /// Marks a job as found, if the entry has its list, lane and due time. The jobs must be sorted.
     fn mark(&mut self, list: List, lane: &[u8], entry: &[u8]) {
         let found = self.0.binary_search_by(|job| job.known[..12].cmp(&entry[..12]));
         if let Ok(index) = found
@@ -104,13 +105,13 @@ impl Waiting {
         }
     }
 
-    /// Sorts the jobs, for `mark`. A scan can meet a job twice; it counts once.
+    /// Sorts the jobs, for `mark`, and removes duplicates, since a scan can return a job twice.
     pub(crate) fn sort(&mut self) {
         self.0.sort_unstable_by_key(|job| job.known);
         self.0.dedup_by(|a, b| a.known[..12] == b.known[..12]);
     }
 
-    /// Marks the jobs of a list's entries.
+    /// Marks the jobs of a list's entries as found. The name of a ready queue is its lane.
     pub(crate) fn mark_all(&mut self, list: List, name: &[u8], entries: &[u8]) {
         for entry in entries.chunks_exact(list.entry()) {
             let lane = if list == List::Ready { name } else { &entry[18..26] };
@@ -118,12 +119,12 @@ impl Waiting {
         }
     }
 
-    /// Leaves the jobs that were not met.
+    /// Removes the jobs that were found.
     pub(crate) fn retain_unmet(&mut self) {
         self.0.retain(|job| !job.is_met);
     }
 
-    /// The names of the lists of a kind: lanes, or the numbers of slots in digits.
+    /// Returns the names of the lists of a kind that must hold jobs: lanes, or the numbers of slots in digits.
     pub(crate) fn names(&self, list: List) -> BTreeSet<Vec<u8>> {
         let of_kind = self.0.iter().filter(|job| job.list == list);
         of_kind

@@ -1,20 +1,21 @@
--- The audit log: the last entries, shared by owners. Each owner has a sorted set of its entries, each of which is its id
--- and its text, so that they are in the order of their ids. An index has the ids of all entries, each with its owner
--- behind it. `weights` has the weight of the entries of each owner, and `weight` that of all.
+-- The audit log: adds, reads and removes entries. Each owner has a sorted set of its entries, which are id and text, so
+-- that they are in the order of their ids. An index has the ids of all entries, each followed by its owner. `weights`
+-- has the weight of the entries of each owner, and `weight` that of all.
 local ID_BYTES = 26
 local function of_owner(owner) return K .. ':audit-log:' .. owner end
 local function index() return K .. ':audit-log' end
 local function weights() return K .. ':audit-log-weights' end
 local function weight() return K .. ':audit-log-weight' end
 
--- Removes the oldest entry of the owner whose entries weigh most. Returns how much lighter the log is.
+-- Removes the oldest entry of the owner whose entries weigh most. Returns the weight that was removed, for an entry at
+-- least `least`; nil if no owner has a weight.
 local function remove_oldest(least)
   local heaviest = call('ZREVRANGE', weights(), 0, 0, 'WITHSCORES')
   local owner = heaviest[1]
   if not owner then return nil end
   local oldest = call('ZRANGE', of_owner(owner), 0, 0)[1]
   if not oldest then
-    -- A part of an earlier call is missing.
+    -- An earlier call has failed half-way.
     call('ZREM', weights(), owner)
     return tonumber(heaviest[2])
   end
@@ -78,7 +79,7 @@ function scripts.read_audit_log(args)
   for _, place in ipairs(newest_of(index())) do
     local id, of = sub(place, 1, ID_BYTES), sub(place, ID_BYTES + 1)
     local entry = call('ZRANGE', of_owner(of), '[' .. id, '(' .. id .. '\255', 'BYLEX', 'LIMIT', 0, 1)[1]
-    -- Without an entry its owner's part is missing; its place goes with the id alone.
+    -- If the entry is missing among those of its owner, the answer has only its id.
     answer[#answer + 1], answer[#answer + 2] = of, entry or id
   end
   return answer

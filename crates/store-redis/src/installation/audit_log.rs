@@ -1,4 +1,4 @@
-//! The audit log: its last entries.
+//! The audit log: appends entries, and reads it in pages. The script removes old entries beyond its limit.
 
 use ringback_core::store_types::{
     AuditLogId, AuditLogOwner, AuditLogRow, MAX_AUDIT_LOG_WEIGHT, MIN_AUDIT_LOG_WEIGHT, StoreError,
@@ -8,7 +8,7 @@ use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;
 use crate::script;
 
-/// How many bytes the id of an entry has, which is before its text.
+/// The length of an entry's id in bytes; the text follows.
 const ID_BYTES: usize = 26;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("an entry of the audit log");

@@ -1,4 +1,4 @@
--- Bulk operations: beginning, holding and ending them. `prelude/bulks.lua` describes the stored data.
+-- Bulk operations: begins, claims, ends and lists them. `prelude/bulks.lua` describes the stored data.
 -- Uses bulks.
 
 -- begin_bulk: begins a bulk operation.
@@ -20,7 +20,7 @@ function scripts.begin_bulk(args)
   return bulk
 end
 
--- take_bulk: takes a running bulk operation that has no holder.
+-- take_bulk: claims a running bulk operation that has no holder, or whose claim has expired.
 -- KEYS  installation
 -- ARGV  holder (8 bytes), for how long (ms), the longest claim of any holder (ms)
 -- Returns {0, id, bulk operation}, or {ms until the next one can be taken, -1 if none runs, '', ''}
@@ -44,7 +44,7 @@ function scripts.take_bulk(args)
   return {bulks.next_free(), '', ''}
 end
 
--- keep_bulk: the holder of a bulk operation keeps it for longer, or gives it back.
+-- keep_bulk: extends the claim of a bulk operation's holder, or releases it.
 -- KEYS  installation
 -- ARGV  id (8 bytes), holder (8 bytes), for how long (ms; 0 to give it back)
 -- Returns 1, or 0 if it has ended or has another holder
@@ -80,7 +80,7 @@ function scripts.end_bulk(args)
   return bulk
 end
 
--- bulks: the running bulk operations, and those that ended not long ago.
+-- bulks: reads the running bulk operations and those that are kept after their end, or one of them.
 -- KEYS  installation
 -- ARGV  id (8 bytes), '' for all
 -- Returns {id, bulk operation, ...}

@@ -1,5 +1,5 @@
-//! Bulk operations: beginning, taking, keeping and ending them. The installation keeps them; their work is in
-//! `transitions/bulk.rs`.
+//! Bulk operations: begins, lists, claims and ends them, and adds up how many jobs they have changed. They are stored in
+//! the installation; `transitions/bulk.rs` changes jobs.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;
 use crate::script;
 
-/// Stored until the number of changed jobs is final.
+/// The stored number of changed jobs until it is final.
 const NOT_KNOWN: u64 = (1 << 48) - 1;
-/// The bytes before the target and the rate.
+/// The length of the part before the target and the rate, in bytes.
 const HEAD: usize = 27;
 /// The states in the order of their codes, which begin with 1.
 const STATES: [BulkState; 3] = [BulkState::Running, BulkState::Done, BulkState::Stopped];
 
-/// A bulk operation, with the number of changed jobs. `None`: ask the shards for it.
+/// A bulk operation, with the final number of changed jobs; `None` if only the shards know it.
 type StoredBulk = (Bulk, Option<u64>);
 
 const UNREADABLE: StoreError = StoreError::Unreadable("a bulk operation");
@@ -76,8 +76,9 @@ impl RedisStore {
             .await
     }
 
-    /// Ends a bulk operation, then closes it in the shards, and then stores the total. If it is done, no shard has more
-    /// to change, so the shards are closed first.
+    /// Ends a bulk operation if it runs; a `holder` only one that it has claimed. Closes it in the shards and stores the
+    /// total; a done one is closed in the shards first, since they have no more to change. Returns the bulk operation
+    /// afterwards; `None` if it is unknown.
     pub async fn end_bulk(
         &self,
         id: BulkId,
@@ -96,7 +97,7 @@ impl RedisStore {
         Ok(ended.map(|(bulk, total)| Bulk { changed: total.unwrap_or(sum), ..bulk }))
     }
 
-    /// A bulk operation with the number of jobs that it has changed so far.
+    /// Returns a bulk operation with the number of jobs that it has changed so far, which may need a call of each shard.
     async fn counted(&self, stored: Option<StoredBulk>) -> Result<Option<Bulk>, StoreError> {
         let Some((bulk, total)) = stored else { return Ok(None) };
         let changed = match total {
@@ -133,7 +134,7 @@ fn id_of(raw: &[u8]) -> Result<BulkId, StoreError> {
     raw.try_into().map(BulkId).map_err(|_| UNREADABLE)
 }
 
-/// Reads a bulk operation as `prelude/bulks.lua` packs it; `None` for nothing.
+/// Reads a bulk operation as `prelude/bulks.lua` packs it; `None` if `raw` is empty. Fails if it cannot be read.
 fn unpack(id: BulkId, mut raw: Bytes) -> Result<Option<StoredBulk>, StoreError> {
     if raw.is_empty() {
         return Ok(None);

@@ -1,8 +1,8 @@
--- Failing destinations: a hash of texts by name. The rules are the caller's, which reads all and then changes some.
+-- Failing destinations: reads and changes a hash of texts by name. The callers decide what the texts say.
 
 local function failing_key() return K .. ':failing' end
 
--- failing: all texts.
+-- failing: reads all texts.
 -- KEYS  installation
 -- ARGV  none
 -- Returns {now (ms), {name, text, ...}}
@@ -11,7 +11,7 @@ function scripts.failing()
   return {NOW, call('HGETALL', failing_key())}
 end
 
--- change_failing: replaces texts, if nobody else has changed any of them. Allowed when memory is full, because their
+-- change_failing: replaces texts, if no other caller has changed any of them. Allowed when memory is full, because their
 -- number is bounded.
 -- KEYS  installation
 -- ARGV  for each: name, the text that is there or '', the one that takes its place or '' to remove it

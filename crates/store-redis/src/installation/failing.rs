@@ -1,4 +1,4 @@
-//! Failing destinations: reads their texts, and replaces some if nobody else has changed them.
+//! Failing destinations: reads their texts, and replaces texts that no other process has changed meanwhile.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::store_types::{FailingChange, SharedFailing, StoreError};
@@ -14,7 +14,7 @@ impl RedisStore {
         Ok(SharedFailing::new(Timestamp::from_millis(now), texts))
     }
 
-    /// Makes changes. Returns false if a text is not what it was thought to be; then nothing was changed.
+    /// Makes all changes, or none and returns false if one of the texts differs from what its change expects.
     pub async fn change_failing(&self, changes: &[FailingChange]) -> Result<bool, StoreError> {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let args = changes

@@ -1,5 +1,5 @@
--- Feeds: which process works on one, and how far it has come. Each is a hash of the installation, which is gone once
--- nobody has used it for long: `holder` and `until`, `at` (a position), and `disturbances`.
+-- Feeds: leases them to processes, and moves their positions. Each is a hash of the installation, which expires after
+-- long disuse: `holder` and `until`, `at` (a position), and `disturbances`.
 
 local function feed_key(name) return K .. ':feed:' .. name end
 
@@ -8,7 +8,7 @@ local function stored_feed(key)
   return {holder = row[1] or '', till = tonumber(row[2]) or 0, at = row[3] or '', disturbances = tonumber(row[4]) or 0}
 end
 
--- hold_feed: a process takes a feed that nobody has, keeps its own, or gives it back; and moves its position.
+-- hold_feed: leases a free feed to a process, extends or ends its lease, and moves the position of its feed.
 -- KEYS  installation
 -- ARGV  name, process, for how long (ms; 0 to give it back), the longest lease of any process (ms), how long an unused
 --   feed is kept (ms), the position that is known, the one that takes its place or '' for none
@@ -19,7 +19,7 @@ function scripts.hold_feed(args)
   local feed = stored_feed(key)
   local left, longest = feed.till - NOW, tonumber(args[4])
   if left > longest then
-    -- It was stored before the clock was set back.
+    -- The lease was stored before the clock was set back.
     left = longest
     call('HSET', key, 'until', string.format('%.0f', NOW + longest))
   end
@@ -37,7 +37,8 @@ function scripts.hold_feed(args)
   return {1, 0, feed.at, feed.disturbances}
 end
 
--- change_feed: sets the position of a feed, or notes that it was disturbed, whoever has it. Reads it with neither.
+-- change_feed: sets the position of a feed, counts a disturbance, both or neither, whoever has the lease; and reads the
+--   feed.
 -- KEYS  installation
 -- ARGV  name, how long an unused feed is kept (ms), position or '', '1' for a disturbance or ''
 -- Returns {position or '', disturbances}

@@ -1,4 +1,4 @@
-//! Feeds: which process works on one, and how far it has come.
+//! Feeds: leases a feed to a process, extends and ends the lease, moves the feed's position, and counts disturbances.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ impl RedisStore {
         Ok(if is_held { FeedLease::Held(feed) } else { FeedLease::Free(Duration::from_millis(left)) })
     }
 
-    /// Reads a feed, after setting its position and noting a disturbance.
+    /// Sets the position of a feed if one is given, counts a disturbance if `is_disturbed`, and returns the feed.
     pub async fn change_feed(
         &self,
         name: &FeedName,
@@ -41,7 +41,7 @@ impl RedisStore {
     }
 }
 
-/// A position as it is stored; empty for none.
+/// Packs a position as it is stored; empty for none.
 fn pack(position: Option<FeedPosition>) -> Vec<u8> {
     let pack = |position| postcard::to_stdvec(&position).expect("plain data always serialises");
     position.map(pack).unwrap_or_default()

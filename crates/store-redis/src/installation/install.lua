@@ -1,13 +1,13 @@
--- The installation's row: the settings that are fixed at the first start, its id, losses of
--- accepted jobs that were noticed, when one was last taken note of, and the key of lane ids, which keeps callers from
--- finding two lanes with one id.
+-- The installation's row: the settings that are fixed at the first start, its id, a loss of accepted jobs that has to be
+-- accepted, the accepted ones, a text that changes with each acknowledged loss, and the key of lane ids, which keeps
+-- callers from finding two lanes with one id.
 --
 -- The id is a text that is made with the row and is not repeated: a process that knows another one has been
--- prepared for data that is gone. A loss has the name of the server's run in which it was noticed, its run_id.
+-- prepared for data that is gone. A loss is named after the run of the server in which it was noticed, its run_id.
 
--- Beside the row, `keep_done` has for how long the processes keep tombstones (ms), by when one was last seen with that.
+-- Beside the row, `keep_done` has the times for which processes keep tombstones (ms), by when one was last seen with it.
 
--- For how long a process counts as seen (ms), and how often it is noted.
+-- For how long a process counts as seen (ms), and how often that is recorded (ms).
 local SEEN_FOR, NOTED_EVERY = 30000, 5000
 -- How many accepted losses are remembered, so that accepting one can be repeated.
 local ACCEPTED = 16
@@ -17,12 +17,13 @@ local LAYOUT, SHARDS, ID, LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES, LAST_LOSS, LANE_
 
 local function row() return K .. ':install' end
 
--- How many jobs the accepted loss of a run had; nil if none of that run was accepted.
+-- Returns how many jobs the accepted loss of a run had; nil if no loss in that run was accepted.
 local function accepted(losses, run)
   return tonumber(string.match(' ' .. (losses or ''), ' ' .. run .. ':(%d+)'))
 end
 
--- Notes a loss in a run of a server, unless it was accepted. The largest number of jobs that a process knows of counts.
+-- Records a loss in a run of a server, in place of one in another run, unless a loss in this run was accepted. The
+-- largest number of jobs that a process knows of counts.
 local function note_loss(run, jobs)
   local lost = call('HMGET', row(), LOST_RUN, LOST_JOBS, ACCEPTED_LOSSES)
   if accepted(lost[3], run) then return end
@@ -30,22 +31,22 @@ local function note_loss(run, jobs)
   call('HSET', row(), LOST_RUN, run, LOST_JOBS, max(known, jobs))
 end
 
--- A text that is not repeated.
+-- Returns a text that is not repeated.
 local function unique() return string.format('%s%.0f', server_run(), NOW_US) end
 
 local function keep_done() return K .. ':keep_done' end
 
--- Notes that a process keeps tombstones for so long.
+-- Records that a process keeps tombstones for `keep` (ms), at most every NOTED_EVERY, and forgets times without a process.
 local function note_keep_done(keep)
   local noted = tonumber(call('ZSCORE', keep_done(), keep) or 0)
   if noted <= NOW and noted + NOTED_EVERY > NOW then return end
   call('ZADD', keep_done(), NOW, keep)
   call('ZREMRANGEBYSCORE', keep_done(), '-inf', NOW - SEEN_FOR)
-  -- Noted before the clock was set back.
+  -- Removes those recorded before the clock was set back.
   call('ZREMRANGEBYSCORE', keep_done(), string.format('(%.0f', NOW), '+inf')
 end
 
--- For how long the process keeps tombstones that keeps them for the shortest time; 0 if none was seen.
+-- Returns the shortest time (ms) for which a process keeps tombstones; 0 if none was seen.
 local function shortest_keep_done()
   local shortest
   for _, keep in ipairs(call('ZRANGE', keep_done(), NOW - SEEN_FOR, '+inf', 'BYSCORE')) do
@@ -54,7 +55,7 @@ local function shortest_keep_done()
   return shortest or 0
 end
 
--- What every process has to know of the row.
+-- Returns the answer with the data of the row that every process needs.
 local function described()
   if not NOW_US then tick() end
   local stored = call('HMGET', row(), LAYOUT, SHARDS, ID, LOST_RUN, LOST_JOBS, LANE_KEY, LAST_LOSS)
@@ -79,28 +80,27 @@ function scripts.install(args)
   note_keep_done(args[7])
   if not layout then
     id = unique()
-    -- One command, so that no half of it is ever there.
+    -- One command, so that the row is never incomplete.
     call('HSET', row(), LAYOUT, args[1], SHARDS, args[2], ID, id, LANE_KEY, args[5])
   end
-  -- While a loss has to be accepted, what was there before may come back: whether it has all jobs is seen by what its
-  -- shards have counted.
+  -- While a loss has to be accepted, the former data may come back. Whether it has all jobs is shown by the counts of its
+  -- shards.
   local is_known = args[3] == id or args[6] == id or args[6] == ''
   if args[4] == '1' and not is_known then note_loss(run_id(), 0) end
   return described()
 end
 
--- lose: notes that accepted jobs are missing in a shard.
+-- lose: records that accepted jobs are missing in a shard.
 -- KEYS  installation
 -- ARGV  the run_id of the shard's server, how many in all shards as far as the caller knows, the id that the caller saw
 --   last
--- Returns what install returns. Nothing is noted in a row with another id
+-- Returns what install returns. Nothing is recorded in a row with another id
 function scripts.lose(args)
   if call('HGET', row(), ID) == args[3] then note_loss(args[1], tonumber(args[2])) end
   return described()
 end
 
--- take_back: forgets a loss, because all jobs that the caller has missed are there again. Others that miss some note it
--- anew.
+-- take_back: removes a loss, because all jobs that the caller missed are there again. Others that miss some record it.
 -- KEYS  installation
 -- ARGV  its run_id
 -- Returns what install returns
@@ -109,7 +109,7 @@ function scripts.take_back(args)
   return described()
 end
 
--- note_forgotten: notes that a process has taken note of lost jobs that nobody has to accept.
+-- note_forgotten: records that a process has acknowledged lost jobs that need not be accepted.
 -- KEYS  installation
 -- ARGV  none
 -- Returns what install returns

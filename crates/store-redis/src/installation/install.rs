@@ -1,4 +1,4 @@
-//! The row of the installation: its settings that are fixed at the first start.
+//! Makes the installation's row at the first start, then reads and checks it: layout and number of shards are fixed.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,8 @@ use crate::redis_store::RedisStore;
 use crate::script;
 
 impl RedisStore {
-    /// Makes or checks the row of the installation.
+    /// Makes or reads the row of the installation, and remembers its clock, retention, id and loss. Fails if it has
+    /// another layout or another number of shards.
     pub(crate) async fn look_at_installation(&self) -> Result<SeenRow, StoreError> {
         let has_to_be_accepted = u8::from(self.keeps_all());
         let key = self.new_lane_key.to_hex();

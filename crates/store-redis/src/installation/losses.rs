@@ -1,14 +1,13 @@
 //! Notices that the store has lost accepted jobs: it was emptied, or came back with older data.
 //!
-//! Two things are known of the data. The row of the installation has an id of the data, a text that is made with it:
-//! another one, or none, means that the row is gone. And each shard counts the jobs that it has accepted, which never
-//! falls. A process remembers the highest count that it was answered (`accepted_counts`) and sends it with each submit.
-//! The script adds nothing to a shard that has accepted fewer.
+//! Two signs show a loss. The row of the installation has an id of the data, made with the row: another id, or none,
+//! means that the row is gone. And each shard counts the jobs that it has accepted, a number that never falls. A process
+//! remembers the highest count that it was answered (`accepted_counts`) and sends it with each submit. The script adds
+//! nothing to a shard that has accepted fewer.
 //!
-//! Where each accepted job was on disk or on a replica before it was answered, a loss is noted in the row and has to be
-//! accepted by hand: until then submits are refused. Elsewhere losses are expected: they are logged and counted, and
-//! work goes on. So are those of the last seconds after the promotion of a replica, unless replicas had to have each
-//! job.
+//! If every accepted job was on disk or on a replica before it was answered, a loss is recorded in the row and has to be
+//! accepted by hand: until then submits are refused. Otherwise losses are expected: they are logged and counted, and work
+//! goes on. So are losses of the last seconds after the promotion of a replica, unless replicas had to confirm each job.
 
 use std::io;
 use std::sync::Arc;
@@ -23,7 +22,7 @@ use crate::script;
 use crate::server_checks::Findings;
 use crate::server_checks::no_replica;
 
-/// Whether losses are noted in the row and have to be accepted by hand.
+/// Whether losses are recorded in the row and have to be accepted by hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Losses {
     HaveToBeAccepted,
@@ -43,8 +42,8 @@ impl RedisStore {
         let loss = (!run_id.is_empty()).then_some(Loss { run_id, jobs });
         match loss {
             Some(loss) if is_accepted => {
-                // Submits go on at once. The other processes notice it at their next look, as this one does if it
-                // cannot look now.
+                // Submits go on at once here. The other processes notice it when they next read the row, as this one
+                // does if it cannot read the row now.
                 if let Err(error) = self.look_at_losses().await {
                     tracing::debug!(%error, "the loss is accepted, and the store cannot be looked at");
                 }
@@ -60,13 +59,13 @@ impl RedisStore {
         self.note_losses(None).await
     }
 
-    /// Fails while a loss has to be accepted.
+    /// Fails with `Lost` while a loss has to be accepted.
     pub(crate) fn check_no_loss(&self) -> Result<(), StoreError> {
         self.loss().map_or(Ok(()), |loss| Err(StoreError::Lost(loss)))
     }
 
-    /// How to take losses that are noticed now, by whose data the servers have. Without findings a loss was noticed
-    /// before.
+    /// Returns how to handle losses that are noticed now, by the durability of the servers and by whether a replica was
+    /// promoted. Without findings, losses have to be accepted.
     fn losses(&self, found: Option<&Findings>) -> Losses {
         let Some(found) = found else { return Losses::HaveToBeAccepted };
         let installation = self.accepted_counts.installation();
@@ -82,12 +81,13 @@ impl RedisStore {
         }
     }
 
-    /// How often a loss of jobs was noticed since the start, by this process or another one.
+    /// Returns how often a loss of jobs was noticed since the start, by this process or another one.
     pub fn losses_noticed(&self) -> u64 {
         self.accepted_counts.installation().losses
     }
 
-    /// The id of the data at the last look, and at the last one that showed no loss; empty before the first one.
+    /// Returns the id in the row that was read last, and in the last row without a loss to be accepted; empty before the
+    /// first one.
     pub(crate) fn data_ids(&self) -> (String, String) {
         let known = self.accepted_counts.installation();
         (known.data_id.clone(), known.sound_data_id.clone())
@@ -131,8 +131,9 @@ impl RedisStore {
         Ok(SeenRow { is_another, run_id })
     }
 
-    /// Looks at one shard of which something is known, all in turn, and whether it has lost jobs. Jobs that no replica
-    /// has do not count: they are not acknowledged, and may be gone when one takes over.
+    /// Reads the count of the next shard, all in turn, and returns whether it has lost jobs. Makes no call and returns
+    /// false if no jobs of it are known, and also returns false while its slot moves. Counts that replicas do not have
+    /// are not remembered: these jobs may be gone when a replica takes over.
     pub(crate) async fn has_next_shard_lost(&self) -> Result<bool, StoreError> {
         let Some(shard) = self.accepted_counts.next() else { return Ok(false) };
         let known = self.accepted_counts.known(shard);
@@ -145,8 +146,9 @@ impl RedisStore {
         Ok(accepted < known.accepted)
     }
 
-    /// Looks at all shards of which something is known, and takes note of what they have lost. Fails if a shard has
-    /// lost jobs and its server is not one that was checked: another has taken over since.
+    /// Reads the counts of all shards with known jobs, and handles losses: records them in the row, or acknowledges them.
+    /// Takes a loss back if its jobs are there again. Fails if a shard has lost jobs and its server is not among
+    /// `found`: another server has taken over since.
     pub(crate) async fn note_losses(&self, found: Option<&Findings>) -> Result<(), StoreError> {
         let losses = self.losses(found);
         for shard in self.options.all_shards() {
@@ -156,7 +158,7 @@ impl RedisStore {
             }
             let (accepted, run_id): (u64, String) =
                 match self.call(&script::ACCEPTED, shard).early().run().await {
-                    // It is looked at when its turn comes.
+                    // The shard is checked when its turn comes.
                     Err(StoreError::Moving(_)) => continue,
                     answer => answer?,
                 };
@@ -172,7 +174,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Forgets the loss after the jobs that were missing in shards have come back, if the row was there all the time.
+    /// Removes the loss from the row, after all missing jobs have come back, unless the row was replaced meanwhile.
     async fn take_back(&self) -> Result<(), StoreError> {
         let is_same = self.data_ids().0 == self.data_ids().1;
         if let Some(loss) = self.loss().filter(|_| is_same) {
@@ -209,7 +211,7 @@ impl RedisStore {
         if self.accepted_counts.is_outdated(shard, known) {
             return Ok(());
         }
-        // First, so that it is done again if it fails.
+        // The row comes first, so that all is done again if this fails.
         let row = self.call(&script::NOTE_FORGOTTEN, KeySpace::Installation).early().run();
         self.take_row(row.await?)?;
         if self.accepted_counts.forget(shard, known, accepted) {
@@ -224,7 +226,7 @@ impl RedisStore {
     }
 }
 
-/// The error of a look at servers that others have replaced meanwhile.
+/// Returns the error for servers that others have replaced during a check.
 fn another_server() -> StoreError {
     StoreError::Away(Arc::new(io::Error::other("another server has taken over")))
 }

@@ -1,4 +1,4 @@
--- members: records that a carrier lives, or that it leaves.
+-- members: records that a carrier is alive, or leaves, and lists the live carriers.
 -- KEYS  installation
 -- ARGV  carrier, time to live (ms; 0 to leave), the longest time to live of any carrier (ms)
 -- Returns {ms until the first of the other carriers expires or -1, ms until a bulk operation can be taken or -1,
@@ -6,10 +6,10 @@
 --
 -- The lock of each carrier, its time to live, is stored beside its expiry. An expiry that is further ahead than the
 -- lock was stored before the clock was set back. It becomes one lock from now, so a carrier that died before keeps
--- its shards for one lock, and not until the clock has caught up.
+-- its shards for one lock, and not until the clock has caught up. Claims of bulk operations are shortened likewise.
 -- Uses bulks.
 
--- The locks (ms) by carrier.
+-- Returns the locks (ms) by carrier.
 local function stored_locks(key)
   local flat, locks = call('HGETALL', key), {}
   for i = 1, #flat, 2 do locks[flat[i]] = tonumber(flat[i + 1]) end
@@ -43,7 +43,7 @@ function scripts.members(args)
     carriers[#carriers + 1] = name
     if name ~= me and (next_change < 0 or left < next_change) then next_change = left end
   end
-  -- What is left has no carrier.
+  -- The locks that are left have no carrier.
   for name in pairs(locks) do call('HDEL', lock_key, name) end
   bulks.shorten(longest)
   return {next_change, bulks.next_free(), carriers}

@@ -1,4 +1,4 @@
-//! Which carriers are alive.
+//! The heartbeats of carriers, and the list of live ones.
 
 use std::time::Duration;
 

@@ -1,9 +1,10 @@
--- The policies of topics. Their version only grows, even after a fail-over that has lost the last versions. The
--- topics whose policy asks for metrics of their own are a set beside them, because their number is limited.
+-- The shared configuration, above all policies of topics: stores and removes entries. Their version only grows, even
+-- after a failover that has lost the last versions. The topics whose policy asks for metrics of their own are a set
+-- beside them, because their number is limited.
 local function with_metrics() return K .. ':policies:metrics' end
 local function version() return call('GET', K .. ':policies:version') end
 
--- Raises the version that was read, publishes the change, and returns the new version.
+-- Stores a version above `last`, publishes the change, and returns the version.
 local function raise_version(last)
   local raised = max(tonumber(last or 0) + 1, NOW_US)
   call('SET', K .. ':policies:version', string.format('%.0f', raised))
@@ -11,7 +12,7 @@ local function raise_version(last)
   return raised
 end
 
--- put_policy: gives a topic a policy.
+-- put_policy: stores the policy of a topic, or another entry.
 -- KEYS  installation
 -- ARGV  topic, policy, the policy that it must have now or '' for none, how many policies there may be, 1 if it asks
 --   for metrics, how many may do so

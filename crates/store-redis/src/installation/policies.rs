@@ -1,7 +1,7 @@
 //! The shared configuration: policies of topics, keys, quotas and credentials.
 //!
-//! It is a hash of the installation. Each change raises their version afterwards, so policies that are read
-//! after the version are of that version or a later one.
+//! It is a hash of the installation. Each change then raises the version of all entries, so entries that are read after
+//! the version are of that version or a later one.
 
 use std::sync::Arc;
 
@@ -14,11 +14,12 @@ use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;
 use crate::script;
 
-/// How many policies one command reads: at most a MiB.
+/// How many entries one command reads, at most a MiB together.
 const PAGE: usize = 24;
 
 impl RedisStore {
-    /// Puts an entry in place of exactly this one; `None` if there must be none.
+    /// Stores an entry if the present one is `replaced`, where `None` stands for no entry, and no limit is exceeded.
+    /// Announces the change.
     pub async fn put_entry(
         &self,
         entry: ConfigEntry<'_>,
@@ -80,7 +81,7 @@ impl RedisStore {
     }
 }
 
-/// The stream of changes. It has a channel of its own, because an API does not need the many wake-ups.
+/// The stream of changes of the configuration. It has its own channel, because an API does not need the many wake-ups.
 pub struct PolicyChanges(Channel);
 
 impl PolicyChanges {

@@ -1,20 +1,20 @@
--- grant_quota: takes a part of the jobs that a tenant may submit.
+-- grant_quota: grants a caller jobs that a tenant may still submit, within its rate and its number of jobs.
 -- KEYS  installation
 -- ARGV  tenant, how many jobs are wanted, how many it may submit a second, how many more it may have than when its jobs
 --   were counted, how long ago that was (ms), how long a slot is (ms), how many slots are kept
 -- Returns {how many may be submitted, 1 if the rate limits that most, else 0}
 --
--- What was granted is a hash of the tenant: how many jobs in each slot of time. It is gone when no slot of it is kept.
+-- The grants of a tenant are a hash: how many jobs in each slot of time. It expires when no slot is kept any more.
 function scripts.grant_quota(args)
   tick()
   local key, width, kept = K .. ':drawn:' .. args[1], tonumber(args[6]), tonumber(args[7])
-  -- What was drawn just before the count may not have been submitted then.
+  -- Jobs that were granted just before the count may not have been submitted then.
   local slot, counted = floor(NOW / width), floor((NOW - tonumber(args[5])) / width) - 1
   local in_second, since_count, old = 0, 0, {}
   local flat = call('HGETALL', key)
   for i = 1, #flat, 2 do
     local at, n = tonumber(flat[i]), tonumber(flat[i + 1])
-    -- What lies in the future was counted before the clock was set back.
+    -- Slots in the future were counted before the clock was set back.
     if at > slot or at + kept <= slot then
       old[#old + 1] = flat[i]
     else

@@ -1,4 +1,4 @@
-//! Grants of tenants from their quotas.
+//! Grants from the quotas of tenants: how many more jobs a caller may submit, and which limit decides that.
 
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::job::Tenant;
@@ -11,7 +11,8 @@ use crate::redis_store::RedisStore;
 use crate::script;
 
 impl RedisStore {
-    /// Takes a part of the jobs that a tenant may submit, by the clock of the server.
+    /// Grants up to as many jobs as `draw` wants from a tenant's quota, by the clock of the server, and says which limit
+    /// was the lower one.
     pub async fn grant_quota(
         &self,
         tenant: &Tenant,

@@ -1,7 +1,8 @@
 -- The servers that were asked to rewrite their append-only files, by their run ids, which change with every start.
+-- `rewrite_aof.rs` asks them.
 local function servers() return K .. ':servers' end
 
--- note_servers: notes servers, and forgets those that are not among them.
+-- note_servers: adds servers to the set, and, if any was new, removes those that are not among the arguments.
 -- KEYS  installation
 -- ARGV  run ids
 -- Returns the run ids that were not noted before
@@ -24,7 +25,7 @@ function scripts.note_servers(args)
   return new
 end
 
--- drop_server: forgets a server, so that the next process that notes it asks it again.
+-- drop_server: removes a server from the set, so that the next process that adds it asks it again.
 -- KEYS  installation
 -- ARGV  run id
 -- Returns 1 if it was noted, else 0

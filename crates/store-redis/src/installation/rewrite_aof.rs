@@ -1,11 +1,11 @@
-//! Rewrites the append-only file of a server after each of its starts, for the sake of a half transaction.
+//! Asks each server after its start to rewrite its append-only file, which removes a half-written transaction.
 //!
 //! A server that is killed in the middle of a write leaves the first commands of a transaction at the end of its file.
-//! The next start runs none of them, but leaves the whole ones in the file. The start after that runs them, together
-//! with the transaction that was written behind them. A rewrite replaces the file by the data of the server.
+//! The next start runs none of them, but leaves the complete ones in the file. The start after that runs them, together
+//! with the transaction that was written after them. A rewrite replaces the file by the data of the server.
 //!
-//! Nothing that a server tells shows what it found at its start, so each start leads to a rewrite. The process that
-//! notes a new run id first asks for it; the others find it noted.
+//! No answer of a server shows what it found at its start, so each start leads to a rewrite. The process that first
+//! records a new run id asks for it; the others find the run id recorded.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,8 @@ use crate::server_checks::AofServer;
 use crate::topology::is_under_way;
 
 impl RedisStore {
-    /// Asks the servers that have started since the last call, by any process, to rewrite their files. An error is
-    /// logged and keeps nobody from working: the next process that looks asks again.
+    /// Asks the servers that have started since the last call, by any process, to rewrite their files. Errors are only
+    /// logged; the next process that checks asks again.
     pub(crate) async fn rewrite_after_start(&self, servers: &[AofServer]) {
         if servers.is_empty() {
             return;
@@ -51,7 +51,7 @@ impl RedisStore {
         }
     }
 
-    /// Reports that a file is not rewritten, and lets the next process that looks ask again.
+    /// Logs that a file is not rewritten, and removes the server's run id, so that the next process asks again.
     async fn not_rewritten(&self, server: &AofServer, error: &StoreError) {
         tracing::warn!(
             server = server.server,

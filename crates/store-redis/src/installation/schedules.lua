@@ -1,9 +1,9 @@
--- The index of schedules, in which they are found by their keys. `schedules` has each as its name, a space and the topic
--- of its jobs, which chooses its shard. A name of an index may be there without a schedule, after a failure; no
--- schedule is without its name.
+-- The index of schedules by their keys. `schedules` has each as its name, a space and the topic of its jobs, which
+-- determines its shard. After a failure the index may have a name without a schedule, but no schedule is without its
+-- name.
 local function listed() return K .. ':schedules' end
 
--- The members that begin so, in order. No name or topic has a byte as high as that of the end.
+-- Returns the members with a prefix, in order. No name or topic has a byte as high as that of the end.
 local function beginning_with(prefix, ...) return call('ZRANGE', listed(), '[' .. prefix, '(' .. prefix .. '\255', 'BYLEX', ...) end
 
 -- list_schedule: adds a schedule to the index.
@@ -35,7 +35,7 @@ end
 -- Returns 1 if it was there, else 0
 function scripts.unlist_schedule(args) return call('ZREM', listed(), args[1] .. ' ' .. args[2]) end
 
--- unlisted_schedules: which schedules the index does not have.
+-- unlisted_schedules: finds schedules that the index does not have.
 -- KEYS  installation
 -- ARGV  names and topics
 -- Returns per schedule 1 if it is not there, else 0
@@ -47,7 +47,7 @@ function scripts.unlisted_schedules(args)
   return answers
 end
 
--- list_schedules: the schedules of the index, in the order of their names.
+-- list_schedules: reads a page of the index, in the order of the names.
 -- KEYS  installation
 -- ARGV  what the names begin with; the member after which to begin, or ''; how many; 1 for only those that belong to no
 --   tenant

@@ -1,6 +1,6 @@
-//! Schedules by their keys. A schedule lies in the shard of its jobs, and an index of the installation leads to it. The
-//! index is written first and removed last. A put and a delete of the same schedule at the same time both look again at
-//! the end, so that no schedule is left that the index does not know.
+//! Schedules by their keys: reads, lists, adds and removes them. A schedule is stored in the shard of its jobs, and an
+//! index of the installation leads to it. The index is written first and removed last. A put and a delete of the same
+//! schedule at the same time both check again at the end, so that no schedule is left without an index entry.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ const UNREADABLE: StoreError = StoreError::Unreadable("the index of schedules");
 /// The result of adding a schedule to the index of the installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ScheduleListed {
-    /// It is there, now or before.
+    /// The schedule is in the index, now or before.
     Listed,
-    /// There is one of this key for another topic.
+    /// The index has the key for another topic.
     OtherTopic(Topic),
-    /// There are as many schedules as there may be.
+    /// The limit of schedules, in all or of the tenant, is reached.
     TooMany,
 }
 
@@ -38,7 +38,7 @@ impl RedisStore {
         }
     }
 
-    /// The first schedules of a scope behind one, and where to go on.
+    /// Returns the first schedules of a scope after one, and where to go on; `None` if the page has fewer than `limit`.
     pub async fn schedules(
         &self,
         scope: &TenantScope,
@@ -57,7 +57,8 @@ impl RedisStore {
         Ok((rows, next))
     }
 
-    /// Adds a schedule, unless there is one with its key.
+    /// Adds a schedule, unless there is one with its key, for this or another topic, or too many. `most` is how many its
+    /// tenant may have.
     pub async fn add_schedule(
         &self,
         shard: Shard,
@@ -79,7 +80,7 @@ impl RedisStore {
         let changed = self.change_schedules(shard, &[change]).await?;
         // A delete at the same time may have removed it from the index, and another put may have listed another topic.
         if let ScheduleListed::OtherTopic(topic) = self.list_schedule(&row.key, &row.topic, None).await? {
-            // It has lost against one for another topic, whatever it has done since.
+            // The schedule has lost against one for another topic, whatever it has done since.
             while let Some(left) = self.found(&(row.key.clone(), row.topic.clone())).await? {
                 self.remove_row(shard, &left).await?;
             }
@@ -91,7 +92,7 @@ impl RedisStore {
         })
     }
 
-    /// Removes a schedule, if it still has this version.
+    /// Removes a schedule, and then its index entry, if it still has this version. Returns whether it had.
     pub async fn remove_schedule(&self, shard: Shard, row: &ScheduleRow) -> Result<bool, StoreError> {
         if !self.remove_row(shard, row).await? {
             return Ok(false);
@@ -100,8 +101,7 @@ impl RedisStore {
         Ok(true)
     }
 
-    /// Removes the place of a schedule that is not there, which a call that ended early has left. Returns whether there
-    /// was one.
+    /// Removes an index entry without a schedule, which a call that ended early has left. Returns whether there was one.
     pub async fn forget_schedule(&self, key: &ScheduleKey) -> Result<bool, StoreError> {
         match self.topic_of_schedule(key).await? {
             Some(topic) => self.unlist(&(key.clone(), topic)).await,
@@ -109,7 +109,7 @@ impl RedisStore {
         }
     }
 
-    /// Removes a schedule from the index, unless it is there. Returns whether it is not.
+    /// Removes the index entry of a schedule, unless the schedule exists. Returns whether the schedule does not exist.
     async fn unlist(&self, id: &ScheduleId) -> Result<bool, StoreError> {
         if self.found(id).await?.is_some() {
             return Ok(false);
@@ -132,7 +132,8 @@ impl RedisStore {
         Shard::of(&key.in_topic(topic), self.options.shards)
     }
 
-    /// Adds a schedule to the index. `most` is how many its tenant may have.
+    /// Adds a schedule to the index, unless its key is there or the limit is reached. `most` is how many its tenant may
+    /// have, `None` to check only the limit of all.
     pub(crate) async fn list_schedule(
         &self,
         key: &ScheduleKey,
@@ -171,7 +172,7 @@ impl RedisStore {
         }
     }
 
-    /// The schedules of the index whose keys come after one, in order.
+    /// Returns the first `limit` schedules of a scope in the index, after one if it is given, in the order of the keys.
     pub(crate) async fn listed_schedules(
         &self,
         scope: &TenantScope,

@@ -1,9 +1,9 @@
--- The archive outbox: ended jobs that are to go to a database, in the order in which they happened. It is a list of
--- entries, which are numbered without gaps. The fields are the number of the first entry, how many bytes they take, how
--- many they may take, and how many entries were dropped.
+-- The archive outbox: ended jobs that wait to be written to an archive database, in the order in which they ended. It is
+-- a list of entries, which are numbered without gaps. The fields are the number of the first entry, how many bytes the
+-- entries take, how many they may take, and how many entries were dropped.
 --
 -- The field `archive` is 0 without an archive. Else it has a bit for each kind of end that gets an entry, from DONE on,
--- and the bits below. All transitions read it, and one without an archive does nothing more.
+-- and the bits below. All transitions read this field; without an archive they do nothing more here.
 --
 -- An entry begins with its head: the kind of the end (1), with HAS_BODY added if the body is kept; the time of the end
 -- (6); and the locator (12). Then come the lane's name and the job state, each behind its length (2), and the record.
@@ -19,8 +19,8 @@ do
   local HEAD = 19
   -- How many entries are removed at a time, and how many topics of waiting consumers are woken.
   local AT_ONCE = 100
-  -- The setting as it is and as it was read; if jobs have ended, those without an entry: kind, locator, lane and job
-  -- state; then the new keys of payloads by the old ones, and the old ones by the new ones.
+  -- The setting as it is and as it was read; the ends of jobs that `save` has not written yet: kind, locator, lane and
+  -- job state, nil for none; the new keys of payloads by the old ones, and the old ones by the new ones.
   local setting, before, noted, new_keys, old_keys
 
   local function has(flag) return bit.band(setting, flag) ~= 0 end
@@ -28,21 +28,21 @@ do
   function archive.begin(value) setting, before, noted, new_keys, old_keys = value, value end
 
   function archive.is_attached() return has(ATTACHED) end
-  -- Whether no jobs are to be added, and whether none are to be reserved.
+  -- Whether submits are refused, and whether reserves are refused.
   function archive.is_full() return has(FULL) end
   function archive.is_too_full() return has(TOO_FULL) end
-  -- The key to which the payload under a key goes when its job is removed; nil for none.
+  -- The key to which a payload's key is renamed when its job is removed; nil if the payload is removed.
   function archive.new_key(key) return new_keys and new_keys[key] end
   function archive.head(entry) return sub(entry, 1, HEAD) end
   -- How many entries there are.
   function archive.count() return call('LLEN', KEY.archived_list) end
-  -- When the job of the first entry ended (ms), 0 if there is none.
+  -- When the job of the first entry ended (ms); 0 if there is no entry or it is too short.
   function archive.oldest()
     local first = call('LINDEX', KEY.archived_list, 0)
     return first and #first >= HEAD and read('>I6', first, 2) or 0
   end
 
-  -- Notes that a job ends; `s` is its job state as it has ended. `save` must follow before the job is removed.
+  -- Records that a job ends with the state `s`, if such ends get an entry. `save` must follow before the job's removal.
   function archive.note(kind, loc, lane, s)
     if setting > 0 and has(BIT_OF[kind]) then
       noted = noted or {}
@@ -54,7 +54,7 @@ do
     if setting > 0 then archive.note(state.reason(s) == 'expired' and archive.EXPIRED or archive.DEAD, loc, lane, s) end
   end
 
-  -- Wakes those who reserve, because they may again.
+  -- Wakes notifiers and waiting consumers, because reserves are allowed again.
   local function wake()
     publish('ready ' .. KEY.tag)
     local waiting = call('ZRANGE', KEY.pulls, 0, AT_ONCE - 1)
@@ -65,7 +65,7 @@ do
     end
   end
 
-  -- Sets the bits that say how full the outbox is.
+  -- Sets the bits that say how full the outbox is. Wakes notifiers and consumers if reserves are no longer refused.
   local function set_fullness()
     local flags, bytes, bound = setting % FULL, fields.archive_bytes, fields.archive_bound
     if has(ATTACHED) and not has(DROPS) then
@@ -82,7 +82,7 @@ do
     end
   end
 
-  -- Attaches an archive: the setting without the bits of fullness, and the bound. 0 detaches it.
+  -- Attaches an archive with a setting, without the bits of fullness, and a bound in bytes. The setting 0 detaches it.
   function archive.attach(value, bound)
     setting = value
     shard.set('archive', value)
@@ -90,7 +90,8 @@ do
     set_fullness()
   end
 
-  -- After half a transition an empty outbox may still count bytes.
+  -- Whether the outbox has no entries. If so, sets the count of bytes, which a transition that failed half-way may have
+  -- left, to 0.
   function archive.is_empty()
     if archive.count() > 0 then return false end
     if fields.archive_bytes > 0 then shard.set('archive_bytes', 0) end
@@ -98,7 +99,7 @@ do
     return true
   end
 
-  -- The entry, the bytes that it takes, and the key of its payload if that has one of its own.
+  -- Returns the entry of an end, the bytes that it takes, and the key for its payload if that has one of its own.
   local function entry_of(noted_end, raw)
     local kind, loc, lane, s = unpack(noted_end)
     local rest, weight, has_key = raw, #raw, false
@@ -110,19 +111,19 @@ do
     elseif call('EXISTS', KEY.body .. loc) == 1 then
       kind, weight, has_key = kind + HAS_BODY, record.weight(raw), true
     else
-      -- Its payload is gone.
+      -- The payload is missing.
       rest = record.head(raw)
       weight = #rest
     end
-    -- Without the lane's name the end cannot be read, but its place stays.
+    -- Without the lane's name the entry cannot be read, but the numbers stay without gaps.
     local name = lanes.name(lane) or ''
     local head = char(kind) .. six(NOW) .. loc
     local before = concat({head, pack('>I2', #name), name, pack('>I2', #s), s})
     return before .. rest, #before + weight, has_key and KEY.archived .. head
   end
 
-  -- The bytes that an entry takes, and the key of its payload if that has one of its own. An entry that is damaged
-  -- takes its own bytes.
+  -- Returns the bytes that an entry takes, and the key of its payload if that has one of its own. A damaged entry takes
+  -- its own length.
   function archive.weight(entry)
     local size, at = #entry, HEAD + 1
     for _ = 1, 2 do
@@ -134,7 +135,7 @@ do
     return size + record.weight(raw) - #raw, KEY.archived .. archive.head(entry)
   end
 
-  -- Removes the first `n` entries. Returns how many there were.
+  -- Removes the first `n` entries with their payloads, or all if there are fewer. Returns how many were removed.
   function archive.remove_first(n)
     local removed = 0
     while removed < n do
@@ -144,7 +145,7 @@ do
       for _, entry in ipairs(entries) do
         local size, key = archive.weight(entry)
         bytes = bytes + size
-        -- The payload of a job that ends in this call is not there yet: it goes with the job.
+        -- The payload of a job that ends in this call is not renamed yet: it is removed with the job.
         local old = key and old_keys and old_keys[key]
         if old then new_keys[old] = nil elseif key then keys[#keys + 1] = key end
       end
@@ -157,10 +158,10 @@ do
     return removed
   end
 
-  -- Drops the oldest entries, if that is how a full outbox goes on.
+  -- Drops and counts oldest entries beyond the bound, if the setting allows. `added` is how many this call added.
   local function drop(added)
     local dropped = 0
-    -- After the bound was lowered there may be many.
+    -- After the bound was lowered there may be many; then later calls drop more.
     for _ = 1, AT_ONCE + added do
       if not has(DROPS) or fields.archive_bytes <= fields.archive_bound then break end
       dropped = dropped + archive.remove_first(1)
@@ -168,7 +169,7 @@ do
     if dropped > 0 then shard.set('archive_dropped', fields.archive_dropped + dropped) end
   end
 
-  -- Writes the entries of the ends that were noted. Must run while the records are still there.
+  -- Writes the entries of the recorded ends, and drops others if necessary. Must run before the records are removed.
   function archive.save()
     if not noted then return end
     new_keys, old_keys = new_keys or {}, old_keys or {}

@@ -1,17 +1,16 @@
--- Adds new jobs, for submit, replace and import.
+-- Arrivals: adds the new jobs of submit, replace, import and firings of schedules, or refuses them.
 -- Uses archive, due_index, events, lanes, ready, records, shard, tag_index, tombs, topics.
 local arrivals = {}
 do
   -- Records to be written; locators, records and payloads of jobs whose former payload has the same key; the names of
-  -- lanes that the arguments give, and what their tenants may use; and how many jobs the caller knows to have been
-  -- accepted.
+  -- lanes in the arguments, the fields of their topics, and the limits of their tenants; and how many accepted jobs the caller knows of.
   local new, payloads, lane_names, topic_fields, tenant_limits, known_accepted
 
   function arrivals.start() new, payloads, lane_names, topic_fields, tenant_limits, known_accepted = {}, {}, nil, nil, nil, nil end
 
-  -- Reads what the arguments begin with: how many accepted jobs of the shard the caller knows of, how many lanes, and of
-  -- each its id, its name, and how many topics and lanes its tenant may have (4 bytes each), or '' if that is not
-  -- limited. Returns the names of their rows and of their topics' rows, and where the jobs begin.
+  -- Reads the first arguments: how many accepted jobs of the shard the caller knows of, how many lanes follow, and of
+  -- each its id, its name, and how many topics and lanes its tenant may have (4 bytes each), or '' for no limit.
+  -- Returns the names of the rows of these lanes and their topics, and the index of the argument after them.
   function arrivals.lanes(args)
     local names, n = {}, tonumber(args[2])
     known_accepted, lane_names, topic_fields, tenant_limits = tonumber(args[1]), {}, {}, {}
@@ -24,15 +23,15 @@ do
     return names, 3 * n + 3
   end
 
-  -- The answer to a caller that knows of more accepted jobs than the shard: the shard has lost some, and nothing must
-  -- be added before the caller knows. Another one while the archive outbox is full. False if jobs can be added. The
-  -- fields must have been read.
+  -- Returns the answer if no job may be added: 'lost' if the caller knows of more accepted jobs than the shard, which
+  -- has then lost some, or 'archive' while the archive outbox is full. False if jobs may be added. The fields must have
+  -- been read.
   function arrivals.check_accepts_jobs()
     if fields.accepted < known_accepted then return {'lost', fields.accepted} end
     return archive.is_full() and {'archive', fields.accepted}
   end
 
-  -- The whole answer: those to the jobs, and how many jobs the shard has accepted with them.
+  -- Appends how many jobs the shard has accepted to the answers about the jobs, and returns them.
   function arrivals.answered(answers)
     answers[#answers + 1] = fields.accepted
     return answers
@@ -53,7 +52,8 @@ do
     tombs.load(absent)
   end
 
-  -- Begins a call whose jobs have six arguments each. Returns their locators, and where the jobs begin.
+  -- Begins a call whose jobs have six arguments each, and reads the jobs that have their keys. Returns the locators, none
+  -- if no job may be added, and the index of the first job's arguments.
   function arrivals.begin(args)
     local names, from = arrivals.lanes(args)
     shard.begin(names)
@@ -64,22 +64,22 @@ do
     return locs, from
   end
 
-  -- A due time in an argument: "+ms" from now, or absolute ms.
+  -- Reads a due time in an argument: "+ms" from now, or absolute ms. Returns it in ms, at least NOW.
   function arrivals.due_time(text)
     local at = tonumber(text)
     if byte(text) ~= 43 then return max(at, NOW) end
     return at > 0 and NOW_UP + at or NOW
   end
 
-  -- A group of new jobs with one lane and one due time. `code` is given if they are neither delayed nor ready, and
-  -- `created` if it is not now.
+  -- Returns a group for new jobs with one lane and one due time. `code` is given if they are neither delayed nor ready,
+  -- and `created` (ms) if that is not now.
   function arrivals.group(lane, at, code, created)
     local times = pack('>I6I6', at, created or NOW)
     return {lane = lane, at = at, times = times, due = sub(times, 1, 6), entries = {},
       code = code or at <= NOW and READY or DELAYED, count = 0}
   end
 
-  -- The answer to a job whose name is taken, and which changes nothing.
+  -- Returns the answer to a job whose key is taken: 200 if the content is the same, else 409, with the known job.
   function arrivals.taken(loc, rest)
     local raw, tomb, hash = records[loc], tombstones[loc], sub(rest, 6, 13)
     if not raw then return {tombs.hash(tomb) == hash and 200 or 409, tomb} end
@@ -87,18 +87,19 @@ do
     return jobs.described(status, due_index.code(loc, raw, states[loc]), raw, states[loc])
   end
 
-  -- The answer to a job whose lane or topic would be one too many; false if there is room.
+  -- Returns the answer to a job whose lane or topic would exceed a limit; false if there is room.
   function arrivals.refuse_lane(lane) return topics.refuse(lane, lane_names[lane], tenant_limits[lane]) end
 
-  -- The answer to a job that cannot be added, because its name is taken or there are too many lanes or topics;
-  -- false if it can be added. `rest` is the rest of its record.
+  -- Returns the answer to a job that cannot be added, because its key is taken or there are too many lanes or topics;
+  -- false if it can be added. `rest` is its record after the times.
   function arrivals.refusal(group, loc, rest)
     if records[loc] or tombstones[loc] then return arrivals.taken(loc, rest) end
     if group.refusal == nil then group.refusal = arrivals.refuse_lane(group.lane) end
     return group.refusal
   end
 
-  -- Adds a job to a group. `former` is the record of the job whose place it takes, if there is one.
+  -- Adds a job to a group, and publishes the event. `rest` is its record after the times, `external` a large payload or
+  -- '', and `former` the record of the job whose place it takes, if there is one. `close` and `save` must follow.
   function arrivals.add(group, loc, rest, external, former)
     local size = group.count + 1
     group.count = size
@@ -127,8 +128,8 @@ do
     lanes.move(lane, nil, group.code, n)
   end
 
-  -- Writes a record and a payload over others that belong together. In between the new record has the payload itself,
-  -- so that after any half of this the job is readable, as it was or as it is.
+  -- Overwrites a record and its payload with new ones. In between the new record contains the payload, so that the job
+  -- stays readable, as it was or as it is, if the server stops half-way.
   local function put_payload(loc, raw, external)
     local flags = char(byte(raw, 13) - EXTERNAL)
     local head = sub(raw, 1, 12) .. flags .. sub(raw, 14, record.payload_at(raw) - 1)
@@ -137,8 +138,8 @@ do
     call('HSET', KEY.pool, loc, raw)
   end
 
-  -- Writes the new jobs: indexes first, then records. The lanes whose counts have changed and whose names the
-  -- arguments give are made known. What can fail comes before the first row.
+  -- Writes the new jobs: indexes first, then records. Adds rows for the new lanes among those in the arguments. Reads
+  -- that can fail come before the first write.
   function arrivals.save()
     if #new == 0 and #payloads == 0 then return end
     local unknown

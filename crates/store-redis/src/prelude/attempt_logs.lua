@@ -8,11 +8,11 @@
 -- Uses shard.
 local attempt_logs = {}
 
--- The most memory that Redis needs for a log: it rounds the bytes up by a quarter at most, and the hash's
--- entry takes less than the rest.
+-- Returns the most memory in bytes that a log takes: Redis rounds its bytes up by a quarter at most, and the hash's
+-- entry takes less than 96.
 function attempt_logs.cost(log) return floor(#log * 5 / 4) + 96 end
 
--- The logs of jobs by locator, and the segments that they are in. The one in the latest segment counts.
+-- Returns the logs of jobs, and the segments that they are in, both by locator. The log in the latest segment counts.
 function attempt_logs.find(locs)
   local found, places = {}, {}
   local now = fields.attempts_segment
@@ -25,8 +25,8 @@ function attempt_logs.find(locs)
   return found, places
 end
 
--- The log with one more attempt, in its place by number, or the same log if it has that number already. The
--- oldest attempts are removed if there are too many, or if the log exceeds `room` bytes.
+-- Returns the log with one more attempt, in its place by number, or the same log if it has that number already, or has
+-- 20 later ones. The oldest attempts are removed if there are more than 20, or the log would cost more than `room` bytes.
 function attempt_logs.with(log, attempt, room)
   local number, starts, at, place = read('>I4', attempt, 3), {}, 7, nil
   while at < #log do
@@ -49,13 +49,14 @@ function attempt_logs.with(log, attempt, room)
   return with
 end
 
--- Begins a new segment. The oldest one is freed off the main thread.
+-- Begins a new segment, and removes the oldest one off the main thread.
 function attempt_logs.next_segment()
   shard.write({attempts_segment = fields.attempts_segment + 1, attempts_at = NOW, attempts_size = 0})
   call('UNLINK', KEY.attempts .. (fields.attempts_segment - 3))
 end
 
--- Writes logs (locator, log, …) into the current segment. It expires if no more attempts are recorded.
+-- Writes logs (locator, log, …) into the current segment. With `is_first`, the first ones of a segment, sets when the
+-- segment expires: after 1.5 times `keep` (ms) and a minute from its start.
 function attempt_logs.write(written, keep, is_first)
   local key = KEY.attempts .. fields.attempts_segment
   sliced('HSET', key, written)

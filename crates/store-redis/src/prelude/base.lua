@@ -1,4 +1,5 @@
--- The basis of every script: the shard's keys, the clock, and helpers for lists, hashes and wake-ups.
+-- The basis of every script: the codes of states, the shard's keys, the clock, and helpers for lists, hashes, sorted
+-- sets, errors and wake-ups.
 --
 -- Every script takes one key, K: the base "<prefix>:{<tag>}" of a shard, or "<prefix>:{meta}" of the installation
 -- for the scripts in `installation/`. All other keys begin with it. The header of a script names its key
@@ -27,13 +28,13 @@ local function tick()
   NOW, NOW_UP = floor(NOW_US / 1000), ceil(NOW_US / 1000)
 end
 
--- Microseconds from now to a time in ms, so that nobody sleeps a part of a millisecond too long.
+-- Returns the µs from now to a time in ms, 0 if it has passed. With ms a caller could sleep a part of one too long.
 local function until_us(at) return max(0, at * 1000 - NOW_US) end
--- The same for a time that may be 0, which is never: -1.
+-- The same for a time that may be 0 for never; then returns -1.
 local function wait_us(at) return at > 0 and until_us(at) or -1 end
 
--- The names of a shard's keys, made once for each shard. Some differ from the terms used here: ':due_lanes' is the
--- due index of lanes, ':cancelled:' lists the entries cancelled in a slot.
+-- The names of a shard's keys, made once for each shard. Some differ from the terms used here: ':due_lanes' says which
+-- lane is due when, ':cancelled:' has the entries cancelled in a slot.
 local known_keys = {}
 local function keys_of(base)
   local prefix = string.match(base, '^(.-):{')
@@ -54,12 +55,12 @@ local function keys_of(base)
   return keys
 end
 
--- The place in an index that a page ends with, as 16 hex digits, and the 8 bytes that it stands for.
+-- Converts the place at which a page of an index ends from 8 bytes to 16 hex digits, and back.
 local function place_of(bytes) return string.format('%08x%08x', read('>I4I4', bytes)) end
 local function bytes_of(place) return pack('>I4I4', tonumber(sub(place, 1, 8), 16), tonumber(sub(place, 9), 16)) end
 
--- Calls a command with a long list, in slices, because `unpack` fails near 8,000 values. Slices have an even
--- length, so pairs stay together.
+-- Calls a command with a key and a list, in slices of 4,000 values, because `unpack` fails near 8,000. Pairs stay
+-- together. Returns the answer to the last slice; nil for an empty list, for which nothing is called.
 local function sliced(command, key, list)
   local n, answer = #list, nil
   if n <= 4000 then return n > 0 and call(command, key, unpack(list)) or nil end
@@ -67,7 +68,7 @@ local function sliced(command, key, list)
   return answer
 end
 
--- Values of a hash, one for each name; false if there is none.
+-- Returns the values of a hash, one for each name; false for a name without a value.
 local function fetch(key, names)
   local n = #names
   if n == 0 then return {} end
@@ -84,7 +85,7 @@ local function append(lists, name, value)
   if list then list[#list + 1] = value else lists[name] = {value} end
 end
 
--- Appends many values; `values` itself may become the list.
+-- Appends values to the list under a name. If there is none yet, the table `values` itself becomes the list.
 local function append_all(lists, name, values)
   local list = lists[name]
   if not list then
@@ -97,8 +98,8 @@ end
 
 local function six(number) return pack('>I6', number) end
 
--- The lowest score of a sorted set without the members that are about to be removed; 0 for none. It is read
--- before the removal, because an emptied set cannot be read while its slot moves to another server.
+-- Returns the lowest score of a sorted set without the members `leaving`, which are about to be removed; 0 for none. It
+-- is read before the removal, because an emptied set cannot be read while its slot moves to another server.
 local function first_score(key, leaving)
   local is_leaving = {}
   for _, member in ipairs(leaving or is_leaving) do is_leaving[member] = true end
@@ -109,8 +110,8 @@ local function first_score(key, leaving)
   return 0
 end
 
--- Raises an error that pcall has caught. It has made a text of it, before which Redis would put `ERR `; but the first
--- word of an error of a command says what it is.
+-- Raises an error that pcall has caught again. pcall makes a text of an error of a command, before which Redis would put
+-- `ERR `; so such a text is raised as an error table, and its first word stays the error code.
 local function raise(failure)
   local is_of_command = type(failure) == 'string' and string.find(failure, '^%u+ ')
   error(is_of_command and {err = failure} or failure, 0)
@@ -119,8 +120,8 @@ end
 -- Publishes a wake-up: a hint that may get lost.
 local function publish(message) call('PUBLISH', KEY.wake, message) end
 
--- The server's run_id, which changes with a restart.
+-- Returns the server's run_id, which changes with a restart; '' if it is unknown.
 local function run_id() return string.match(call('INFO', 'server'), 'run_id:(%x+)') or '' end
 
--- The server's run, from its start to its end: a part of its run_id. The cursor of a scan is valid in one run.
+-- Returns the first 8 digits of the run_id, which stand for one run of the server. A cursor of a scan is valid in it.
 local function server_run() return sub(run_id(), 1, 8) end

@@ -1,6 +1,6 @@
--- Bulk operations. A bulk operation changes many jobs; the carrier that holds it does the work. They belong to the
--- installation: the stored hash `bulks` has all of them, and `reviving` has the running ones by the time at which
--- their holder's claim expires. Each shard counts its changed jobs under `bulk:<id>`, in the call that changes them.
+-- Bulk operations. A bulk operation changes many jobs; the carrier that has claimed it does the work. They belong to the
+-- installation: the stored hash `bulks` has all of them, and `reviving` has the running ones by the time at which the
+-- claim expires. Each shard counts its changed jobs under `bulk:<id>`, in the call that changes them.
 --
 -- A bulk operation is state, started, ended (6 bytes each), the final number of changed jobs (6 bytes, NOT_KNOWN
 -- before), its holder (8), and its target and rate. Its id is the token of its moves.
@@ -24,19 +24,19 @@ function bulks.put(id, bulk) call('HSET', bulks.all(), id, bulk) end
 function bulks.holder(bulk) return sub(bulk, 20, 27) end
 function bulks.with_holder(bulk, holder) return sub(bulk, 1, 19) .. holder .. sub(bulk, 28) end
 
--- Ends claims `longest` ms from now if they last for longer: they were stored before the clock was set back.
+-- Shortens claims that last longer than `longest` ms from now to that: they were stored before the clock was set back.
 function bulks.shorten(longest)
   local late = call('ZRANGE', bulks.running(), string.format('(%.0f', NOW + longest), '+inf', 'BYSCORE')
   for _, id in ipairs(late) do call('ZADD', bulks.running(), NOW + longest, id) end
 end
 
--- Ms until the first running bulk operation can be taken, -1 if none runs.
+-- Returns the ms until the first running bulk operation can be claimed, 0 for now; -1 if none runs.
 function bulks.next_free()
   local first = call('ZRANGE', bulks.running(), 0, 0, 'WITHSCORES')
   return first[2] and max(0, tonumber(first[2]) - NOW) or -1
 end
 
--- Removes bulk operations that ended more than `keep` ms ago, and all ended ones but the last `most`.
+-- Removes bulk operations that ended more than `keep` ms ago, and all ended ones but the last `most` - 1.
 function bulks.evict(keep, most)
   local ended, all = {}, call('HGETALL', bulks.all())
   for i = 1, #all, 2 do
@@ -48,10 +48,10 @@ function bulks.evict(keep, most)
   end
 end
 
--- Begins a call that changes jobs, which the arguments name behind the first `base`: of each its locator, and the code
--- of its state, its job state or '', and its record without its payload, as the caller has read them. Returns those
--- that are still so and that this operation has not moved before, with record, job state, lane and code; and the places
--- of those that have changed. Nothing if the operation is closed in this shard.
+-- Begins a call that changes jobs. Each has four arguments after the first `base`: its locator, and the code of its
+-- state, its job state or '', and its record without its payload, as the caller has read them. Returns the jobs that
+-- have not changed since and that this operation has not moved before, with locator, record, job state, lane and code;
+-- and the indexes, from 1, of the jobs that have changed. Returns nil if the operation is closed in this shard.
 function bulks.begin(args, base)
   shard.begin()
   if call('HEXISTS', bulks.progress(args[1]), 'over') == 1 then return nil end
@@ -70,7 +70,8 @@ function bulks.begin(args, base)
   return found, changed
 end
 
--- Closes such a call, which has changed `n` jobs. Returns its answer.
+-- Closes such a call, which has changed `n` jobs: counts them, keeps the count for args[2] ms, and writes the shard's
+-- fields. Returns the answer.
 function bulks.close(args, n, changed)
   if n > 0 then
     local progress = bulks.progress(args[1])

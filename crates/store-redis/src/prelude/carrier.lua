@@ -1,4 +1,4 @@
--- Which carrier holds a shard, and how long the carrier may sleep.
+-- The carrier of a shard: the epoch under which a carrier holds the shard, and how long the carrier may sleep.
 -- Uses leases, outbox, recurring, shard.
 local carrier = {}
 
@@ -8,11 +8,11 @@ function carrier.hold(epoch, name)
   shard.put('carrier', name)
 end
 
--- The times until the next due job, lease, eviction, notice and firing of a schedule, in us, -1 for none. Also sets
--- `next`, so that earlier times wake the carrier. Notices and firings are left out of `next`, because no pass makes
--- them. `due_in` is the first time, if it is known.
+-- Returns the times until the next due job, lease, eviction, notice and firing of a schedule, in µs, -1 for none.
+-- `due_in` is the first of them, if it is known. Also sets `next` to the earliest of the first three, at most
+-- `max_sleep` (ms) from now; only earlier times wake the carrier. No pass handles notices and firings.
 function carrier.waits(max_sleep, retention, due_in)
-  -- No pass plans the next one further ahead, so a later plan was made before the clock was set back.
+  -- No pass plans the next one further ahead than `max_sleep`, so a later plan was made before the clock was set back.
   if fields.next > NOW + max_sleep then recurring.look_at_all() end
   local due_wait = due_in
   if not due_wait then

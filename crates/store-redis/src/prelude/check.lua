@@ -1,5 +1,6 @@
--- The checks of a check: which index must hold a job, and whether it does. A list cannot be searched, so for a
--- job that must be in a list the check notes the list, and reads the lists later. It looks up all other indexes.
+-- The steps of the consistency check: which index must hold a job, and whether it does; and whether tags, lanes, times
+-- and counts are right. A list cannot be searched, so for a job that must be in a list the check remembers the job, and
+-- reads the lists later. It looks up all other indexes at once.
 -- Uses dead_letters, destinations, due_index, lanes, leases, paused_lanes, ready, records, shard, tag_index, topics.
 local check = {
   SUMS = {'lanes', 'topics', 'paused'},
@@ -7,13 +8,14 @@ local check = {
     'accepted', 'delayed', 'ready', 'reserved', 'dead', 'done', 'cancelled', 'purged', 'missing', 'lease', 'pauses',
     'replaced',
   },
-  -- The fields that hold times of the next look, and the number of paused destinations.
+  -- The fields that hold the first time of an index, and the number of paused destinations.
   TIMES = {'lease_at', 'dead_at', 'next_notice_at', 'next_firing_at', 'slot', 'paused_hosts'},
-  -- How many entries one call searches: about 2 ms.
+  -- How many entries of lists one call searches, in about 2 ms.
   MOST_SEARCHED = 100000,
 }
 
--- The first slot is read from `slots`, so that a wrong field is one finding and not one for each job.
+-- Begins a call of the check. The first slot is read from `slots`, so that a wrong field is one finding and not one for
+-- each job.
 function check.begin()
   shard.begin()
   check.batches, check.searched = {}, 0
@@ -21,9 +23,9 @@ function check.begin()
   check.stored_slot, fields.slot = fields.slot, check.first_slot
 end
 
--- A step of a scan with HSCAN or ZSCAN. Its arguments are where to read on ('0' is the start), the server's run
--- in which the scan began, and about how many. Returns the server's run now, where to go on ('0' is the end), and
--- what was found; the run alone if the scan began in another one.
+-- Makes a step of a scan with HSCAN or ZSCAN: from the cursor `at` ('0' is the start), in the server's run in which the
+-- scan began, of about `count` entries. Returns the server's run now, the next cursor ('0' is the end), and the entries;
+-- the run alone if the scan began in another one.
 function check.scan(command, key, at, began_in, count)
   local run = server_run()
   if at ~= '0' and began_in ~= run then return run end
@@ -31,7 +33,7 @@ function check.scan(command, key, at, began_in, count)
   return run, scanned[1], scanned[2]
 end
 
--- The batch of a reserved job: its jobs, and when it is looked at.
+-- Returns the batch of a reserved job: the locators in it, and the time of the next check of it (ms), nil for none.
 function check.batch(s)
   local number = state.lease(s)
   local batch = check.batches[number]
@@ -42,7 +44,7 @@ function check.batch(s)
   return batch
 end
 
--- Whether a batch holds a job.
+-- Whether a batch contains a locator, at the place of one.
 function check.holds(batch, loc)
   local from = 1
   while true do
@@ -53,14 +55,14 @@ function check.holds(batch, loc)
   end
 end
 
--- Whether recover finds a reserved job soon after its lease has run out.
+-- Whether a reserved job is in its batch, and the next check of that is not after the deadline, or soon.
 local function is_leased(loc, s)
   local batch = check.batch(s)
   if not batch.at or batch.at > max(state.deadline(s), NOW + leases.SOON) then return false end
   return check.holds(batch, loc)
 end
 
--- The state whose index must hold a job, and whether it does; nil if that index is a list.
+-- Returns the code of the state whose index must hold a job, and whether that index does; nil if the index is a list.
 function check.index_of(loc, raw, s)
   local code = s and state.code(s) or DELAYED
   if code == RESERVED then return code, is_leased(loc, s) end
@@ -78,7 +80,7 @@ function check.index_of(loc, raw, s)
   return DELAYED
 end
 
--- Whether an entry of the due index leads to a job that is delayed until then. The job must have been read.
+-- Whether an entry of the due index is right: its job, which must have been read, is delayed in this lane until then.
 function check.is_awaited(lane, entry)
   local loc = sub(entry, 1, 12)
   local raw, s = records[loc], states[loc]
@@ -86,7 +88,7 @@ function check.is_awaited(lane, entry)
   return jobs.due(raw, s) == sub(entry, 13, 18) and record.lane(raw) == lane
 end
 
--- The members of the index of tags that do not lead to a job with the tag.
+-- Returns those members of the index of tags that do not lead to a job with the tag. Reads the jobs.
 function check.stray_tags(members)
   local locs, ids, strays = {}, {}, {}
   for i, member in ipairs(members) do locs[i] = tag_index.locator(member) end
@@ -96,19 +98,19 @@ function check.stray_tags(members)
   for i, member in ipairs(members) do
     local raw, is_stray = records[locs[i]], true
     for _, own in ipairs(raw and tag_index.members_of(locs[i], raw) or {}) do is_stray = is_stray and own ~= member end
-    -- Without the row of its lane nobody knows the members of a job.
+    -- Without the row of its lane the members of a job are not known.
     if is_stray and not (raw and not rows[record.lane(raw)]) then strays[#strays + 1] = member end
   end
   return strays
 end
 
--- A waiting job, as it is searched for in lists: locator, due, lane, attempts.
+-- Returns a waiting job as text to compare with later: locator, due time, lane and attempts.
 function check.waiting(loc, raw, s)
   return loc .. jobs.due(raw, s) .. record.lane(raw) .. (s and sub(s, 9, 12) or '\0\0\0\0')
 end
 
--- Searches the lists that must hold a waiting job, which is exact whatever moves. Nil if they have more entries than
--- are left to this call: a list can only be searched one by one.
+-- Whether one of the lists that must hold a waiting job has its entry, which is exact even while jobs change. Nil if the
+-- lists have more entries than this call may still search, since a search reads a list entry by entry.
 local function is_listed(code, loc, raw, s)
   local due, lane = jobs.due(raw, s), record.lane(raw)
   local entry, keys = due_index.entry(loc, due), {KEY.front .. lane, KEY.ready .. lane}
@@ -125,12 +127,12 @@ local function is_listed(code, loc, raw, s)
   return false
 end
 
--- Judges a job that was not found: 'lost', 'again' if another list must hold it now, or nil if it has changed
--- since. `known` is the earlier result of `waiting`. A job leaves a list only for another attempt or another due
--- time; if both are the same and the list was read without meeting the job, it was not in the list. `place` is the
--- state whose list was read, or 0 if the missing index is not a list. A list is read again if a queue or slot was
--- cleaned meanwhile: `unqueued` says how often that had been done when the reading began. With `is_searched` the lists
--- are searched instead; 'again' then means that they are too long.
+-- Judges a job that was not found in its index. Returns 'lost', 'again' if another list must hold it now, or nil if it
+-- is indexed or has changed since; and the code of its state. `known` is the earlier result of `waiting`. A job leaves a
+-- list only for another attempt or another due time; if both are the same and the job was not in the list that was read,
+-- it is lost. `place` is the state whose list was read, or 0 if the missing index is not a list. A list is to be read
+-- 'again' if a queue or slot was cleaned meanwhile: `unqueued` is the number of cleanings when the reading began. With
+-- `is_searched` the lists are searched instead; 'again' then means that they are too long.
 function check.judge(loc, known, place, unqueued, is_searched)
   local raw, s = records[loc], states[loc]
   if not raw then return nil end
@@ -147,8 +149,8 @@ function check.judge(loc, known, place, unqueued, is_searched)
   return 'lost', code
 end
 
--- The missing links to a lane's jobs: `ready`, its turn or its place among the paused lanes; `due`, its time in
--- the schedule. The rows of the lane and its topic must have been read.
+-- Returns the missing links to a lane: `ready`, true if it has ready jobs, but no turn and no place among paused lanes;
+-- `due`, its time (ms) if `due_lanes` has none or a later one. The rows of lane and topic must have been read.
 function check.missing_links(lane)
   local missing, first = {}, first_score(due_index.key(lane))
   if ready.length(lane) > 0 then
@@ -175,8 +177,7 @@ function check.load_lanes(ids)
   shard.load_rows(names)
 end
 
--- The times of the next look that are too late, and the number of paused destinations if it is wrong; and what they
--- must be.
+-- Returns, by name, the right values of wrong fields among TIMES: too late times, first slot, number of paused ones.
 function check.wrong_times()
   local wrong = {}
   local firsts = {lease_at = KEY.leases, dead_at = KEY.dead, next_notice_at = KEY.outbox, next_firing_at = KEY.recurring_times}

@@ -1,6 +1,6 @@
--- Dead letters: a sorted set of dead jobs by time of death. An entry is locator and lane, so that the dead jobs
--- of a topic are found without reading records.
--- ROUGH is how many bytes of a locator show little of a job, and still tell apart most jobs that died in the same ms.
+-- Dead letters: the sorted set of dead jobs by time of death, and its pages. An entry is locator and lane, so that the
+-- dead jobs of a topic are found without reading records. A page ends with ROUGH bytes of a locator: they reveal little
+-- of a job, and still tell apart most jobs that died in the same ms.
 -- Uses records, shard.
 local dead_letters = {ROUGH = 2}
 
@@ -15,7 +15,7 @@ function dead_letters.add(entries)
   for _, entry in ipairs(entries) do call('ZADD', KEY.dead, NOW, entry) end
   if #entries > 0 then shard.earliest('dead_at', NOW) end
 end
--- The first entries whose retention is over.
+-- Returns the first `limit` entries of jobs that died at least `retention` ms ago.
 function dead_letters.expired(retention, limit)
   return call('ZRANGE', KEY.dead, '-inf', NOW - retention, 'BYSCORE', 'LIMIT', 0, limit)
 end
@@ -25,13 +25,13 @@ function dead_letters.remove(entries)
   sliced('ZREM', KEY.dead, entries)
 end
 
--- Whether locator `a` is at or before `b`. Redis orders them by bytes; `<` in Lua follows the locale.
+-- Whether the locator that begins `a` is not after that of `b` in Redis's byte order. Lua's `<` follows the locale.
 local function is_by(a, b)
   local x, y = read('>I6', a), read('>I6', b)
   return x < y or x == y and read('>I6', a, 7) <= read('>I6', b, 7)
 end
 
--- The rank of the first entry at a time (ms, as text) or later; with a locator, of the first entry after it.
+-- Returns the rank of the first entry from a time (ms, as text) on, or after the locator `behind` there if not ''.
 function dead_letters.rank(at, behind)
   local low = call('ZCOUNT', KEY.dead, '-inf', '(' .. at)
   if behind == '' then return low end
@@ -43,11 +43,11 @@ function dead_letters.rank(at, behind)
   return low
 end
 
--- The place after an entry and its score: its time (6 bytes) and the begin of its locator.
+-- Returns the place after an entry: its score as a time (6 bytes) and the begin of its locator.
 local function place_after(entry, score) return six(tonumber(score)) .. sub(entry, 1, dead_letters.ROUGH) end
 
--- A page of the dead jobs: their locators, and where it goes on ('0' is the end). It has `count` jobs, and those that
--- its last place cannot tell from the last one.
+-- Returns a page of the dead jobs from the place `at` on ('0' is the start): their locators, and where the next page
+-- begins ('0' is the end). The page has `count` jobs, and further ones that have the same place as the last.
 function dead_letters.page(at, count)
   local rank = 0
   if at ~= '0' then
@@ -68,7 +68,7 @@ function dead_letters.page(at, count)
   return locs, place_of(place)
 end
 
--- Entries of the jobs that are still dead since the time given. Each name is a time of death (6 bytes) with a locator.
+-- Reads jobs named by time of death (6 bytes) and locator. Returns the entries of those still dead since, each once.
 function dead_letters.still_dead(names)
   local locs, entries, found, seen = {}, {}, {}, {}
   for i, name in ipairs(names) do locs[i] = sub(name, 7) end

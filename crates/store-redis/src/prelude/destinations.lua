@@ -1,18 +1,18 @@
--- Paused destinations: hosts, or single ports of them, that no callback is made to.
+-- Paused destinations: hosts, or single ports of them, that get no callbacks.
 --
--- `destinations` is a hash: the name of each pause, and whether it is in force or ends. A name is `host` or
--- `host:port`, for the jobs of all; `~tenant/` before it makes it one for the jobs of a tenant, `~/` for those without
--- one. All shards have the same. The field `paused_hosts` of the shard's hash is how many there are, so that nothing
--- else is read while there is none.
+-- `destinations` is a hash: the name of each pause, and its state, PAUSED or RESUMING. A name is `host` or `host:port`,
+-- for the jobs of all; with `~tenant/` before it, for the jobs of a tenant, with `~/`, for the jobs without one. All
+-- shards have the same pauses. The field `paused_hosts` of the shard's hash is their number, so that nothing else is
+-- read while there are none.
 -- Uses lanes, shard, topics.
 destinations.PAUSED, destinations.RESUMING = '1', '2'
 do
-  -- What is stored under names, false for nothing; and the names of the pauses that hold lanes, by the lane's name.
+  -- The states of pauses by name, false for none; and the names of possible pauses by the lane's name.
   local stored, names_of
 
   function destinations.start() stored, names_of = {}, {} end
 
-  -- The names of all pauses that hold a lane with this name, if they are there; none for a pull lane.
+  -- Returns the names of all pauses that could hold a lane with this name; none for a pull lane.
   local function names(name)
     local all = names_of[name]
     if all then return all end
@@ -26,7 +26,7 @@ do
     return all
   end
 
-  -- Reads what is stored of the pauses of lanes with these names.
+  -- Reads the states of the pauses that could hold lanes with these names.
   function destinations.load(lane_names)
     local absent = {}
     for _, name in ipairs(lane_names) do
@@ -40,14 +40,15 @@ do
     for i, state in ipairs(fetch(KEY.destinations, absent)) do stored[absent[i]] = state end
   end
 
-  -- The pause in force that holds a lane with this name, other than `ended`; nil if there is none. Must have been read.
+  -- Returns the name of a pause in force, other than `ended`, that holds a lane with this name; nil if there is none.
+  -- `load` must have read the lane's pauses.
   function destinations.holder(name, ended)
     for _, pause in ipairs(names(name)) do
       if stored[pause] == destinations.PAUSED and pause ~= ended then return pause end
     end
   end
 
-  -- The pauses that may have set aside a lane with this name: those that end, too.
+  -- Returns the names of the pauses that may have set aside a lane with this name, those that are resuming included.
   function destinations.pauses(name)
     destinations.load({name})
     local found = {}
@@ -55,14 +56,14 @@ do
     return found
   end
 
-  -- What is stored of a pause; false if there is none.
+  -- Returns the state of a pause; false if there is none.
   function destinations.state(pause)
     if stored[pause] == nil then stored[pause] = call('HGET', KEY.destinations, pause) end
     return stored[pause]
   end
 
-  -- Which limit one more pause exceeds: 0 that of all, 2 that of the tenant whose names begin with `prefix`, if that is
-  -- not ''. Nil if there is room.
+  -- Returns which limit one more pause would exceed: 0 the limit of all, 2 that of the tenant whose names begin with
+  -- `prefix`, which is '' without a tenant. Nil if there is room.
   function destinations.limit(prefix, most, most_of_tenant)
     local all, own = call('HKEYS', KEY.destinations), 0
     if #all >= most then return 0 end
@@ -71,7 +72,7 @@ do
     if topics.is_beyond(own, most_of_tenant, #all, most) then return 2 end
   end
 
-  -- Stores a state of a pause; nil removes it.
+  -- Stores the state of a pause; nil removes the pause. Counts the pauses.
   function destinations.set(pause, state)
     if state then
       call('HSET', KEY.destinations, pause, state)

@@ -1,8 +1,8 @@
--- Due jobs: how a carrier sorts slots and takes due entries from the due index.
+-- Due jobs: sorts slots into the due index, and reads and removes its due entries, for promote.
 -- Uses due_index, shard.
 local due = {}
 
--- Sorts the first slot, or `limit` entries of it, once it is near. True when there is more to sort.
+-- Sorts the first slot, or `limit` entries of it, into the lanes if its time is near. Returns true if more are left.
 function due.sort_slot(limit)
   local slot = fields.slot
   if slot == 0 or slot > floor(NOW / WIDTH) + 1 then return false end
@@ -21,7 +21,7 @@ function due.sort_slot(limit)
   return fields.slot > 0 and fields.slot <= floor(NOW / WIDTH) + 1
 end
 
--- How many of the first n entries are due by a time. Entries are in order.
+-- Returns how many of the first n entries are due by a time (ms). Entries are in order.
 local function due_by(entries, n, at)
   if n == 0 or read('>I6', entries[n], 13) <= at then return n end
   local low, high = 0, n
@@ -32,8 +32,7 @@ local function due_by(entries, n, at)
   return low
 end
 
--- The first entries of a lane that are due by a time, at most `limit`, and the time of the entry behind
--- them, if there is one.
+-- Returns up to `limit` entries of a lane due by a time (ms), and the due time of the next one, or nil.
 function due.first(lane, limit, at)
   local entries = call('ZRANGE', due_index.key(lane), 0, limit)
   local n = due_by(entries, min(#entries, limit), at)
@@ -42,7 +41,8 @@ function due.first(lane, limit, at)
   return entries, following
 end
 
--- Removes the first n entries. A lane with more due entries goes behind the other due lanes.
+-- Removes the first n entries of a lane. Its new time is that of the entry that follows, nil for none, but at least
+-- `at` (ms), so a lane with more due entries goes behind the other due lanes.
 function due.pop(lane, n, following, at)
   if n > 0 then call('ZREMRANGEBYRANK', due_index.key(lane), 0, n - 1) end
   if following then

@@ -1,21 +1,21 @@
--- The due index: when delayed jobs are due.
+-- The due index: when delayed jobs are due. Adds and removes jobs; `due` reads the due ones.
 --
--- Jobs due in the next minutes are in a sorted set for each lane, `due:<lane>`, and `due_lanes`
--- says which lane is due when. Jobs due later are in lists, one for each ten
--- minutes, `slot:<number>`, which take a third of the memory; `slots` says which lists exist. A slot is
--- sorted into the sets when its time comes near, and nothing of its time is promoted before it is empty.
+-- Jobs due in the next minutes are in a sorted set for each lane, `due:<lane>`, and `due_lanes` says which lane is due
+-- when. Jobs due later are in lists, one for each ten minutes, `slot:<number>`, which take a third of the memory;
+-- `slots` says which lists exist. A slot is sorted into the sets when its time comes near, and no job of its time is
+-- promoted before it is empty.
 --
--- An entry is a locator and a due time. In a slot the lane follows. A list cannot be searched, so an
--- entry that is cancelled in its slot goes into a set, stored as ':cancelled:<number>'. It leaves the set when
--- the same entry comes to the slot again, and counts again. If half of a slot is cancelled, each cancel
--- removes a few such entries from both. The set goes with the slot.
+-- An entry is a locator and a due time. In a slot the lane follows. A list cannot be searched, so an entry that is
+-- cancelled in its slot goes into a set, stored as ':cancelled:<number>'. If the same entry comes to the slot again, it
+-- leaves the set and counts again. If half of a slot is cancelled, each cancel removes a few such entries from list and
+-- set. The set is removed with the slot.
 -- Uses records, shard.
 local due_index = {
   -- The time of a slot, in ms.
   WIDTH = 600000,
 }
 local WIDTH = due_index.WIDTH
--- How many entries a cleaning of a slot looks at. Two for each that is cancelled would keep up.
+-- How many entries a cleaning of a slot reads. Two for each cancelled entry would be enough to keep up.
 local FEW = 16
 -- Entries to be written, by lane and by slot.
 local near_entries, slot_entries
@@ -36,7 +36,7 @@ end
 -- Whether entries of a time are still in a slot, or wait until an earlier slot is sorted.
 function due_index.is_far(at) return fields.slot > 0 and at >= fields.slot * WIDTH end
 
--- Adds entries to the sorted set of a lane, whatever their time.
+-- Collects entries with the time `at` (ms) for the sorted set of a lane, even if their time is far. `save` writes them.
 function due_index.add_near(lane, at, entries)
   local list, score = near_entries[lane], string.format('%.0f', at)
   if not list then
@@ -48,7 +48,8 @@ function due_index.add_near(lane, at, entries)
   if at < list.first then list.first = at end
 end
 
--- Schedules jobs of a lane for a time (ms).
+-- Collects entries of a lane for a time (ms): for its sorted set, and then wakes the carrier at that time, or for a slot
+-- if the time is far. `save` writes them.
 function due_index.add_all(lane, at, entries)
   local slot, n = floor(at / WIDTH), #entries
   if slot > floor(NOW / WIDTH) + 1 then
@@ -60,8 +61,8 @@ function due_index.add_all(lane, at, entries)
 end
 function due_index.add(lane, at, entry) due_index.add_all(lane, at, {entry}) end
 
--- The entries that are not yet in a slot that has cancelled entries. Those that were cancelled there are in it, and
--- count again.
+-- Returns those entries that are not yet in a slot that has cancelled ones. Entries that were cancelled there are still
+-- in the list; takes them out of the cancelled ones, so that they count again.
 local function new_in_slot(slot, list)
   local key = KEY.cancelled_in_slot .. slot
   local new, again = {}, {}
@@ -76,37 +77,37 @@ local function new_in_slot(slot, list)
   return new
 end
 
--- Writes the added entries.
+-- Writes the collected entries, and lists new slots.
 function due_index.save()
   for lane, list in pairs(near_entries) do
     sliced('ZADD', due_index.key(lane), list)
     call('ZADD', KEY.due_lanes, 'LT', list.first, lane)
   end
   for slot, list in pairs(slot_entries) do
-    -- Notes of cancelled entries are only there with their slot.
+    -- A set of cancelled entries exists only with its slot.
     local n_keys = call('EXISTS', KEY.slot .. slot, KEY.cancelled_in_slot .. slot)
     if n_keys == 2 then list = new_in_slot(slot, list) end
-    -- A slot is listed before it is there. If the server stops between the two, a slot that is not there does no harm;
-    -- one that is not listed would hold back what is added to it later.
+    -- A slot is listed before it exists. If the server stops between the two, a listed slot without entries does no
+    -- harm; a slot that is not listed would hold back entries that are added to it later.
     if n_keys == 0 then
       call('ZADD', KEY.slots, slot, slot)
       shard.earliest('slot', slot)
-      -- It is sorted when its time is two slots away.
+      -- The slot is sorted when its time begins within the next slot.
       shard.wake_at((slot - 1) * WIDTH)
     end
     sliced('RPUSH', KEY.slot .. slot, list)
   end
 end
 
--- Removes a slot that has nothing left.
+-- Removes a slot that has no entries left.
 function due_index.drop_slot(slot)
   call('UNLINK', KEY.slot .. slot, KEY.cancelled_in_slot .. slot)
   call('ZREM', KEY.slots, slot)
   if slot == fields.slot then shard.set('slot', tonumber(call('ZRANGE', KEY.slots, 0, 0)[1] or 0)) end
 end
 
--- Cleans a slot if half of its entries are cancelled: looks at the first few, removes the cancelled ones, and puts the
--- others at the end, because a slot has no order. A check compares `unqueued`, the number of cleanings.
+-- Cleans a slot if at least half of its entries are cancelled: reads the first few, removes the cancelled ones, and
+-- moves the others to the end, because a slot has no order. Counts the cleaning in `unqueued`, for the check.
 local function clean_slot(slot)
   local list, cancelled = KEY.slot .. slot, KEY.cancelled_in_slot .. slot
   local size = call('LLEN', list)
@@ -126,7 +127,7 @@ local function clean_slot(slot)
   call('LTRIM', list, #found, -1)
 end
 
--- Takes a delayed job out of the schedule.
+-- Removes a delayed job from the due index. In a slot it is marked as cancelled.
 function due_index.remove(loc, raw, s)
   local due, lane = jobs.due(raw, s), record.lane(raw)
   local key, entry, at = due_index.key(lane), due_index.entry(loc, due), read('>I6', due)
@@ -140,7 +141,7 @@ function due_index.remove(loc, raw, s)
   end
 end
 
--- The code of a job's state. For a waiting job the index that holds it decides.
+-- Returns the code of a job's state. For a waiting job the due index decides between DELAYED and READY.
 function due_index.code(loc, raw, s)
   if s and state.code(s) ~= DELAYED then return state.code(s) end
   if due_index.was_ready_at_once(raw, s) then return READY end

@@ -1,6 +1,6 @@
 -- Events of jobs, published to subscribers, and the transitions of a call, returned for the log.
 --
--- Events are collected only while the field `watched`, a time in ms, has not come. `close` publishes them in the order
+-- Events are collected only until the time in the field `watched` (ms). `close` publishes them in the order
 -- in which they happened. Transitions are collected only for a caller that asks for them, and are returned by `logged`.
 --
 -- A message is FORMAT, the time (6), the number of topics (2), the topics, each after its length, and the
@@ -16,8 +16,8 @@ do
   local FORMAT, WITH_TAGS, MOST, LOST = 1, 2, 500, 5
   local IS_SUBMITTED, IS_PROMOTED, IS_ATTEMPT = char(1), char(2), char(3)
   local IS_DONE, IS_DEAD, IS_CANCELLED = char(4), char(5), char(6)
-  -- Status, duration and error of an attempt, none of them known; and the same behind the due time 0 of a job
-  -- that is not tried again.
+  -- Status, duration and error of an attempt that are not known; and the same after the due time 0 of a job that is not
+  -- tried again.
   local UNSEEN = '\0\0\255\255\255\255\0'
   local NO_MORE = NO_TIME .. UNSEEN
   -- Transitions whose call has another name.
@@ -51,29 +51,30 @@ do
     locs[n], lane_ids[n], happened[n], taken[n] = loc, lane, what, step or false
   end
 
-  -- A transition for the log: its name, the codes of the states before and after (nil for none), and a reason.
+  -- Returns a transition for the log: its name, the codes of the states before and after (nil for none), and a reason;
+  -- false if transitions are not logged.
   local function transition(from, to, reason, name)
     return events.is_logged and {name or transition_name, from or 0, to or 0, reason or ''}
   end
 
-  -- A transition without an event.
+  -- Collects a transition without an event.
   function events.step(loc, lane, from, to, reason, name)
     if events.is_logged then add(loc, lane, false, transition(from, to, reason, name)) end
   end
 
-  -- The state of the job whose place the last submit takes, and the reason.
+  -- Sets the state of the job whose place the last collected submit takes, and the reason, in its transition.
   function events.came_from(code, reason)
     if events.is_logged then taken[#taken][2], taken[#taken][4] = code, reason end
   end
 
-  -- Notes the id and the tags of a job. `at` is the place of the id's length in its record.
+  -- Remembers the id and the tags of a job. `at` is the position of the id's length in `raw`.
   local function know(loc, raw, at)
     ids[loc] = sub(raw, at, at + byte(raw, at))
     local found = record.tags(raw, at)
     if found ~= '' then tags[loc] = found end
   end
 
-  -- `rest` is the record from its flags on.
+  -- Collects a submit. `rest` is the record from its flags on.
   function events.submitted(loc, lane, due, rest, code)
     if not events.on then return end
     know(loc, rest, RECORD - 12)
@@ -88,7 +89,7 @@ do
     for _, entry in ipairs(entries) do events.promoted(sub(entry, 1, 12), lane, DELAYED) end
   end
 
-  -- A success that comes after its lease has expired.
+  -- Collects the end of a job by a success that came after its lease had expired.
   function events.done(loc, lane, from)
     if events.on then add(loc, lane, IS_DONE, transition(from, DONE, 'late', 'complete')) end
   end
@@ -98,16 +99,16 @@ do
 
   local function died(loc, lane, why, step) add(loc, lane, IS_DEAD .. char(#why) .. why, step) end
 
-  -- `last` is the failed attempt with the reason, packed as a job state ends with them.
+  -- Returns the reason in `last`, a failed attempt with the reason, packed as at the end of a job state.
   local function reason_in(last) return sub(last, 15 + byte(last, 13)) end
-  -- The death of a job that is imported as dead. Its transition is that of the import.
+  -- Collects the death of a job that is imported as dead, and adds the reason to the transition of the import.
   function events.dead(loc, lane, last)
     if not events.on then return end
     if events.is_logged then taken[#taken][4] = reason_in(last) end
     died(loc, lane, reason_in(last))
   end
 
-  -- The attempt of a lease that ran out. Its number is in the job state.
+  -- Collects the end of an attempt whose lease expired. Its number is in the job state.
   function events.lost(loc, lane, s)
     if events.on then add(loc, lane, IS_ATTEMPT .. char(LOST) .. sub(s, 9, 12) .. NO_MORE) end
   end
@@ -124,7 +125,8 @@ do
     add(loc, lane, IS_DONE)
   end
 
-  -- The transition of an outcome. `ends` says whether a cancel was requested, `is_later` whether the job has to wait.
+  -- Returns the transition of an outcome; false if transitions are not logged. `ends` says whether a cancel was
+  -- requested, `is_later` whether the job has to wait.
   local function edge_of(kind, ends, is_later, last)
     if not events.is_logged then return false end
     if kind == outcomes.COMPLETE then return transition(RESERVED, DONE, nil, 'complete') end
@@ -134,7 +136,7 @@ do
     return transition(RESERVED, is_later and DELAYED or READY, nil, name)
   end
 
-  -- The outcome of a lease and the state that it leads to, as `outcomes.apply` decides.
+  -- Collects the outcome of a lease, the transition, and the end of the job if it ends, as `outcomes.apply` decides.
   function events.settled(loc, lane, s, o)
     if not events.on then return end
     local kind, ends = byte(o), state.is_cancel_requested(s)
@@ -182,7 +184,7 @@ do
         of_lane[lane] = topic and pack('>I2', #names) or false
         if topic then names[#names + 1] = char(#topic) .. topic end
       end
-      -- An event without an id or a topic is skipped.
+      -- An event of a job whose id or topic is not known is skipped.
       if id and of_lane[lane] and happened[i] then
         parts[n + 1], parts[n + 2], parts[n + 3] = of_lane[lane], id, ''
         if format == WITH_TAGS then
@@ -194,7 +196,7 @@ do
       end
     end
     if n == 0 then return end
-    -- A user without the right to publish there must not fail the transition.
+    -- If the user may not publish to this channel, the transition must not fail.
     redis.pcall('PUBLISH', KEY.events, pack('>BI6I2', format, NOW, #names) .. concat(names) .. concat(parts))
   end
 
@@ -205,8 +207,7 @@ do
     for first = 1, #locs, MOST do publish(first, min(first + MOST - 1, #locs)) end
   end
 
-  -- The transitions of this call: name, states before and after, topic, id and reason of each. One without an id or
-  -- a topic is left out.
+  -- Returns this call's transitions (name, states, topic, id, reason) of jobs whose id and topic are known.
   function events.logged()
     local all = {}
     if not events.on then return all end

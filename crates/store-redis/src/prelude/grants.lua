@@ -1,10 +1,10 @@
 -- Granting leases: ready -> reserved, for push and for pull. A transition begins a grant, takes jobs from
--- one lane or several, and saves it.
+-- one lane or several, and saves it. A repeated call gets its jobs again.
 --
 -- The answer is {now in us, flags, {full lanes, origins and tenants}, {lane name, job state, locator, record,
--- locator, record, ...}, ...}. Jobs that share lane and job state share a group. Flags are MORE, when
--- more jobs can be taken, WATCHED, while somebody watches the events of the shard, DEFERRED, when lanes were deferred,
--- and LATER with MORE, when there may be more only in deferred lanes.
+-- locator, record, ...}, ...}. Jobs that share lane and job state share a group. Flags are MORE, when more jobs can be
+-- reserved, WATCHED, while the events of the shard are watched, DEFERRED, when lanes were deferred, and LATER with MORE,
+-- when there may be more only in deferred lanes.
 -- `grants.reserve` is in transitions/reserve.lua.
 -- Uses events, lanes, leases, paused_lanes, ready, records, shard.
 local grants = {MORE = 1, WATCHED = 2, DEFERRED = 4, LATER = 8}
@@ -15,7 +15,8 @@ local FIRST_END = NO_LEASE .. NO_TIME .. NO_ATTEMPT
 
 function grants.flags(more) return more + (events.is_watched and grants.WATCHED or 0) end
 
--- The answer to a repeated call: the jobs of these batches that the caller still holds.
+-- Returns the answer to a repeated call: the jobs that are still reserved by the leases of these batches. `numbers` are
+-- their numbers, 8 bytes each.
 local function repeat_answer(numbers)
   local answer, group = {NOW_US, grants.flags(grants.MORE), {}}, {}
   for at = 1, #numbers, 8 do
@@ -42,21 +43,21 @@ local function repeat_answer(numbers)
   return answer
 end
 
--- Begins a grant of up to `limit` jobs and `budget` bytes. `length` gives the ms of a lease for a job's
--- own timeout (ms, 0 for none). Returns the grant, or nil and the answer where the call is a repetition.
+-- Begins a grant of up to `limit` jobs and `budget` bytes. `length` is a function from a job's own timeout (ms, 0 for
+-- none) to the length of its lease (ms). Returns the grant, or nil and the answer if the call is a repetition.
 function grants.begin(caller, sequence, limit, bits, budget, length)
   local numbers = leases.repeated(caller, sequence)
   if numbers then return nil, repeat_answer(numbers) end
   return {
     caller = caller, sequence = sequence, left = limit, bits = bits, budget = budget, length = length,
-    -- Numbers of batches only grow, even after a fail-over that has lost the last ones.
+    -- Numbers of batches only grow, even after a failover that has lost the last ones.
     last = max(fields.lease, NOW_US - 1),
     by_timeout = {}, by_length = {}, batches = {}, taken = 0, n_writes = 0,
     answer = {NOW_US, 0, {}},
   }
 end
 
--- The batch for jobs with a timeout, which is packed as in a record. Leases of one length share one.
+-- Returns the batch for jobs with a timeout, packed as in a record. Leases of one length share a batch.
 local function batch_for(grant, packed)
   local length = grant.length(read('>I4', packed))
   local batch = grant.by_length[length]
@@ -72,9 +73,9 @@ local function batch_for(grant, packed)
   return batch
 end
 
--- Takes the jobs of a lane's first `most` entries, and leaves the entries where they are. Returns how
--- many entries it has passed and how many jobs it has taken. An entry whose job has gone is passed. A
--- lane without a name keeps its jobs.
+-- Reserves the jobs of a lane's first `most` entries while the grant has room, and leaves the entries in the queue.
+-- Passes entries that lead to no ready job. Returns how many entries it has passed, reserved ones included, and how many
+-- jobs it has reserved. Of a lane whose name is missing it reserves none.
 function grants.take(grant, lane, entries, most)
   local name, locs, n, before = lanes.name(lane), {}, 0, grant.taken
   for i = 1, most do locs[i] = sub(entries[i], 1, 12) end
@@ -86,7 +87,7 @@ function grants.take(grant, lane, entries, most)
   while n < most and budget > 0 and left > 0 do
     local loc = locs[n + 1]
     local raw, s = records[loc], states[loc]
-    -- An entry that is there twice is taken once: then its job is reserved.
+    -- The job of an entry that is in the queue twice is reserved at the first one.
     if raw and not (s and byte(s) ~= DELAYED) and due_of(raw, s) == sub(entries[n + 1], 13) and lane_of(raw) == lane then
       if not name then break end
       local timeout = sub(raw, 14, 17)
@@ -112,7 +113,7 @@ function grants.take(grant, lane, entries, most)
   return n, taken
 end
 
--- Writes batches and job states.
+-- Writes batches and job states, and remembers the grant for a repeated call.
 function grants.save(grant)
   if grant.taken > 0 then
     local values, numbers = {}, {}
@@ -127,7 +128,7 @@ function grants.save(grant)
   jobs.save()
 end
 
--- The answer; `more` are MORE and DEFERRED, or 0.
+-- Returns the answer. `more` is the sum of the flags but WATCHED; `full` lists full lanes, origins and tenants.
 function grants.answer(grant, more, full)
   grant.answer[2], grant.answer[3] = grants.flags(more), full
   return grant.answer

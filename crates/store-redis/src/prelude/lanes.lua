@@ -1,5 +1,5 @@
--- Lanes: a topic with an origin, or a topic alone for pull jobs. A lane's id is 8 bytes; its first bit
--- marks a pull lane. Its name is the topic, a space and the origin.
+-- Lanes: their names and the counts of their jobs. A lane is a topic with an origin, or a topic alone for pull jobs. A
+-- lane's id is 8 bytes; its first bit marks a pull lane. Its name is the topic, a space and the origin.
 --
 -- A lane with jobs has a row in the shard's hash, under its id: how many jobs are delayed, ready,
 -- reserved and dead (4 bytes each), how many were done and cancelled (6 bytes each), and the name.
@@ -15,17 +15,17 @@ do
   function lanes.moved() return moved end
 
   function lanes.is_pull(lane) return byte(lane) >= 128 end
-  -- The lane's name, or nil if its row is missing. The row must have been read.
+  -- Returns the lane's name, or nil if its row is missing. The row must have been read.
   function lanes.name(lane)
     local row = rows[lane]
     if row then return sub(row, 29) end
   end
   function lanes.topic(name) return string.match(name, '^[^ ]*') end
 
-  -- The origin in a name; empty in that of a pull lane.
+  -- Returns the origin in a name; '' for a pull lane.
   function lanes.origin(name) return sub(name, string.find(name, ' ', 1, true) + 1) end
 
-  -- The host and the port of the origin in a name; nil for a pull lane.
+  -- Returns the host and the port of the origin in a name; nil for a pull lane.
   function lanes.destination(name)
     local scheme, authority = string.match(lanes.origin(name), '^(https?)://(.+)$')
     if not scheme then return nil end
@@ -33,10 +33,11 @@ do
     return host or authority, port or (scheme == 'https' and '443' or '80')
   end
 
-  -- The tenant in a name, as `~tenant`; NO_TENANT if the topic has none. No origin begins so.
+  -- Returns the tenant in a name, as `~tenant`; NO_TENANT if the topic has none. No origin begins with `~`.
   function lanes.tenant(name) return string.match(name, '^~[^/ ]*') or lanes.NO_TENANT end
 
-  -- Counts n jobs of a lane that go from one state to another. nil means that the jobs are new or removed.
+  -- Counts n jobs of a lane that go from one state to another, for the lane and the ledger. `from` is nil for new jobs,
+  -- `to` for removed ones. `save` writes the counts.
   function lanes.move(lane, from, to, n)
     local counts = moved[lane]
     if not counts then
@@ -53,7 +54,7 @@ do
     end
   end
 
-  -- How many jobs of a lane are ready, with the changes of this call.
+  -- Returns how many jobs of a lane are ready, the changes of this call included.
   function lanes.ready(lane)
     shard.load_rows({lane})
     local n = moved[lane] and moved[lane][READY] or 0
@@ -64,9 +65,9 @@ do
     return max(0, n)
   end
 
-  -- Writes the counts. A lane is removed with its last job. If jobs only move within a lane its row stays, even
-  -- if no job is left by its counts: they may be wrong, and calls that end no job have not read the fields that
-  -- removing a lane changes.
+  -- Sets the rows of lanes whose counts have changed, for `shard.close` to write, and removes a lane with its last job.
+  -- If jobs only move within a lane its row stays, even if no job is left by its counts: they may be wrong, and calls
+  -- that end no job have not read the fields that removing a lane changes.
   function lanes.save()
     -- The removal of these lanes has failed, so they stay.
     if leaving then

@@ -4,7 +4,8 @@ local lateness = {}
 function lateness.minute() return floor(NOW / 60000) end
 function lateness.key(minute) return KEY.late .. minute end
 
--- Adds buckets ("bucket:count ... max:us") to the current minute.
+-- Adds buckets ("bucket:count ... max:us") to the histogram of the current minute: counts are added, of `max` the greater
+-- one stays. The first time in a minute, sets the expiry.
 function lateness.add(text)
   if text == '' then return end
   local key, names, more, sums = lateness.key(lateness.minute()), {}, {}, {}

@@ -1,20 +1,21 @@
 -- Leases in batches. A batch is the jobs that one call granted with one deadline. `batches` has their locators,
--- under the number that the leases share. `leases` has the time of the next look at each batch: the deadline, or
--- earlier to drop settled jobs. A batch is removed when its last job is settled. A receipt is the lease's number
+-- under the number that the leases share. `leases` has the time at which recover checks each batch next: the deadline,
+-- or earlier to drop settled jobs. A batch is removed when its last job is settled. A receipt is the lease's number
 -- (8 bytes) and random bits (8 bytes).
 --
--- A look that is planned for later than any look can be was planned before the clock was set back. Such a batch is
--- looked at at once, and its leases begin anew: each lasts for as long from now as it was granted for.
+-- If that time is later than recover can plan, it was stored before the clock was set back. Such a batch is checked at
+-- once, and its leases begin anew: each lasts for as long from now as it was granted for.
 -- Uses records, shard.
 local leases = {
-  -- When expired leases of pull jobs are looked at again (ms).
+  -- After how long expired leases of pull jobs are checked again (ms).
   SOON = 1000,
-  -- After this time each batch is looked at (ms).
+  -- After how long each batch is checked at the latest (ms).
   LOOK_AGAIN = 60000,
 }
 local LOOK_AGAIN = leases.LOOK_AGAIN
 
--- Schedules a look at a batch. Returns its value in `batches`.
+-- Plans the check of a batch, at its deadline (ms) or after LOOK_AGAIN, and wakes the carrier then. Returns the value for
+-- `batches`.
 function leases.batch(number, locs, deadline)
   local at = min(deadline, NOW + LOOK_AGAIN)
   call('ZADD', KEY.leases, at, number)
@@ -23,7 +24,7 @@ function leases.batch(number, locs, deadline)
   return concat(locs)
 end
 
--- The jobs of a batch, each once.
+-- Returns the locators in a batch, each once.
 function leases.locs(batch)
   local locs, seen = {}, {}
   for i = 1, #batch, 12 do
@@ -41,8 +42,8 @@ function leases.holds(number, s) return s and state.code(s) == RESERVED and stat
 
 function leases.put(flat) sliced('HSET', KEY.batches, flat) end
 
--- The numbers of batches to look at by now, their values, and behind how many of them those follow whose look was
--- planned before the clock was set back.
+-- Returns the numbers of batches to check now, their values, and how many of them are due. Up to `limit` are due; after
+-- them come up to `limit` others, whose time was stored before the clock was set back.
 function leases.due(limit)
   local numbers = call('ZRANGE', KEY.leases, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, limit)
   local n_due = #numbers
@@ -53,20 +54,20 @@ function leases.due(limit)
   return numbers, fetch(KEY.batches, numbers), n_due
 end
 
--- When leases of a number were granted (ms): now, if the clock has been set back since.
+-- Returns when leases of a number were granted (ms); NOW if that is later, since the clock has been set back.
 function leases.granted(number) return min(floor(read('>I8', number) / 1000), NOW) end
 
--- The deadline (ms) of a lease that begins anew. The number of a batch says when it was granted, unless the clock had
--- been set back before that. `longest` (ms) bounds a lease that was renewed since.
+-- Returns the deadline (ms) of a lease that begins anew: as long from now as from its grant, which the batch's number
+-- says, to its old deadline, but at most `longest` ms, and never later than before.
 function leases.anew(number, s, longest)
   local length = state.deadline(s) - floor(read('>I8', number) / 1000)
   if length <= 0 or length > longest then length = longest end
   return min(state.deadline(s), NOW_UP + length)
 end
 
--- The batches of which no job but `settled` is reserved. Whoever settles counts what it has settled of a
--- batch, but after a fail-over or a crash some of that may be undone. A batch of more than `longest` bytes is not read
--- and counts as reserved; nil reads all.
+-- Returns the numbers of those batches of which no job but `settled` is reserved. Callers count the jobs that they have
+-- settled of a batch, but after a failover or a crash some settlements may be undone, so this reads the job states. A
+-- batch of more than `longest` bytes counts as reserved; nil for no such limit.
 function leases.over(numbers, settled, longest)
   local over, others, number_of, is_settled, is_held = {}, {}, {}, {}, {}
   for _, loc in ipairs(settled) do is_settled[loc] = true end
@@ -92,14 +93,14 @@ function leases.over(numbers, settled, longest)
   return over
 end
 
--- Removes batches. `lease_at` may then be too early, which costs one look.
+-- Removes batches. `lease_at` may then be too early, which costs one needless check.
 function leases.drop(numbers)
   sliced('ZREM', KEY.leases, numbers)
   sliced('HDEL', KEY.batches, numbers)
 end
 
--- Remembers for a minute the last grant of a caller: the sequence (8 bytes) and the batches' numbers. A call
--- that repeats the sequence gets the same jobs.
+-- Remembers for a minute the last grant of a caller: the sequence (8 bytes) and the batches' numbers. `repeated` returns
+-- these numbers to a call with the same sequence, else nil.
 function leases.remember(caller, sequence, numbers)
   call('SET', KEY.caller .. caller, sequence .. concat(numbers), 'PX', 60000)
 end

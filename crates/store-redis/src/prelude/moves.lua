@@ -1,22 +1,23 @@
--- Moves of one job by its name, for reschedule, run and revive. Each call has a token, which stays in the job
+-- Moves of one job by its locator, for reschedule, run and revive. Each call has a token, which stays in the job
 -- state, so that a repeated call is recognised whatever has happened to the job meanwhile.
 -- Uses dead_letters, due_index, events, lanes, ready, records, shard, tombs.
 local moves = {}
 
--- Record, job state and code of a job; nil, nil, nil and the answer if it has no record.
+-- Reads a job. Returns its record, job state and code; nil, nil, nil and the answer if it has no record: 409 and its
+-- tombstone, or {} if it is unknown.
 function moves.look(loc)
   local raw, s, tomb = tombs.find(loc)
   if raw then return raw, s, due_index.code(loc, raw, s) end
   return nil, nil, nil, tomb and {409, tomb} or {}
 end
 
--- The answer if nothing is done, because the job is already as wanted or the state forbids the move.
+-- Returns the answer of a move that changes nothing: 200 if the job is as wanted, 409 if its state forbids it.
 function moves.unchanged(loc, code, is_as_wanted)
   return jobs.described(is_as_wanted and 200 or 409, code, records[loc], states[loc])
 end
 
--- Begins a call with a token. Returns record, job state and code of the job; and the answer, if the job is
--- unknown or the call is repeated.
+-- Begins a call with a token. Returns record, job state and code of the job; and the answer, if the job has no record or
+-- the call is repeated.
 function moves.begin(loc, token)
   shard.begin()
   local raw, s, code, answer = moves.look(loc)
@@ -24,7 +25,8 @@ function moves.begin(loc, token)
   return raw, s, code, answer
 end
 
--- Makes a job ready, due now. `from` is the code that it had, `s` the job state that it goes on with.
+-- Makes a delayed or dead job ready, due now, and returns the answer. `from` is the code that it had, `s` the job state
+-- to which due time and token are added.
 function moves.make_ready(loc, from, s, token)
   local raw, old, due = records[loc], states[loc], six(NOW)
   local lane = record.lane(raw)

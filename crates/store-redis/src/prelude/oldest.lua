@@ -1,8 +1,8 @@
--- The oldest ready job, looked for at the heads of ready queues. A queue is only nearly in order and can have stale
--- entries, so its first few entries are compared with their jobs; more of them only if all of those are stale.
+-- Finds the oldest ready job at the heads of ready queues. A queue is only nearly in order and can have stale entries,
+-- so its first few entries are compared with their jobs; more of them only if all of these are stale.
 -- Uses ready.
 local oldest = {FEW = 8, MANY = 100}
--- How many entries a call compares with their jobs. A call stops looking after about that many.
+-- After about how many compared entries a call stops.
 local MOST_COMPARED = 1000
 local compared
 
@@ -11,7 +11,7 @@ function oldest.start() compared = 0 end
 -- Whether a call has compared enough entries.
 function oldest.is_tired() return compared >= MOST_COMPARED end
 
--- The earliest due time of these entries; nil if all are stale.
+-- Returns the earliest due time of these entries (ms); nil if all are stale.
 local function first_of(entries, lane)
   compared = compared + #entries
   local first
@@ -22,7 +22,8 @@ local function first_of(entries, lane)
   return first
 end
 
--- When the first ready job of a lane was due, if that is before `bound` (ms); nil otherwise.
+-- Returns when the first ready job of a lane was due (ms), if that is before `bound` (ms); nil otherwise, or if the first
+-- 100 entries are stale.
 function oldest.of(lane, bound)
   local from, to = 0, oldest.FEW - 1
   while true do

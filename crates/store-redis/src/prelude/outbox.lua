@@ -1,27 +1,26 @@
--- The outbox: pending notices of jobs that died or are done, by the time at which they are to be delivered. The field
--- `next_notice_at` is the first such time, 0 for none. An entry holds all that a notice needs, so later changes
--- of the job do not matter.
+-- The outbox: pending notices of jobs that died or are done, by the time at which they are to be published. The field
+-- `next_notice_at` is the first such time, 0 for none. An entry holds all data of a notice, so later changes of the job
+-- do not matter.
 --
--- An entry waits for LONGEST at most. One that is to be delivered later than that was stored before the clock was set
--- back, and is due.
+-- An entry waits for LONGEST at most. An entry with a later time was stored before the clock was set back, and is due.
 --
 -- An entry is the time of the end (6 bytes), the answer of the receiver to a success, as the client has packed it, or
 -- NO_ANSWER, the lane's name and the job state (each behind its length, 2 bytes), and the record without the body,
 -- which a notice does not carry.
 -- Uses lanes, records, shard.
 local outbox = {
-  -- How long a notice that was not accepted waits at most (ms).
+  -- How long a rejected notice waits at most (ms).
   LONGEST = 60000,
   NO_ANSWER = '\0\0',
 }
 
--- The time (us) until a notice that is to be delivered at a time (ms, 0 for none); -1 for none.
+-- Returns the µs until a notice with this time (ms, 0 for none) is due; -1 for none.
 function outbox.wait(at)
   if at > NOW_UP + outbox.LONGEST then return 0 end
   return wait_us(at)
 end
 
--- The part of a payload before the body, whose length its first two bytes say.
+-- Returns the part of a job's payload before the body, whose length is in its first two bytes; '' if it is missing.
 local function payload_start(loc, raw)
   local key = record.is_external(raw) and KEY.body .. loc
   local payload = key and call('GETRANGE', key, 0, 1) or sub(raw, record.payload_at(raw))
@@ -31,15 +30,16 @@ local function payload_start(loc, raw)
 end
 
 local function entry_of(loc, lane, raw, s, answer)
-  -- Without the lane's name the notice cannot be delivered, but it stays visible.
+  -- Without the lane's name the notice cannot be published, but the entry stays visible.
   local name = lanes.name(lane) or ''
   return concat({
     six(NOW), answer, pack('>I2', #name), name, pack('>I2', #s), s, record.head(raw), payload_start(loc, raw),
   })
 end
 
--- Notices for jobs that die in this call, given by their entries among the dead letters, and for successes: {locator,
--- lane, job state, answer}. `states` has the dead ones as they will be. Must run before anything is written.
+-- Returns the entries for jobs that die in this call, given by their entries among the dead letters, and for successes,
+-- given as {locator, lane, job state, answer}. `states` must have the dead jobs as they will be. Must run before
+-- anything is written.
 function outbox.notices(dead, done)
   local notices, absent, names = {}, {}, {}
   if #dead + #done == 0 then return notices end
@@ -59,7 +59,7 @@ function outbox.notices(dead, done)
     local raw = records[loc]
     if raw then notices[#notices + 1] = entry_of(loc, names[i], raw, states[loc], outbox.NO_ANSWER) end
   end
-  -- They are no longer among the records of the call.
+  -- Done jobs are no longer among the records of the call.
   for i, stored in ipairs(fetch(KEY.pool, ended)) do
     local loc, lane, s, answer = unpack(done[i])
     local raw = record.whole(stored)

@@ -1,8 +1,8 @@
--- Outcomes: how the end of a lease changes its job, and how settling is written.
+-- Outcomes: how the outcome of a lease changes its job, and how these changes are written.
 --
 -- An outcome is kind, flags (1 if the payload is external, 2 if the job has tags), delay (6 bytes, ms), and the failed
--- attempt with its reason, packed as a job state ends with them. A success that somebody wants to know of ends with the
--- answer of the receiver, as the outbox has it.
+-- attempt with its reason, packed as at the end of a job state. A success with a notice ends with the answer of the
+-- receiver, packed as in the outbox.
 -- `outcomes.settle` is in transitions/settle.lua.
 -- Uses archive, dead_letters, due_index, events, lanes, outbox, ready, records, tag_index, tombs.
 local outcomes = {
@@ -12,7 +12,7 @@ local outcomes = {
 }
 do
   local COMPLETE, RETRY, BURY = outcomes.COMPLETE, outcomes.RETRY, outcomes.BURY
-  -- The length of a success that nobody wants to know of.
+  -- The length of a success without a notice.
   local PLAIN = 22
   -- The flags of an outcome.
   local EXTERNAL, TAGGED = 1, 2
@@ -37,14 +37,14 @@ do
     goes_on(loc, state.with_due(s, at), DELAYED, lane, lease)
   end
 
-  -- Adds a success to those that somebody wants to know of, if it is one.
+  -- Adds a success to the list `noted`, if it has a notice.
   local function note_success(noted, loc, lane, s, o)
     if #o > PLAIN then noted[#noted + 1] = {loc, lane, s, sub(o, PLAIN + 1)} end
   end
 
-  -- Applies the outcome of a current lease. `tomb` is the tombstone of the job as done; it also holds the
-  -- due time that the lease was granted for. Entries of jobs that die are appended to `dead`, successes that somebody
-  -- wants to know of to `noted`.
+  -- Applies the outcome of a current lease and returns APPLIED; `save` writes the changes. A requested cancel replaces
+  -- any outcome but a success. `tomb` is the tombstone of the job as done; it also holds the due time for which the lease
+  -- was granted. Entries of jobs that die are appended to `dead`, successes with a notice to `noted`.
   function outcomes.apply(loc, tomb, o, lane, lease, dead, noted)
     local s, kind, flags = states[loc], byte(o), byte(o, 2)
     events.settled(loc, lane, s, o)
@@ -68,9 +68,10 @@ do
     return outcomes.APPLIED
   end
 
-  -- Judges a receipt that is no longer current. A success completes the job if that has not ended since, or is dead
-  -- with the reason `lost`; all else is stale, and so is the receipt of an earlier job of the same id. `undead` and
-  -- `undelayed` collect what is to be removed from the dead letters and from the due index; `noted` is that of `apply`.
+  -- Handles a receipt that is no longer current. A success completes a job that has not ended since, or is dead with the
+  -- reason `lost`, and returns LATE; all else, also the receipt of an earlier job with the same key, changes nothing and
+  -- returns STALE. The job is added to `undead` or `undelayed` if it is to be removed from the dead letters or the due
+  -- index, and to `noted` if the success has a notice.
   function outcomes.late_success(loc, o, lease, undead, undelayed, noted)
     local is_complete = byte(o) == COMPLETE
     jobs.load({loc})
@@ -91,8 +92,8 @@ do
     return outcomes.LATE
   end
 
-  -- Writes the jobs that leases have ended or changed. New indexes come first, then the jobs themselves,
-  -- so that a script that is cut short loses no job.
+  -- Writes the jobs that `apply` and `late_success` have ended or changed. New index entries come first, then the jobs,
+  -- so that a script that is cut short loses no job. The caller removes `undead`.
   function outcomes.save(dead, noted, undelayed, keep, cap)
     local notices = outbox.notices(dead, noted)
     archive.save()

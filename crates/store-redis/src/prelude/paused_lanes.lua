@@ -1,14 +1,13 @@
 -- Paused lanes: lanes with ready jobs whose topic or destination is paused. They have no turn.
 --
 -- A lane is set aside when its turn comes, in `paused`: under `<topic> <lane>` if its topic is paused, else under
--- `!<pause> <lane>` with the name of the pause of its destination. A resume gives the lanes that are under its name new
--- turns; those that something else holds are moved to the name of that, so each step of a resume has fewer lanes before
--- it.
+-- `!<pause> <lane>` with the name of the pause of its destination. A resume gives the lanes under its name new turns.
+-- Lanes that another pause holds are moved to its name, so each step of a resume has fewer lanes before it.
 -- Uses destinations, lanes, ready, shard, topics.
 do
   local function member(holder, lane) return holder .. ' ' .. lane end
 
-  -- Reads what `holder` needs to know of lanes, whose rows must have been read.
+  -- Reads the rows of topics and the pauses of destinations that `holder` needs. The lanes' rows must have been read.
   local function load(all)
     local names, fields_of = {}, {}
     for _, lane in ipairs(all) do
@@ -28,8 +27,8 @@ do
     return paused == topics.PAUSED
   end
 
-  -- What holds a lane, as its member of `paused` begins: its topic, or the pause of its destination; nil if it may
-  -- deliver. What is under `ended` does not count.
+  -- Returns the name under which a lane is to be set aside: its topic, or `!` and the pause of its destination; nil if
+  -- neither is paused. A pause with the name `ended` does not count.
   local function holder(lane, ended)
     local name = lanes.name(lane)
     if not name then return nil end
@@ -39,7 +38,7 @@ do
     return pause and '!' .. pause or nil
   end
 
-  -- Whether the topic of a lane is paused, and whether its destination is. Its row must have been read.
+  -- Returns whether the topic of a lane is paused, and whether its destination is. The row must have been read.
   function paused_lanes.pauses(lane)
     load({lane})
     local name = lanes.name(lane)
@@ -47,7 +46,7 @@ do
     return is_topic_paused(lanes.topic(name)), fields.paused_hosts > 0 and destinations.holder(name) ~= nil
   end
 
-  -- Splits lanes into those that may deliver and those that are paused. Their rows must have been read.
+  -- Returns the lanes that may deliver, and those that are paused. Their rows must have been read.
   function paused_lanes.split(all)
     if fields.paused == 0 and fields.paused_hosts == 0 then return all, {} end
     local open, held = {}, {}
@@ -59,7 +58,7 @@ do
     return open, held
   end
 
-  -- Adds lanes that `split` has found: they lose their turns in the sorted set `turns`.
+  -- Sets aside paused lanes, which `split` has returned: they lose their turns in the sorted set `turns`.
   function paused_lanes.add(leaving, turns)
     local members = {}
     for _, lane in ipairs(leaving) do members[#members + 1], members[#members + 2] = 0, member(holder(lane), lane) end
@@ -67,7 +66,8 @@ do
     sliced('ZREM', turns, leaving)
   end
 
-  -- Gives up to `most` lanes under a name new turns, or lists them under another one. True when there are more.
+  -- Gives up to `most` lanes under a name new turns and wakes those who reserve, or moves lanes to the name of another
+  -- pause. Returns true if there may be more.
   function paused_lanes.resume(under, most)
     local members = call('ZRANGE', KEY.paused, '[' .. under .. ' ', '(' .. under .. '!', 'BYLEX', 'LIMIT', 0, most)
     local all, pushes, pulls, kept = {}, {}, {}, {}
@@ -92,14 +92,14 @@ do
     return #members == most
   end
 
-  -- The members of `paused` that a lane may have. Its row must have been read.
+  -- Returns the members of `paused` that a lane may have. Its row must have been read.
   local function members_of(lane, pauses)
     local all = {member(lanes.topic(lanes.name(lane)), lane)}
     for _, pause in ipairs(pauses) do all[#all + 1] = member('!' .. pause, lane) end
     return all
   end
 
-  -- Whether a lane waits for a resume. The rows of it and its topic must have been read.
+  -- Whether a lane is set aside. The rows of the lane and its topic must have been read.
   function paused_lanes.has(lane)
     local name = lanes.name(lane)
     local _, _, paused = topics.row(topics.field(lanes.topic(name)))
@@ -109,7 +109,7 @@ do
     return false
   end
 
-  -- A lane no longer waits for that. Its row must have been read.
+  -- Removes a lane from those set aside. Its row must have been read.
   function paused_lanes.remove(lane)
     call('ZREM', KEY.paused, unpack(members_of(lane, destinations.pauses(lanes.name(lane)))))
   end

@@ -3,9 +3,9 @@
 -- `pulls` instead, because a consumer reserves jobs of topics that it names. When a pull lane gets its first job, the
 -- wake-up names the topic.
 --
--- A queue is a list, `ready:<lane>`. A cleaning, which removes entries that no longer count, begins at the head of the
--- list and moves the entries that count to a second list, `front:<lane>`. While there is a front, it comes before the
--- list. The field `fronts` is the number of lanes with a front.
+-- A queue is a list, `ready:<lane>`. A cleaning, which removes stale entries, begins at the head of the list and moves
+-- the other entries to a second list, `front:<lane>`. While there is a front, it comes before the list. The field
+-- `fronts` is the number of lanes with a front.
 -- Uses lanes, paused_lanes, records, shard, topics.
 local ready = {}
 local ready_entries, is_woken
@@ -14,12 +14,12 @@ function ready.start() ready_entries, is_woken = {}, false end
 
 local function list_of(lane) return KEY.ready .. lane end
 local function front_of(lane) return KEY.front .. lane end
--- The sorted set that a lane takes its turns in.
+-- Returns the key of the sorted set with the turns of a lane.
 function ready.turns(lane) return lanes.is_pull(lane) and KEY.pulls or KEY.lanes end
 
 function ready.wake_consumers(topic) publish('pull ' .. KEY.tag .. ' ' .. topic) end
 
--- Gives a lane a turn unless it has one. Wakes its consumers now, or the notifiers in `ready.wake`.
+-- Gives a lane a turn if it has none. Wakes a pull lane's consumers; for other lanes `ready.wake` wakes notifiers.
 function ready.add_turn(lane)
   call('ZADD', ready.turns(lane), 'NX', NOW_US, lane)
   if not lanes.is_pull(lane) then
@@ -31,7 +31,8 @@ function ready.add_turn(lane)
   if name then ready.wake_consumers(lanes.topic(name)) end
 end
 
--- `command` is RPUSH, or LPUSH for jobs that are delivered again. They come after the front, if there is one.
+-- Adds entries to a lane's list, and gives the lane a turn if the list was empty. `command` is RPUSH, or LPUSH for jobs
+-- that are delivered again. They come after the front, if there is one.
 function ready.push(lane, entries, command)
   if sliced(command, list_of(lane), entries) > #entries then return end
   ready.add_turn(lane)
@@ -39,17 +40,17 @@ end
 function ready.add(lane, entry) append(ready_entries, lane, entry) end
 function ready.add_all(lane, entries) append_all(ready_entries, lane, entries) end
 
--- Writes the added entries, and sends wake-ups.
+-- Writes the collected entries, and sends wake-ups.
 function ready.save(command)
   for lane, entries in pairs(ready_entries) do ready.push(lane, entries, command) end
   ready.wake()
 end
 function ready.wake() if is_woken then publish('ready ' .. KEY.tag) end end
 
--- The lanes in the order of their turns behind the first `skip`, at most `limit`.
+-- Returns push lanes in the order of their turns, after the first `skip`, at most `limit`.
 function ready.lanes(skip, limit) return call('ZRANGE', KEY.lanes, skip, skip + limit - 1) end
 
--- Entries of a queue behind the first `skip`, at most `limit`.
+-- Returns entries of a queue after the first `skip`, at most `limit`.
 function ready.range(lane, skip, limit)
   local list = list_of(lane)
   if fields.fronts == 0 then return call('LRANGE', list, skip, skip + limit - 1) end
@@ -60,7 +61,7 @@ function ready.range(lane, skip, limit)
   return found
 end
 
--- Entries of a queue before the last `skip`, at most `limit`.
+-- Returns entries of a queue before the last `skip`, at most `limit`, in the order of the queue.
 function ready.range_from_end(lane, skip, limit)
   local list = list_of(lane)
   local found = call('LRANGE', list, -skip - limit, -skip - 1)
@@ -71,10 +72,10 @@ function ready.range_from_end(lane, skip, limit)
   return all
 end
 
--- The number of entries of a queue.
+-- Returns the number of entries of a queue, stale ones included.
 function ready.length(lane) return call('LLEN', front_of(lane)) + call('LLEN', list_of(lane)) end
 
--- The entries that count: their jobs wait, in this lane and for this due time.
+-- Returns the entries that are not stale: their jobs are ready, in this lane and with this due time. Reads the jobs.
 function ready.counting(lane, entries)
   local locs, counting = {}, {}
   for i, entry in ipairs(entries) do locs[i] = sub(entry, 1, 12) end
@@ -107,9 +108,9 @@ local function trim(lane, n)
   if n > 0 then call('LTRIM', list_of(lane), n, -1) end
 end
 
--- Removes the first n entries. A push lane goes behind the others; a lane with nothing left loses its turn. The numbers
--- of leases only grow, so it goes behind lanes that had their turn before the clock was set back, too. The field
--- `lease` must have been read.
+-- Removes the first n entries of a queue, or with `is_all` the whole queue and the lane's turn. Otherwise a push lane
+-- goes behind the others, `turn` µs after now or after the last lease: its number only grows, so the lane also goes
+-- behind lanes that had their turn before the clock was set back. The field `lease` must have been read.
 function ready.pop(lane, n, is_all, turn)
   if is_all then
     call('ZREM', ready.turns(lane), lane)
@@ -123,17 +124,17 @@ function ready.pop(lane, n, is_all, turn)
   end
 end
 
--- The time of the last turn that has come. Turns that calls give after a lease lie a little behind it.
+-- The time (µs) of the last turn that has come. Calls give turns that are a little later than the last lease.
 local CLOSE = 1000
 local function last_turn() return max(NOW_US, fields.lease) + CLOSE end
 
--- How many push lanes have a turn that has come, and how many have any.
+-- Return how many push lanes have a turn that has come, and how many have any turn.
 function ready.in_turn() return call('ZCOUNT', KEY.lanes, '-inf', last_turn()) end
 function ready.n_lanes() return call('ZCARD', KEY.lanes) end
 
--- Gives push lanes turns that are to come, so that lanes that fill meanwhile are before them: those of a group, an
--- origin or a tenant, so late that the turns of 250 lanes of the group come in a second, as far as its lanes are known;
--- in 0.1 s at least, and 10 s at most. The field `lease` must have been read.
+-- Defers push lanes: gives them turns in the future, so that lanes which get jobs meanwhile come first. The turns are
+-- spread evenly over 4 ms for each lane of `group`, a tenant, or of the shard for another group; over 0.1 s at least, as
+-- without a group, and 10 s at most. The field `lease` must have been read.
 local SOON, PER_LANE, LATEST = 100000, 4000, 10000000
 function ready.defer(names, group)
   local n = group and (topics.n_lanes_of(group) or ready.n_lanes()) or 0
@@ -142,10 +143,10 @@ function ready.defer(names, group)
   sliced('ZADD', KEY.lanes, turns)
 end
 
--- How far from an end of a list an entry is searched for, because a list can only be searched one by one.
+-- How many entries from an end of a list are searched, because a search reads a list entry by entry.
 local NEAR_END = 200
 
--- The list that has an entry near one of its ends, and the position there; nil if none has.
+-- Searches for an entry at both ends of a queue's list and the head of its front. Returns key and position, or nil.
 function ready.find(lane, entry)
   local list, front = list_of(lane), fields.fronts > 0 and front_of(lane)
   local at = call('LPOS', list, entry, 'RANK', -1, 'MAXLEN', NEAR_END) or call('LPOS', list, entry, 'MAXLEN', NEAR_END)
@@ -157,20 +158,20 @@ end
 -- Puts an entry in the place of another.
 function ready.swap(list, at, entry) call('LSET', list, at, entry) end
 
--- How many entries a cleaning looks at: at least FEW, and PER_ENTRY for each entry that the call leaves. Two would
--- keep up, because half of the entries do not count.
+-- A cleaning reads at least FEW entries, and PER_ENTRY for each that becomes stale: two would do, since half are stale.
 local FEW, PER_ENTRY = 16, 3
 
--- Cleans a queue in which this call leaves `new` entries that no longer count. Nothing is done while more than half of
--- the entries count. Must run after all that the call writes but the counts. A check that reads queues from their
--- ends can miss an entry that is moved meanwhile, so it compares `unqueued`, the number of cleanings.
+-- Cleans a queue in which this call makes `new` entries stale: reads entries at the head of the list, removes the stale
+-- ones and moves the others to the front. An emptied lane loses its turn. Does nothing while more than half of the
+-- entries are not stale. Must run after all other writes of the call but the counts. The check can miss an entry that is
+-- moved meanwhile, so it compares `unqueued`, the number of cleanings.
 function ready.clean(lane, new)
   local list, front = list_of(lane), front_of(lane)
   local of_front, size = call('LLEN', front), call('LLEN', list)
   local waiting = lanes.ready(lane)
   if of_front + size - waiting < max(1, waiting) then return end
   shard.count('unqueued', 1)
-  -- The cleaning has reached the end, and begins again.
+  -- The cleaning has reached the end of the list, and begins again.
   if size == 0 then
     call('RENAME', front, list)
     shard.write({fronts = fields.fronts - 1})
@@ -178,7 +179,7 @@ function ready.clean(lane, new)
   end
   local entries = call('LRANGE', list, 0, max(FEW, PER_ENTRY * new) - 1)
   local counting, is_whole = ready.counting(lane, entries), of_front == 0 and #entries == size
-  -- Counted first, so that no front is overlooked if the script stops here.
+  -- `fronts` is raised first, so that no front is overlooked if the script stops here.
   if of_front == 0 and not is_whole and #counting > 0 then shard.write({fronts = fields.fronts + 1}) end
   sliced('RPUSH', is_whole and list or front, counting)
   call('LTRIM', list, #entries, -1)

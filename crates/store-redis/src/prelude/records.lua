@@ -1,11 +1,11 @@
--- Records and job states.
+-- Records and job states: their formats, and reading, changing, writing and removing them.
 --
 -- A record is a job as it was submitted. It is kept in `pool`, and written again only by a submit that takes the
 -- job's place. It is due, created (6 bytes each), flags, timeout (4), content hash (8), lane (8), the id's length,
 -- id, payload. A large payload has a key of its own; then the record has the flag EXTERNAL, and the size of the
 -- payload in its place. A submit that may take a job's place has a token: its record has the flag TOKEN, the token
 -- (8) before the payload, and the flag AT_ONCE if the job was due at once. With the flag TAGGED there are the tags
--- before the payload, behind their length (2), with a space between them.
+-- before the payload, after their length (2), with a space between them.
 --
 -- A job state is what has happened to a job since. The first delivery or the first move by name creates it. Its
 -- stored key is ':states'. It is the state's code, flags, due (6, 0 for the record's), attempts, failures (4 each),
@@ -23,7 +23,7 @@ local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE, TAGGED = 1, 2, 4, 8, 16
 local LEASE_LOST = 2
 local NO_LEASE, NO_TIME, NO_ATTEMPT = string.rep('\0', 8), string.rep('\0', 6), string.rep('\0', 14)
 
--- The record, or nothing if it is too short.
+-- `whole` returns the record, or false if it is missing or too short.
 local record = {}
 function record.whole(raw)
   return raw and #raw >= RECORD and #raw >= RECORD + byte(raw, RECORD) and raw
@@ -31,7 +31,7 @@ end
 function record.is_external(raw) return bit.band(byte(raw, 13), EXTERNAL) ~= 0 end
 function record.hash(raw) return sub(raw, 18, 25) end
 function record.lane(raw) return sub(raw, 26, 33) end
--- Where the payload begins.
+-- Returns the position at which the payload begins.
 function record.payload_at(raw)
   local flags, at = byte(raw, 13), RECORD + byte(raw, RECORD) + 1
   if flags < TOKEN then return at end
@@ -39,11 +39,11 @@ function record.payload_at(raw)
   if flags >= TAGGED then at = at + 2 + read('>I2', raw, at) end
   return at
 end
--- The record without its payload.
+-- Returns the record without its payload.
 function record.head(raw) return sub(raw, 1, record.payload_at(raw) - 1) end
--- What an answer about a job has of its record: the fixed part, and all before the payload if there are tags.
+-- Returns the part of a record for an answer about the job: the fixed part, or, with tags, all before the payload.
 function record.start(raw) return byte(raw, 13) < TAGGED and sub(raw, 1, RECORD) or record.head(raw) end
--- The tags, or ''. `at` is the place of the id's length, if the record is not whole.
+-- Returns the tags, or ''. `at` is the position of the id's length, if `raw` is only a part of the record.
 function record.tags(raw, at)
   at = at or RECORD
   local flags = byte(raw, at - 21)
@@ -51,13 +51,13 @@ function record.tags(raw, at)
   local from = at + byte(raw, at) + (bit.band(flags, TOKEN) ~= 0 and 9 or 1)
   return sub(raw, from + 2, from + 1 + read('>I2', raw, from))
 end
--- The token of the submit, or ''. `at` is the place of the id's length, if the record is not whole.
+-- Returns the token of the submit, or ''. `at` is the position of the id's length, if `raw` is only a part of the record.
 function record.token(raw, at)
   at = at or RECORD
   local flags, id = byte(raw, at - 21), byte(raw, at)
   return bit.band(flags, TOKEN) == 0 and '' or sub(raw, at + id + 1, at + id + 8)
 end
--- The bytes that a job takes in an answer; a large payload counts with its size.
+-- Returns the bytes of a record and its payload, also if that has a key of its own.
 function record.weight(raw)
   return byte(raw, 13) % TOKEN == 0 and #raw or #raw + read('>I4', raw, #raw - 3)
 end
@@ -79,16 +79,16 @@ function state.deadline(s) return (read('>I6', s, 34)) end
 function state.settled(s) return s and sub(s, 40, 47) or NO_LEASE end
 function state.is_cancel_requested(s) return bit.band(byte(s, 2), CANCEL_REQUESTED) ~= 0 end
 function state.reason(s) return sub(s, STATE + 1 + byte(s, 66), STATE + byte(s, 66) + byte(s, 67)) end
--- Where the reason ends.
+-- Returns the position at which the reason ends.
 local function texts_end(s) return STATE + byte(s, 66) + byte(s, 67) end
--- The last move and the start of the generation.
+-- Returns the part after the reason: the last move and the start of the generation, or ''.
 local function tail(s) return sub(s, texts_end(s) + 1) end
--- The due time by which the last move made the job ready, or ''.
+-- Returns the due time by which the last move made the job ready, or ''.
 function state.due_of_move(s) return sub(s, texts_end(s) + 9, texts_end(s) + 14) end
 function state.move_token(s) return sub(s, texts_end(s) + 1, texts_end(s) + 8) end
--- The start of a generation that is not the first, or ''.
+-- Returns the start of a generation that is not the first, or ''.
 local function generation(s) return sub(s, texts_end(s) + 15) end
--- Whether a lease number is of a former generation.
+-- Whether a lease number belongs to a former generation of the job.
 function state.is_of_former_generation(s, lease)
   local start = generation(s)
   return start ~= '' and read('>I8', lease) <= read('>I8', start)
@@ -103,36 +103,37 @@ function state.with_cancel(s) return char(byte(s), bit.bor(byte(s, 2), CANCEL_RE
 function state.with_deadline(s, at) return sub(s, 1, 33) .. six(at) .. sub(s, 40) end
 function state.with_due(s, at) return sub(s, 1, 2) .. six(at) .. sub(s, 9) end
 function state.with_settled(s, code, lease) return char(code) .. sub(s, 2, 39) .. lease .. sub(s, 48) end
--- One more attempt under a new lease. `stamp` is receipt and deadline.
+-- Returns the job state with one more attempt, reserved under a new lease. `stamp` is receipt and deadline.
 function state.with_lease(s, stamp)
   return char(RESERVED) .. sub(s, 2, 8) .. pack('>I4', read('>I4', s, 9) + 1) .. sub(s, 13, 17) .. stamp .. sub(s, 40)
 end
--- One more lease lost in a row.
+-- Returns the job state with a new code and one more lease lost in a row.
 function state.with_loss(s, code)
   return char(code, bit.bor(byte(s, 2), LEASE_LOST)) .. sub(s, 3, 16) .. char(byte(s, 17) + 1) .. sub(s, 18)
 end
 function state.with_reason(s, why)
   return sub(s, 1, 66) .. char(#why) .. sub(s, 68, STATE + byte(s, 66)) .. why .. tail(s)
 end
--- One more failure. `last` is the failed attempt and the reason, packed as a job state ends with them.
+-- Returns the job state with one more failure and no lost leases. `last` is the failed attempt and the reason, packed as
+-- at the end of a job state.
 function state.with_failure(s, last)
   return sub(s, 1, 12) .. pack('>I4', read('>I4', s, 13) + 1) .. '\0' .. sub(s, 18, 53) .. last .. tail(s)
 end
 function state.with_move(s, token, due)
   return sub(s, 1, texts_end(s)) .. token .. due .. generation(s)
 end
--- A dead job starts over: no failure, no lost lease, no reason. The last failed attempt stays visible.
+-- Returns the state of a dead job that starts over, without failures, losses, reason; the last failed attempt stays.
 function state.revived(s)
   return char(DELAYED, bit.band(byte(s, 2), LEASE_LOST)) .. sub(s, 3, 12) .. string.rep('\0', 5) .. sub(s, 18, 66) .. '\0'
     .. sub(s, STATE + 1, STATE + byte(s, 66)) .. tail(s)
 end
--- A waiting job whose record was replaced: its due time is that of the record.
+-- Returns the state of a waiting job whose record was replaced: its due time is that of the record.
 function state.replaced(s)
   local own = sub(s, 1, 2) .. NO_TIME .. sub(s, 9)
   return tail(s) == '' and own or state.with_move(own, state.move_token(s), NO_TIME)
 end
--- The start of a new generation, after this many attempts (4 bytes) and the shard's last lease. `s` is the job state
--- of the former generation, if there is one: its move token stays.
+-- Returns the job state of a new generation, which begins after this many attempts (4 bytes) and the shard's last lease.
+-- `s` is the job state of the former generation, if there is one: its move token stays.
 function state.of_new_life(s, attempts, lease)
   local token = s and state.move_token(s) or ''
   return char(DELAYED, 0) .. NO_TIME .. attempts .. string.rep('\0', STATE - 12)
@@ -142,7 +143,7 @@ end
 -- Jobs by locator, as this call has read or changed them; false if there is none.
 local jobs = {}
 local records, states
--- What is still to be written: job states, locators of records that go, and keys of their payloads.
+-- Changes that are not written yet: job states, locators of records to remove, and keys of their payloads.
 local writes, gone, unlinks
 
 function jobs.start()
@@ -153,8 +154,8 @@ end
 -- Discards the jobs that were read, so that they are read again.
 function jobs.discard() records, states, writes = {}, {}, {} end
 
--- Reads records and job states. One that is too short counts as missing, so that it blocks nobody else's jobs. A job
--- state without its record is ignored.
+-- Reads records and job states. A job whose record or state is too short counts as missing, so that it does not block
+-- others. A job state without its record is ignored.
 function jobs.load(locs)
   local found, raws = fetch(KEY.states, locs), fetch(KEY.pool, locs)
   for i = 1, #locs do
@@ -170,7 +171,7 @@ function jobs.get(loc)
   return records[loc], states[loc]
 end
 
--- Reads those that this call has not read yet.
+-- Reads the jobs that this call has not read yet.
 function jobs.load_new(locs)
   local new, n = {}, 0
   for i = 1, #locs do
@@ -188,7 +189,7 @@ function jobs.load_states(locs)
   for i = 1, #locs do states[locs[i]] = state.whole(found[i]) end
 end
 
--- The due time and the time of creation that count, as six bytes.
+-- Return a job's due and creation time, as six bytes: from its state if it has them, else from the record.
 function jobs.due(raw, s)
   local own = s and sub(s, 3, 8)
   return own and own ~= NO_TIME and own or sub(raw, 1, 6)
@@ -198,7 +199,7 @@ function jobs.created(raw, s)
   return own and own ~= NO_TIME and own or sub(raw, 7, 12)
 end
 
--- An answer about a job: a status, the code of its state, its job state and its record's start.
+-- Returns an answer about a job: a status, the code of its state, its job state or '', and the start of its record.
 function jobs.described(status, code, raw, s) return {status, code, s or '', record.start(raw)} end
 
 function jobs.put(loc, s)
@@ -213,7 +214,7 @@ function jobs.save()
   shard.commit()
 end
 
--- Removes a job.
+-- Collects the removal of a job, of its tags, and of its payload if that is external. `save_removed` writes it.
 function jobs.remove(loc, external)
   local raw = records[loc]
   if raw and byte(raw, 13) >= TAGGED then tag_index.leave(loc, raw) end
@@ -221,7 +222,7 @@ function jobs.remove(loc, external)
   states[loc], records[loc] = false, false
   if external then unlinks[#unlinks + 1] = KEY.body .. loc end
 end
--- Writes the removals: first of the records, then of their job states and tags.
+-- Removes records, then job states and tags, last payloads, of which it renames those that the archive outbox keeps.
 function jobs.save_removed()
   events.know()
   tag_index.know()

@@ -1,22 +1,22 @@
--- Schedules: jobs that recur.
+-- Schedules, which make jobs recur: how they are stored, and when they fire next.
 --
 -- A schedule's name is the text of its key. The hash `schedules` has of each its version (8 bytes), its next time (6, 0
--- for none), the locator of the job whose end its next firing waits for (12, zeros for none), and what only processes
--- read. The sorted set `schedule-times` has those with a next time by that (ms). The field `next_firing_at` is the
--- first of these times, 0 for none.
+-- for none), the locator of the job whose end its next firing waits for (12, zeros for none), and data that only
+-- processes read. The sorted set `schedule-times` has the schedules with a next time by that time (ms). The field
+-- `next_firing_at` is the first of these times, 0 for none.
 -- Uses shard.
 local recurring = {NO_LOCATOR = string.rep('\0', 12)}
 
--- What is stored of schedules, false for those that are not there.
+-- Returns the stored values of schedules by name, false for those that do not exist.
 function recurring.get(names) return fetch(KEY.recurring, names) end
 
--- Whether a schedule has a version, '' for one that is not there.
+-- Whether a schedule has this version; '' stands for a schedule that does not exist.
 function recurring.has_version(stored, version) return (stored and sub(stored, 1, 8) or '') == version end
 
--- Whether what is stored of a schedule is as long as its topic and what only processes read at least need.
+-- Whether a stored schedule exists and has data after the fixed part.
 function recurring.is_whole(stored) return stored and #stored > 27 end
 
--- Whether a schedule fires again and the times do not have it by then.
+-- Whether a schedule fires again, but `schedule-times` lacks it or has a later time.
 function recurring.is_timeless(name, stored)
   local at, known = recurring.next(stored), tonumber(call('ZSCORE', KEY.recurring_times, name) or nil)
   return at > 0 and not (known and known <= at)
@@ -25,7 +25,8 @@ end
 function recurring.next(stored) return (read('>I6', stored, 9)) end
 function recurring.former(stored) return sub(stored, 15, 26) end
 
--- Stores schedules, given by name with what is to be stored of them, '' to remove them. Reads before it writes.
+-- Stores schedules, given as {name, value}; the value '' removes one. Keeps the times and `next_firing_at` in step, and
+-- wakes the carrier if a schedule fires before all others. Reads before it writes.
 function recurring.save(changes)
   if #changes == 0 then return end
   local names, gone, put, scored, timeless = {}, {}, {}, {}, {}
@@ -53,12 +54,11 @@ function recurring.save(changes)
   -- A pass tells the carrier when the first one fires.
   if first > 0 and (fields.next_firing_at == 0 or first < fields.next_firing_at) then shard.wake_at(NOW) end
   if first ~= fields.next_firing_at then shard.set('next_firing_at', first) end
-  -- Where the clock was ahead for less than the time between two passes, the next pass sees by this that it was.
+  -- If the clock is set back before the next pass, that pass sees by a later `next` that the clock was ahead.
   if fields.next < NOW then shard.set('next', NOW) end
 end
 
--- Makes all schedules due: the clock was set back, and their times may be too far ahead. A carrier looks at each, and
--- lets it wait for its next time by the clock. Their order stays.
+-- Makes all schedules due, in the same order: the clock was set back, so a carrier must plan each again.
 function recurring.look_at_all()
   if fields.next_firing_at == 0 then return end
   call('ZUNIONSTORE', KEY.recurring_times, 1, KEY.recurring_times, 'WEIGHTS', '1e-9')

@@ -123,11 +123,11 @@ do
   end
 end
 
--- Makes the carrier look at the shard at `at` (ms) or earlier. The field `next` is the time of its next look;
--- `close` lowers it and wakes the carrier.
+-- Makes the carrier pass over the shard at `at` (ms) or earlier. The field `next` is the time of its next pass; `close`
+-- lowers it and wakes the carrier if `at` is earlier.
 function shard.wake_at(at) if not next_look or at < next_look then next_look = at end end
 
--- Lowers a field that holds the earliest time of something; 0 means none.
+-- Lowers a field that holds an earliest time to `at`, if that is earlier or the field is 0 for none.
 function shard.earliest(name, at)
   if fields[name] == 0 or at < fields[name] then shard.set(name, at) end
 end
@@ -147,10 +147,10 @@ function shard.load_rows(names)
   for i = 1, #absent do rows[absent[i]] = values[i] end
 end
 
--- From here on what was counted holds, also if the rest of the call fails. Called when jobs have been written.
+-- Called when jobs have been written: from here on the counts are written even if the rest of the call fails.
 function shard.commit() is_committed = is_begun end
 
--- After a command has failed: writes what holds.
+-- Called after a command has failed: closes the call if jobs have been written.
 function shard.fail()
   if not is_committed then return end
   is_committed = false

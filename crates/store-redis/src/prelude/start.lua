@@ -1,5 +1,5 @@
--- Before each call, empties everything that the pieces read and collect. `name` is that of the call, and
--- `is_logged` says whether its transitions are returned for the log.
+-- Starts each call: sets the keys of the shard `base`, and empties everything that the pieces of the prelude read and
+-- collect. `name` is the name of the call, and `is_logged` says whether its transitions are returned for the log.
 local function start(base, name, is_logged)
   K, KEY = base, known_keys[base] or keys_of(base)
   NOW_US = nil

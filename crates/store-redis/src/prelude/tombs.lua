@@ -1,9 +1,9 @@
--- Tombstones: what is kept of ended jobs, in a hash per segment. The current segment and the two before it are
--- read. A segment ends after half of `keep`, or once it holds a third of `cap` entries and is a minute old, so
--- every tombstone lives for `keep`, or at least for two minutes.
+-- Tombstones: what remains of done and cancelled jobs, in a hash per segment. The current segment and the two before it
+-- are read. A segment ends after half of `keep`, or once it holds a third of `cap` entries and is a minute old, so every
+-- tombstone lives for `keep`, or at least for two minutes.
 --
 -- A tombstone is state, last settled lease, due, created, content hash, attempts, failures, and the token of the
--- submit if it has one. Its state has MAYBE_IN_FLIGHT added if a delivery began and was never settled.
+-- submit if there is one. Its state has MAYBE_IN_FLIGHT added if a delivery began and was never settled.
 -- Uses records, shard.
 local MAYBE_IN_FLIGHT = 128
 local tombs = {}
@@ -26,7 +26,7 @@ function tombs.get(loc)
   return tombstones[loc]
 end
 
--- The record and the job state of a job. If it has no record: nil, nil and its tombstone, false for none.
+-- Reads a job, and returns its record and its job state. If it has no record: nil, nil and its tombstone, false for none.
 function tombs.find(loc)
   local raw, s = jobs.get(loc)
   if raw then return raw, s end
@@ -38,25 +38,26 @@ function tombs.lease(tomb) return sub(tomb, 2, 9) end
 function tombs.created(tomb) return sub(tomb, 16, 21) end
 function tombs.attempts(tomb) return sub(tomb, 30, 33) end
 function tombs.token(tomb) return sub(tomb, 38, 45) end
--- The code of the state, and whether a delivery may still be in flight.
+-- Returns the code of the state, and whether a delivery may still be in flight.
 function tombs.state(tomb) return byte(tomb) % MAYBE_IN_FLIGHT, byte(tomb) >= MAYBE_IN_FLIGHT end
 
 local function marked(s, code) return state.maybe_in_flight(s) and code + MAYBE_IN_FLIGHT or code end
 
--- The tombstone of a job that ends. `lease` is the one that ended it, or the last settled one.
+-- Returns the tombstone of a job that ends with the state `code`. `lease` is the lease that ended it, or the last
+-- settled one.
 function tombs.of(raw, s, code, lease)
   local counts = s and sub(s, 9, 16) or NO_LEASE
   return char(marked(s, code)) .. lease .. jobs.due(raw, s) .. jobs.created(raw, s) .. record.hash(raw) .. counts
     .. record.token(raw)
 end
 
--- A tombstone of a done job, for a job that ends in another state.
+-- Returns the tombstone of a done job, changed for a job that ends with the state `code`.
 function tombs.with_state(tomb, s, code)
   local byte_of = marked(s, code)
   return byte_of == DONE and tomb or char(byte_of) .. sub(tomb, 2)
 end
 
--- Ends a job, which leaves a tombstone.
+-- Collects the end of a job: `save` writes its tombstone, `jobs.save_removed` removes the job.
 function tombs.add(loc, tomb, external)
   local n = #ended
   ended[n + 1], ended[n + 2] = loc, tomb
@@ -64,7 +65,7 @@ function tombs.add(loc, tomb, external)
   tombstones[loc] = tomb
 end
 
--- Removes the tombstones of ids whose jobs begin a new generation.
+-- Removes the tombstones of keys whose jobs begin a new generation.
 function tombs.remove(locs)
   if #locs == 0 then return end
   for segment = fields.segment, max(fields.segment - 2, 0), -1 do
@@ -75,7 +76,7 @@ function tombs.remove(locs)
 end
 
 local function next_segment(keep, cap)
-  -- The segment began before the clock was set back. Its age counts anew, so that it does end.
+  -- If the segment began before the clock was set back, its age counts from now, so that it does end.
   if fields.segment_at > NOW then shard.set('segment_at', NOW) end
   local age = NOW - fields.segment_at
   local is_full = fields.segment_size >= cap / 3 and age >= 60000
@@ -83,17 +84,18 @@ local function next_segment(keep, cap)
   -- Unlinked here, off the main thread. Expiry would free a large hash on the main thread; it is only for
   -- shards that are no longer used.
   local old = KEY.done .. (fields.segment - 2)
-  -- Nothing was added to it since the segment before the current one began.
+  -- Nothing was added to the old segment since the segment before the current one began.
   if fields.segment_was + keep > NOW then shard.count('tombstones_evicted_early', call('HLEN', old)) end
   -- At once: tombstones in a segment that the shard does not name would not be found.
   shard.write({segment_was = fields.segment_at, segment = fields.segment + 1, segment_at = NOW, segment_size = 0})
   call('UNLINK', old)
 end
 
--- How many tombstones of the current segment no transition has counted: half a transition has left them.
+-- Returns how many tombstones of the current segment are not counted: transitions that failed half-way have left them.
 function tombs.uncounted() return max(call('HLEN', KEY.done .. fields.segment) - fields.segment_size, 0) end
 
--- Writes the added tombstones.
+-- Writes the collected tombstones into the current segment, after beginning a new one if it is time for that. `keep` is
+-- in ms.
 function tombs.save(keep, cap)
   if #ended == 0 then return end
   next_segment(keep, cap)

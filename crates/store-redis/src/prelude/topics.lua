@@ -1,4 +1,4 @@
--- Topics: their rows, the lists of them, and whether they are paused.
+-- Topics and tenants: their rows, the lists and the limits of topics and lanes, and the pauses of topics.
 --
 -- Each known topic has a row in the shard's hash, under `topic:<name>`: the number of its lanes (4 bytes),
 -- the hour of its last submit (4 bytes), 1 when it is paused or 2 while it is being resumed, and how many
@@ -25,8 +25,8 @@ do
   function topics.field(topic) return 'topic:' .. topic end
   local function member(lane) return lanes.topic(lanes.name(lane)) .. ' ' .. lane end
 
-  -- The number of a topic's lanes, the hour of its last submit, whether it is paused, and how many jobs were
-  -- done and cancelled. The row must have been read.
+  -- Returns the number of a topic's lanes, the hour of its last submit, whether it is paused, and how many jobs were done
+  -- and cancelled in removed lanes; zeros if there is no row. The row must have been read.
   function topics.row(field)
     local row = rows[field]
     if not row then return 0, 0, 0, 0, 0 end
@@ -39,22 +39,22 @@ do
     shard.put(field, rows[field])
   end
 
-  -- The topic whose row an entry of the shard's hash is; nil if it is another entry.
+  -- Returns the topic if an entry of the shard's hash is its row, else nil.
   function topics.of_entry(name, row) return #row == 21 and string.match(name, '^topic:(.+)$') or nil end
 
-  -- The name of the row of a topic's tenant; nil if it has none.
+  -- Returns the name of the row of a topic's tenant; nil if the topic has none.
   local function tenant_field(topic)
     if byte(topic) == 126 then return 'tenant:' .. lanes.tenant(topic) end
   end
 
-  -- How many topics and lanes the tenant with this row uses.
+  -- Returns how many topics and lanes the tenant with this row uses.
   local function used_by(field)
     shard.load_rows({field})
     if not rows[field] then return 0, 0 end
     return read(TENANT, rows[field])
   end
 
-  -- Adds to the row of a topic's tenant.
+  -- Adds to the numbers of topics and lanes in the row of a topic's tenant, if the topic has one.
   local function count_of_tenant(topic, more_topics, more_lanes)
     local field = tenant_field(topic)
     if not field then return end
@@ -63,7 +63,7 @@ do
     shard.put(field, rows[field])
   end
 
-  -- How many lanes a tenant has; nil for another group of lanes.
+  -- Returns how many lanes a tenant, given as `~name`, has; nil if `group` has no such row.
   function topics.n_lanes_of(group)
     local field = 'tenant:' .. group
     shard.load_rows({field})
@@ -72,11 +72,12 @@ do
     return n
   end
 
-  -- Whether a tenant that has `own` of `used` topics, lanes or pauses may not have one more: at most as many as its
-  -- quota allows, and half of what the others leave.
+  -- Whether a tenant that has `own` of all `used` topics, lanes or pauses may not have one more: it may have as many as
+  -- its quota allows, but at most half of what the others leave of `most`.
   function topics.is_beyond(own, quota, used, most) return own >= min(quota, floor((most - used + own) / 2)) end
 
-  -- Which limit a new lane of a tenant exceeds, 'topics' or 'lanes'; nil if there is room, which is taken then.
+  -- Returns which limit a new lane of a topic's tenant would exceed, 'topics' or 'lanes'; nil if there is room. Then the
+  -- lane, and the topic if it is new, count as used in this call.
   local function tenant_limit(topic, is_new, limits)
     local field = tenant_field(topic)
     if not field then return nil end
@@ -93,8 +94,8 @@ do
     return nil
   end
 
-  -- Whether pausing a topic without jobs exceeds a limit: 0 that of all topics, 2 that of its tenant; nil if there is
-  -- room.
+  -- Returns which limit pausing a topic without jobs would exceed: 0 that of all topics, 2 that of its tenant; nil if
+  -- there is room.
   function topics.pause_limit(topic, limits)
     if topics.are_full() then return 0 end
     local field = limits ~= '' and tenant_field(topic)
@@ -103,14 +104,13 @@ do
     if topics.is_beyond(own, read(TENANT, limits), fields.topics, MOST_TOPICS) then return 2 end
   end
 
-  -- Corrects the row of a tenant.
+  -- Replaces the row of a tenant.
   function topics.set_tenant(tenant, row) shard.put('tenant:' .. tenant, row) end
 
-  -- The tenant whose row an entry of the shard's hash is; nil if it is another entry.
+  -- Returns the tenant, as `~name`, if an entry of the shard's hash is its row, else nil.
   function topics.tenant_of_entry(name, row) return #row == 8 and string.match(name, '^tenant:(~.+)$') or nil end
 
-  -- Removes topics without lanes, the oldest first, if there are too many. Topics with lanes and paused topics are
-  -- moved to the end of the list.
+  -- If topics are too many, examines the oldest: removes those without lanes, moves used and paused ones to the end.
   local function trim()
     local left = call('ZCARD', KEY.topics) - MOST_KNOWN
     if left <= 0 then return end
@@ -133,7 +133,8 @@ do
     sliced('HDEL', KEY.shard, gone)
   end
 
-  -- Lists topics by the hour of their submits; collects the members of `index` for new ones.
+  -- Lists topics by the hour of their submits (hour, topic, …). For new topics, collects their members of `index` in
+  -- `members`, and removes old topics if there are too many.
   local function list_by_hour(noted, members)
     if #noted == 0 then return end
     if sliced('ZADD', KEY.topics, noted) > 0 then
@@ -147,8 +148,9 @@ do
   -- Whether one more topic would be too many.
   function topics.are_full() return fields.topics + n_new_topics >= MOST_TOPICS end
 
-  -- The answer to a new job whose lane or topic would be one too many, in all or for its tenant with these limits, or
-  -- whose lane has the id of another one; false if there is room.
+  -- Returns the answer to a new job whose lane or topic would be one too many, in all or for its tenant with these
+  -- limits, or whose lane has the id of another one. False if there is room: then the lane and the topic count as used
+  -- in this call.
   function topics.refuse(lane, name, limits)
     local row = rows[lane]
     if row and sub(row, 29) == name then return false end
@@ -186,7 +188,8 @@ do
     return row and read('>I4', row, 5) == hour()
   end
 
-  -- Adds lanes that jobs are submitted to, by id with their names.
+  -- Adds rows for lanes to which jobs are submitted, given as names by id, and updates those of their topics. Returns a
+  -- function that writes the lists and the new lanes' rows; the other rows are written by `shard.close`.
   function topics.add_lanes(arriving)
     local names, noted, members, named = {}, {}, {}, {}
     for lane, name in pairs(arriving) do
@@ -212,20 +215,20 @@ do
     return function()
       list_by_hour(noted, members)
       sliced('ZADD', KEY.index, members)
-      -- The name of a lane is nowhere else, so it is written before the jobs that need it.
+      -- The name of a lane is stored nowhere else, so it is written before the jobs that need it.
       sliced('HSET', KEY.shard, named)
     end
   end
 
-  -- Removes rows of lanes, which must have been read. Their topics' rows take over the counts of ended jobs,
-  -- and lose `fewer` lanes each.
+  -- Removes the rows of lanes, which must have been read, and their members of `index`. Adds the counts of ended jobs to
+  -- the rows of their topics, and subtracts `fewer`, 0 or 1, from the number of lanes for each lane.
   function topics.drop_rows(leaving, fewer)
     local names, members = {}, {}
     for i, lane in ipairs(leaving) do
       names[i], members[i] = topics.field(lanes.topic(lanes.name(lane))), member(lane)
     end
     shard.load_rows(names)
-    -- First, so that nothing was counted yet if it fails.
+    -- This comes first, so that nothing was counted yet if it fails.
     sliced('ZREM', KEY.index, members)
     for i, field in ipairs(names) do
       local n, at, paused = topics.row(field)
@@ -260,7 +263,7 @@ do
     if is_new then learn(topic) end
   end
 
-  -- The name under which a row is missing in the lists; false if nothing is missing.
+  -- Returns the name under which the lists lack a topic's or lane's row; false if they have it.
   function topics.unlisted(name)
     local topic = topics.of_entry(name, rows[name])
     if topic then

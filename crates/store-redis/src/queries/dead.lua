@@ -10,7 +10,7 @@ local STEP = 500
 -- Work is counted in entries. A lane, a job state and a job cost as much as this many entries.
 local LANE, ONE_STATE, ONE_JOB = 2, 3, 6
 
--- Notes which lanes of the entries are the topic's. Returns the work that took.
+-- Sets in `known` which lanes of the entries belong to the topic. Returns the work that took.
 local function learn_lanes(topic, entries, known)
   local unknown, seen = {}, {}
   for i = 1, #entries, 2 do
@@ -28,7 +28,7 @@ local function learn_lanes(topic, entries, known)
   return LANE * #unknown
 end
 
--- The wanted entries of the topic, each after its time, and the work that took.
+-- Returns the topic's entries with the reason `why`, '' for any, each after its time (6 bytes); and the work done.
 local function matching(entries, known, why)
   local names, locs = {}, {}
   for i = 1, #entries, 2 do
@@ -47,7 +47,7 @@ local function matching(entries, known, why)
   return found, ONE_STATE * #locs
 end
 
--- The jobs themselves, without those that are no longer as their entries say.
+-- Returns the jobs themselves, without those that are no longer dead or in another lane.
 local function with_jobs(names)
   local found, locs = {}, {}
   for i, name in ipairs(names) do locs[i] = sub(name, 7, 18) end
@@ -62,8 +62,8 @@ local function with_jobs(names)
   return found
 end
 
--- Up to where the entries were read. The place of another topic's job, which may be another tenant's, is given roughly,
--- unless the next call would begin where this one did.
+-- Returns the place up to which entries were read. The place of another topic's job, which may be another tenant's, is
+-- given roughly, unless the next call would begin where this one did.
 local function place_of_last(entries, known, from, behind)
   local n = #entries
   local at, loc = six(tonumber(entries[n])), sub(entries[n - 1], 1, 12)

@@ -1,4 +1,4 @@
-//! Pages of a shard's dead letters.
+//! Pages of dead jobs of a topic, in the order of their death: as jobs of all shards, or as cursors of one.
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
@@ -20,7 +20,7 @@ const FOREVER: u64 = (1 << 48) - 1;
 const UNREADABLE: StoreError = StoreError::Unreadable("a page of dead jobs");
 
 impl RedisStore {
-    /// A page of each shard.
+    /// Returns a page of each shard. Logs and skips jobs that cannot be read.
     pub async fn dead(
         &self,
         filter: &DeadFilter,

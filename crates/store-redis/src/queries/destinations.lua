@@ -1,9 +1,9 @@
--- Destinations: the counts of their lanes, and which are paused.
+-- Destinations: reads the counts of jobs by origin, and which destinations are paused.
 -- Uses lanes, shard.
 
 -- destinations: counts of jobs by origin, of a part of the lanes in the order of their topics.
 -- KEYS  shard
--- ARGV  from where in `index`, to where, how many members to look at
+-- ARGV  from where in `index`, to where, how many members to read
 -- Returns {the last member if there may be more, else '', {{origin, {delayed, ready, reserved, dead}}, ...}}
 function scripts.destinations(args)
   shard.begin()

@@ -1,4 +1,4 @@
-//! The counts of destinations, a part at a time.
+//! The counts of jobs by destination, a part at a time.
 
 use bytes::Bytes;
 use ringback_core::store_types::{
@@ -10,7 +10,7 @@ use crate::redis_store::RedisStore;
 use crate::script;
 
 impl RedisStore {
-    /// The counts of a part of the lanes of a shard, by origin.
+    /// Counts up to [`DESTINATION_STEP`] topics and lanes by origin. Returns also where to go on, `None` at the end.
     pub async fn destinations(
         &self,
         shard: Shard,

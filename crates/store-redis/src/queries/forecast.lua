@@ -2,15 +2,15 @@
 -- counted by a sample. Slots of a forecast have numbers from 0; -1 stands for jobs that are due already.
 -- Uses due_index, lanes, lateness, records, shard.
 
--- How many entries a call reads, how many of a slot of a lane at least, and how much work one sample may take.
+-- How many entries a call reads, the fewest that it reads of a slot of a lane, and how much work a sample may take.
 local MOST_READ, LEAST_OF_SLOT, MOST_WORK = 700, 32, 200000000
--- Of many lanes one in so many near entries is read, and slots are counted only of those with so many.
+-- If lanes are many, one in ONE_OF near entries is read, and slots are counted only of lanes with LARGE_LANE entries.
 local ONE_OF, LARGE_LANE = 64, 20000
--- The slots: when the first begins (ms), how long each is, and how many there are; up to how many entries of a part
--- are read.
+-- The slots: when the first begins (ms), how long each is (ms), and how many there are; and the most entries of a part
+-- that are read.
 local first, length, count, most
 -- Entries that were counted one by one, by slot; parts of which a sample was read; how many entries this call may
--- still read; whether no job of the shard has failed, and whether its lanes with near jobs are many.
+-- still read; whether no job of the shard has a job state; and whether its lanes with near jobs are many.
 local counted, parts, left, is_untried, is_of_many
 
 local function begin(args, base)
@@ -19,8 +19,8 @@ local function begin(args, base)
   most = tonumber(args[base + 3])
   counted, parts, left = {}, {}, MOST_READ
   is_untried = call('HLEN', KEY.states) == 0
-  -- One stream of numbers for all parts of a call, and others in other calls: errors of parts add up as if independent.
-  -- The same call has the same sample, so that what people look at does not flicker.
+  -- One stream of random numbers for all parts of a call, and others in other calls, so that the errors of parts are
+  -- independent. The same call has the same sample, so that a displayed forecast does not flicker.
   math.randomseed(tonumber(sub(redis.sha1hex(K .. args[1]), 1, 7), 16))
 end
 
@@ -35,7 +35,7 @@ local function add(sums, slot, n, n_failed)
   sum[1], sum[2] = sum[1] + n, sum[2] + n_failed
 end
 
--- Slots with their numbers as a flat list.
+-- Returns slots with their numbers as a flat list, without those after the last slot.
 local function flat(sums)
   local list = {}
   for slot, sum in pairs(sums) do
@@ -48,7 +48,7 @@ local function flat(sums)
   return list
 end
 
--- Counts entries, except those of lanes that do not fit.
+-- Adds entries to `sums` by slot, those of failed jobs apart, except entries for which `fits` is false.
 local function tally(sums, entries, fits)
   local locs, slots = {}, {}
   for _, entry in ipairs(entries) do
@@ -64,8 +64,8 @@ local function tally(sums, entries, fits)
   end
 end
 
--- Reads a part of n entries, or one of each of at most so many equal stretches of it. `range` returns entries from one
--- position to another.
+-- Reads a part of n entries or, if these are more than `most`, a random entry from each of at most `most` equal stretches.
+-- `range` returns entries from one position to another. Returns the entries, and whether these are all.
 local function read_part(n, most, range)
   if n <= most then
     left = left - n
@@ -73,7 +73,7 @@ local function read_part(n, most, range)
   end
   local entries, draws = {}, min(most, max(64, floor(MOST_WORK / n)))
   for i = 0, draws - 1 do
-    -- Each entry is as likely as any other, also where n is not a multiple of the number of stretches.
+    -- Each entry is as likely as any other, even if n is not a multiple of the number of stretches.
     local at = min(n - 1, floor((i + math.random()) * n / draws))
     entries[i + 1] = range(at, at)[1]
   end
@@ -81,7 +81,8 @@ local function read_part(n, most, range)
   return entries, false
 end
 
--- Counts n entries, of which those in `void` no longer count.
+-- Counts n entries in the slots `from` to `to`, without the `n_void` ones in the set `void`. Adds them to `counted`, or to
+-- `parts` if only a sample was read.
 local function count_part(n, most, n_void, void, fits, range, from, to)
   local entries, is_whole = read_part(n, most, range)
   local valid = entries
@@ -98,8 +99,8 @@ end
 
 local function all() return true end
 
--- Counts a lane's delayed jobs that are in its sorted set, and returns how many of them are due already. To count each
--- slot pays for one large lane; thousands of lanes with a few jobs each are read, or sampled, as one part each.
+-- Counts a lane's delayed jobs that are in its sorted set, and returns how many of them are due already. Only a large lane
+-- is counted slot by slot; others are read, or sampled, as one part each.
 local function count_near(lane)
   local key = due_index.key(lane)
   local total = call('ZCARD', key)
@@ -116,7 +117,7 @@ local function count_near(lane)
     end
     return due
   end
-  -- How many jobs a slot has is counted; how many of them have failed needs fewer entries than the slots of a list.
+  -- The jobs of a slot are counted exactly; only the share of failed ones comes from a sample, so it may be small.
   local of_slot = min(most, max(LEAST_OF_SLOT, floor(most / max(1, near - now))))
   for slot = now, near - 1 do
     if rank >= total then break end
@@ -135,7 +136,7 @@ end
 
 -- forecast_near: the jobs of some lanes that are due in the next minutes, by slot, and those that are ready.
 -- KEYS  shard
--- ARGV  from where in `index`, to where, how many members to look at; the first slot's beginning (ms), the length of a
+-- ARGV  from where in `index`, to where, how many members to read; the first slot's beginning (ms), the length of a
 --   slot (ms), how many there are, up to how many entries of a part are read, 1 if much was read already and else 0
 -- Returns {the last member if there may be more, else '', how many are ready, {slot, first attempts, retries, ...},
 --   {{size, read, its first slot, its last slot, {slot, first attempts, retries, ...}} of a part that was sampled, ...}}
@@ -163,7 +164,7 @@ function scripts.forecast_near(args)
   return {last, ready, flat(counted), parts}
 end
 
--- Says whether the lane of an entry of a slot is of one of the topics, or of the tenant.
+-- Returns a function that says whether an entry's lane belongs to the tenant and topics asked for, and whether all do.
 local function lane_filter(args, base)
   local tenant, topics = args[base], {}
   for i = base + 1, #args do topics[args[i]] = true end
@@ -181,7 +182,7 @@ local function lane_filter(args, base)
   end, false
 end
 
--- How many outcomes with a lateness were recorded in each of the last minutes that are over: {minute, number, ...}
+-- Returns how many outcomes with a lateness each of the five minutes before this one had: {minute, number, ...}
 local function delivered()
   local list, now = {}, lateness.minute()
   for minute = now - 5, now - 1 do
@@ -197,7 +198,7 @@ end
 
 -- forecast_far: the jobs of some lists of due times that are far off, by slot.
 -- KEYS  shard
--- ARGV  the first list to look at; the first slot's beginning (ms), the length of a slot (ms), how many there are, up
+-- ARGV  the first list to read; the first slot's beginning (ms), the length of a slot (ms), how many there are, up
 --   to how many entries of a list are read; `~tenant`, `~` for no tenant or '' for all; topics, none for all
 -- Returns {the list to go on with, or '', {slot, first attempts, retries, ...}, parts as those of forecast_near,
 --   {minute, deliveries, ...} of the first call}

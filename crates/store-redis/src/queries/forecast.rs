@@ -1,5 +1,5 @@
-//! How many delayed jobs come due when: near due times are counted lane by lane, far ones list by list, both a part at
-//! a time. What is too much to read is sampled.
+//! The forecast: how many delayed jobs come due when. Near due times are counted lane by lane, far ones list by list,
+//! both a part at a time. Of large parts a sample is read.
 
 use std::ops::Range;
 
@@ -11,26 +11,27 @@ use super::stats::{behind, lanes};
 use crate::redis_store::RedisStore;
 use crate::script;
 
-/// How many members of the index one call looks at.
+/// How many members of the index one call reads.
 const NEAR_STEP: usize = 200;
-/// Up to how many due times of a lane and a slot are read, and how many once many were read.
+/// The most due times of a lane that are read, and the most once [`MANY`] were read.
 const NEAR_READ: u64 = 256;
 const NEAR_READ_OF_MANY: u64 = 8;
-/// After how many.
+/// After how many due times fewer of each lane are read.
 const MANY: u64 = 6_000;
-/// How many due times of all lists of a shard are read, for a forecast of all jobs and for one of some; and of each list
-/// at least and at most.
+/// About how many due times of all lists of a shard are read, for a forecast of all jobs and for one of some; and the
+/// fewest and the most of each list.
 const FAR_READ: u64 = 12_000;
 const FAR_READ_FOR_SOME: u64 = 25_000;
 const FAR_READ_EACH: (u64, u64) = (16, 512);
-/// How long a list is (ms).
+/// The time of a list, in ms.
 const LIST: u64 = 600_000;
 
-/// A part of which a sample was read: size, read, its first and its last slot, and what was found.
+/// A part of which a sample was read: size, how many were read, its first and its last slot, and the counts by slot.
 type Sampled = (u64, u64, i64, i64, Vec<i64>);
 
 impl RedisStore {
-    /// How many jobs of a shard come due in which slot.
+    /// Returns how many jobs of these lanes in a shard come due in each slot, how many are ready or due already, and how
+    /// many outcomes the last minutes had.
     pub async fn forecast(
         &self,
         shard: Shard,
@@ -101,7 +102,7 @@ impl RedisStore {
     }
 }
 
-/// Adds what a call has found, and returns how many entries that was.
+/// Adds the counts and samples of a call to the forecast, and returns how many entries were read for them.
 fn add(forecast: &mut Forecast, counted: &[i64], parts: &[Sampled]) -> u64 {
     let mut whole = part(0..0, counted, forecast);
     whole.size = whole.found.values().map(|(jobs, retries)| jobs + retries).sum();
@@ -118,7 +119,7 @@ fn add(forecast: &mut Forecast, counted: &[i64], parts: &[Sampled]) -> u64 {
     n_read
 }
 
-/// Reads slots with their numbers. What is due already counts as ready.
+/// Reads the counts of slots. Adds jobs that are due already to the ready ones of the forecast.
 fn part(slots: Range<usize>, found: &[i64], forecast: &mut Forecast) -> ForecastPart {
     let mut part = ForecastPart { slots, ..ForecastPart::default() };
     for &[slot, jobs, retries] in found.as_chunks().0 {

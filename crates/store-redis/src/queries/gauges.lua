@@ -1,10 +1,10 @@
--- Gauges of a shard: how many jobs are in each state, and when the oldest ready job was due. Only the carrier that
--- holds the shard asks, so that each shard is counted once.
+-- Gauges of a shard and of topics: how many jobs are in each state, and for how long the oldest ready job has been due;
+-- and the archive outbox. Only the carrier that holds the shard gets them, so that each shard is counted once.
 -- Uses archive, carrier, oldest, ready, shard, topics.
 local LEDGER = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
 
--- At most `most` lanes with ready jobs, behind the first `skip`: those that wait for a turn, the longest first, then
--- those of consumers, then those of paused topics.
+-- Returns at most `most` lanes with ready jobs, after the first `skip`: those that wait for a turn, the longest first,
+-- then pull lanes, then paused ones.
 local function ready_lanes(skip, most)
   local found = {}
   for _, key in ipairs({KEY.lanes, KEY.pulls, KEY.paused}) do
@@ -18,16 +18,16 @@ local function ready_lanes(skip, most)
   return found
 end
 
--- For how long a job that was due at `first` has been due (ms), -1 if there is none.
+-- Returns the ms since `first`; -1 if that is math.huge.
 local function age(first) return first < math.huge and max(0, NOW - first) or -1 end
 
 -- gauges: the ledger, and the oldest ready job of some lanes.
 -- KEYS  shard
--- ARGV  epoch, how many lanes to skip, how many lanes to look at
--- Returns {} fenced, or {jobs in each state, how many are missing, for how long the oldest ready job of these lanes has
---   been due (ms), -1 if there is none; how many lanes were looked at, -1 if there are no others; of the archive outbox
---   how many entries there are, how many bytes they take, how many were dropped, for how long the first job has ended
---   (ms), -1 if there is none, and 1 if submits are refused because of it; and how many tombstones were evicted early}
+-- ARGV  epoch, how many lanes to skip, how many lanes to read
+-- Returns {} if another carrier has the shard, or {jobs in each state, how many are missing, for how long the oldest
+--   ready job of these lanes has been due (ms), -1 if there is none; how many lanes were read, -1 if there are no
+--   others; of the archive outbox how many entries it has, their bytes, how many were dropped, for how long the first
+--   job has ended (ms), -1 if there is none, 1 if submits are refused because of it; how many tombstones went early}
 function scripts.gauges(args)
   shard.begin()
   if carrier.is_fenced(args[1]) then return {} end
@@ -51,7 +51,8 @@ function scripts.gauges(args)
   return answer
 end
 
--- Adds the counts of a lane. Returns when the first ready job was due, of this lane and those before.
+-- Adds the counts of a lane to `sum`. Returns when the first ready job was due (ms): of this lane, if its jobs are read
+-- and that is earlier, else `first`.
 local function add_lane(sum, lane, first, looks_at_jobs)
   local delayed, ready_now, reserved, dead, done, cancelled = read(COUNTS, rows[lane])
   for code, n in ipairs({delayed, ready_now, reserved, done, dead, cancelled}) do sum[code] = sum[code] + n end
@@ -60,10 +61,10 @@ end
 
 -- topic_gauges: counts of topics, and the oldest ready job of each. A topic with many lanes is read in parts.
 -- KEYS  shard
--- ARGV  epoch, 1 to look at ready jobs too, how many members of `index` to look at, where to begin in the first
---   topic, the topics
--- Returns {} fenced, or {the last member if the last topic may have more lanes, else '', {{jobs in each state, for how
---   long the oldest ready job has been due (ms), -1 if there is none}, ...}}: the topics as far as they were read
+-- ARGV  epoch, 1 to read ready jobs too, how many members of `index` to read, where to begin in the first topic, topics
+-- Returns {} if another carrier has the shard, or {the last member if the last topic may have more lanes, else '',
+--   {{jobs in each state, for how long the oldest ready job has been due (ms), -1 if there is none}, ...}}: the topics
+--   as far as they were read
 function scripts.topic_gauges(args)
   shard.begin()
   if carrier.is_fenced(args[1]) then return {} end

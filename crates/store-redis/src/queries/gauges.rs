@@ -1,5 +1,5 @@
-//! Gauges of a shard and of topics in it: counts from the ledger and from the rows of lanes, and the oldest
-//! ready job from the heads of ready queues. Bounded calls, one after the other.
+//! Gauges of a shard and of topics in it: counts from the ledger and from the rows of lanes, the oldest ready job from
+//! the heads of ready queues, and the archive outbox. A shard takes several bounded calls, one after the other.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use super::stats::{begin, behind};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
 
-/// How many lanes one call looks into.
+/// How many lanes one call counts and reads ready jobs of.
 const LOOKED_INTO: usize = 512;
-/// How many topics and lanes one call counts without looking into them.
+/// How many topics and lanes one call counts without reading jobs.
 const COUNTED: usize = 1000;
 
 const WHAT: &str = "gauges";
@@ -35,7 +35,7 @@ impl RedisStore {
         Ok(join_all(read).await)
     }
 
-    /// The gauges of a shard; `None` if another carrier has taken it.
+    /// Returns the gauges of a shard; `None` if another carrier has claimed it.
     async fn gauges_of(
         &self,
         shard: Shard,
@@ -47,7 +47,7 @@ impl RedisStore {
         Ok(topics.map(|topics| ShardGauges { topics, ..gauges }))
     }
 
-    /// The gauges of all jobs of a shard, without those of topics.
+    /// Returns the gauges of all jobs of a shard, without those of topics; `None` if another carrier has claimed it.
     async fn shard_gauges(&self, shard: Shard, epoch: &Epoch) -> Result<Option<ShardGauges>, StoreError> {
         let (mut first, mut oldest, mut skipped): (Option<StateCounts>, i64, usize) = (None, -1, 0);
         loop {
@@ -59,7 +59,7 @@ impl RedisStore {
                 return Ok(None);
             };
             oldest = oldest.max(*late);
-            // The counts of the first call are used: later calls only look into more lanes.
+            // The counts of the first call are used: later calls only search more lanes for the oldest job.
             let states = first.get_or_insert(state_counts(states)?);
             match usize::try_from(*looked) {
                 Ok(looked) if skipped + looked < MAX_LANES_SEARCHED => skipped += looked.max(1),
@@ -84,7 +84,7 @@ impl RedisStore {
         }
     }
 
-    /// The gauges of topics, in their order.
+    /// Returns the gauges of topics, in their order; `None` if another carrier has claimed the shard.
     async fn topic_gauges(
         &self,
         shard: Shard,
@@ -121,7 +121,7 @@ impl RedisStore {
     }
 }
 
-/// The counts of the states, in their order. A count below zero would be a bug of a script; it shows as zero.
+/// Reads the counts of the states, in their order. A count below zero would be a bug of a script; it shows as zero.
 fn state_counts(counts: &[i64]) -> Result<StateCounts, StoreError> {
     if counts.len() != State::VARIANTS.len() {
         return Err(StoreError::Unreadable(WHAT));
@@ -133,7 +133,7 @@ fn state_counts(counts: &[i64]) -> Result<StateCounts, StoreError> {
     Ok(states)
 }
 
-/// A gauge. `late` is for how long the oldest ready job that was found has been due, in ms; negative if none was.
+/// Returns a gauge. `late` is for how long the oldest ready job that was found has been due, in ms; negative for none.
 fn gauge(states: StateCounts, late: i64) -> JobGauge {
     JobGauge::new(states, u64::try_from(late).ok().map(Duration::from_millis))
 }

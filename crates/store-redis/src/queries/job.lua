@@ -1,4 +1,4 @@
--- One job: its data, and the log of its attempts.
+-- One job: reads its data, its pauses, and the log of its attempts.
 -- Uses attempt_logs, due_index, lanes, paused_lanes, records, shard, tombs.
 
 -- get: the data of a job.
@@ -27,7 +27,7 @@ function scripts.get_stored(args)
   return {due_index.code(loc, raw, s), s or '', lanes.name(lane) or '', raw}
 end
 
--- paused_by: the pauses that hold a job.
+-- paused_by: whether the topic and the destination of a job are paused.
 -- KEYS  shard
 -- ARGV  locator
 -- Returns {1 if its topic is paused, 1 if its destination is}

@@ -1,4 +1,4 @@
-//! One job, with or without everything that is stored of it, and the log of its attempts.
+//! One job: reads it with or without everything that is stored of it, its pauses, and the log of its attempts.
 
 use bytes::Bytes;
 use redis::Value;
@@ -11,14 +11,13 @@ use crate::record::{FixedFields, OptionalFields, number, parse_tombstone};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
 
-/// How often a job is looked at whose payload is not there.
+/// How often a job is read whose payload is missing.
 const MAX_TRIES: usize = 8;
 
 enum Found {
     /// The job; `None` if it is unknown.
     Known(Option<FoundJob>),
-    /// Its record is there, and its payload has a key of its own, which is gone or that of another
-    /// submit.
+    /// The record exists, but the key of its payload is gone or belongs to another submit.
     WithoutPayload,
 }
 
@@ -30,7 +29,7 @@ impl RedisStore {
 
     pub async fn get_stored(&self, shard: Shard, key: &JobKey) -> Result<Option<FoundJob>, StoreError> {
         for _ in 0..MAX_TRIES {
-            // If its payload is not there, it has ended meanwhile, or another submit has taken its place.
+            // If the payload is missing, the job has ended meanwhile, or another submit has taken its place.
             if let Found::Known(found) = self.find_stored(shard, key).await? {
                 return Ok(found);
             }

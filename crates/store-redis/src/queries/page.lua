@@ -1,10 +1,11 @@
+-- Pages of jobs that match a filter (page), and how many jobs an index has for a filter (indexed).
 -- page: a page of the jobs that have not ended, by an index if one serves the filter, else by a scan of all.
 -- KEYS  shard
 -- ARGV  where to read on ('0' is the start), the server's run in which the scan began, how many jobs to look
 --   at, how many at a time, 1 when payloads are wanted, byte budget; then of the filter: state or 0, topic or '', `~tenant`,
 --   `~` for no tenant or '' for all, host or '', its port or '', tag or '', the first due time and the first behind the last,
 --   the same of the time of creation (ms), 1 if only jobs fit that were tried or are dead
--- Returns {run, where to go on ('0' is the end), {how many jobs were looked at, {{locator, state, job state or '', lane
+-- Returns {run, where to go on ('0' is the end), {how many jobs were read, {{locator, state, job state or '', lane
 --   name, record}, ...}}}, the record without its payload unless that is wanted; {run} if the scan began in another
 --   run. The caller checks what else the filter has
 -- Uses dead_letters, due_index, lanes, records, shard, tag_index.
@@ -17,7 +18,7 @@ local function is_of_host(name, host, port)
   return own_host == host and (port == '' or own_port == port)
 end
 
--- A function that says whether the jobs of a lane fit, by its name.
+-- Returns a function that says whether the jobs of a lane match, by its name.
 local function lane_filter(topic, tenant, host, port)
   local known = {}
   return function(name)
@@ -29,7 +30,7 @@ local function lane_filter(topic, tenant, host, port)
   end
 end
 
--- A function that says whether a time (6 bytes) is in a range (ms); nil if each time is.
+-- Returns a function that says whether a time (6 bytes) is in a range (ms); nil if each time is.
 local function time_filter(first, behind)
   if first == 0 and behind == MAX_TIME then return nil end
   return function(six)
@@ -38,7 +39,7 @@ local function time_filter(first, behind)
   end
 end
 
--- A function that says whether a job fits, whatever its state, by the arguments behind the lane's.
+-- Returns a function that says whether a job matches tag, times and attempts, which `args` have from `base` on.
 local function job_filter(args, base)
   local tag, only_tried = args[base], args[base + 5] == '1'
   local is_due = time_filter(tonumber(args[base + 1]), tonumber(args[base + 2]))
@@ -51,13 +52,13 @@ local function job_filter(args, base)
   end
 end
 
--- The index that serves a filter: that of tags, if the filter names a tenant or none; the dead jobs; nil for none.
+-- Returns the index that serves a filter: 'tags', if it has a tag and a tenant or no tenant; 'dead'; nil for none.
 local function index_of(wanted, tenant, tag)
   if tag ~= '' and tenant ~= '' then return 'tags' end
   return wanted == DEAD and 'dead' or nil
 end
 
--- Where to go on, and jobs as HSCAN answers them; false in place of the record of a job that has ended.
+-- Returns where to go on, and jobs as HSCAN returns them; false in place of the record of a job that has ended.
 local function indexed(index, tenant, tag, at, count)
   local locs, next_at
   if index == 'tags' then
@@ -70,7 +71,7 @@ local function indexed(index, tenant, tag, at, count)
   return next_at, found
 end
 
--- The run in which a page of an index is read: it can be read on in any.
+-- The run of a page of an index, which can be read on in any run.
 local ANY_RUN = '00000000'
 
 function scripts.page(args)
@@ -88,7 +89,7 @@ function scripts.page(args)
   local function add(loc, raw)
     local name, s = lanes.name(record.lane(raw)), states[loc]
     if not name or not fits_lane(name) or not fits(raw, s) then return end
-    -- Last, because it may read the schedule.
+    -- The state comes last, because finding it may read the due index.
     local code = due_index.code(loc, raw, s)
     if wanted ~= 0 and code ~= wanted then return end
     found[#found + 1] = {loc, code, s or '', name, whole and raw or record.head(raw)}
@@ -96,7 +97,7 @@ function scripts.page(args)
     if whole and record.is_external(raw) then budget = budget - read('>I4', raw, #raw - 3) end
   end
 
-  -- A few at a time, so that it ends near the budget: a scan does not return to jobs that it has passed.
+  -- A few jobs at a time, so that the page ends near the budget: a scan cannot go back.
   for _ = 1, ceil(left / step) do
     local pairs_found
     if index then
@@ -125,7 +126,7 @@ function scripts.page(args)
   return {run, at, {most - left, found}}
 end
 
--- indexed: how many jobs the pages of a filter look at in all that an index serves.
+-- indexed: how many jobs the pages of a filter read in all, for a filter that an index serves.
 -- KEYS  shard
 -- ARGV  of the filter: state or 0, `~tenant`, `~` for no tenant or '' for all, tag or ''
 -- Returns how many

@@ -1,6 +1,6 @@
-//! Pages of the jobs of a shard: of those with a tag and of the dead ones by an index, of others by a scan of the hash
-//! of records. Every matching job that exists from the first page to the last is returned, whatever is added or removed
-//! meanwhile.
+//! Pages of jobs that match a filter, shard by shard: of those with a tag and of the dead ones by an index, of others by
+//! a scan of the hash of records. Every matching job that exists from the first page to the last is returned, whatever
+//! is added or removed meanwhile.
 //!
 //! The cursor of a scan is valid only on the server that made it and until that restarts: the order in the hash depends
 //! on a seed that the server draws at its start. The cursor of an index is valid on any server.
@@ -22,7 +22,7 @@ use crate::{reply, script};
 /// A page ends one step after its jobs have this many bytes, large payloads included.
 const PAGE_BYTES: usize = 1024 * 1024;
 
-/// How often a page is read if jobs change while their large payloads are read. Then each is read by itself.
+/// How often a page is read if its jobs change while payloads are read; then each changed job is read alone.
 const READS: usize = 3;
 
 /// The run in which a page of an index is read.
@@ -39,7 +39,7 @@ enum Extent {
 }
 
 impl Extent {
-    /// How many jobs one step looks at. A few large ones are many bytes.
+    /// Returns how many jobs one step of the script reads. With payloads these are few, since they may be large.
     const fn step(self) -> usize {
         match self {
             Self::Known => 50,
@@ -80,7 +80,7 @@ impl RedisStore {
         Ok(Page { items, next, examined })
     }
 
-    /// How many jobs the pages of a filter look at in all, if an index serves it.
+    /// Returns how many jobs the pages of a filter read in all; `None` if no index serves the filter.
     pub async fn indexed_jobs(&self, filter: &Filter) -> Result<Option<u64>, StoreError> {
         if filter.index().is_none() {
             return Ok(None);
@@ -104,12 +104,12 @@ impl RedisStore {
             let (shard, found) = self.read_on(Extent::Whole, filter, from, look).await?;
             let is_last = reads == READS;
             let keys: Vec<_> = found.items.iter().map(|job| job.tail.key.clone()).collect();
-            // Read at once, so that many large payloads wait no longer than one.
+            // Large payloads are read at the same time, so that many take no longer than one.
             let kept = join_all(found.items.into_iter().map(|job| self.kept(shard, job))).await;
             let (mut items, mut has_changed) = (Vec::with_capacity(kept.len()), false);
             for (key, kept) in keys.iter().zip(kept) {
                 let kept = match kept {
-                    // A busy page may change at each read, and what is pending all the time must be on it.
+                    // A busy page may change at each read, and a job that is pending all the time must be on it.
                     Ok(None) if is_last => self.pending(shard, key).await,
                     kept => kept,
                 };
@@ -127,14 +127,14 @@ impl RedisStore {
         }
     }
 
-    /// A job as it is now, if it has not ended.
+    /// Returns a job as it is now; `None` if it has ended or is unknown.
     async fn pending(&self, shard: Shard, key: &JobKey) -> Result<Option<StoredJob>, StoreError> {
         let found = self.get_stored(shard, key).await?;
         let Some(FoundJob::Stored(job)) = found else { return Ok(None) };
         Ok(Some(*job))
     }
 
-    /// Everything that is stored of a job; `None` when it has ended meanwhile, or another submit has taken its place.
+    /// Returns all that is stored of a job, large payload included; `None` if it has ended or was replaced meanwhile.
     pub(super) async fn kept(&self, shard: Shard, found: Found) -> Result<Option<StoredJob>, StoreError> {
         let Found { locator, head, tail } = found;
         let found = self.delivery(shard, locator, &head, tail).await?;
@@ -146,7 +146,8 @@ impl RedisStore {
         }))
     }
 
-    /// Reads a page, and returns its shard with it.
+    /// Reads at most `look` jobs from a cursor on, and returns those that match as far as the script checks, with their
+    /// shard. Logs and skips unreadable ones. Fails with `Outdated` if the cursor is not valid any more.
     async fn read_on(
         &self,
         extent: Extent,
@@ -186,7 +187,7 @@ impl RedisStore {
         Ok((shard, Page { items, next, examined }))
     }
 
-    /// The place behind a page: in its shard, or at the start of the next shard.
+    /// Returns the cursor after a page: in its shard, or at the start of the next shard; `None` after the last shard.
     fn next(&self, shard: u16, at: &str, run: &str) -> Result<Option<Cursor>, StoreError> {
         let run = u32::from_str_radix(run, 16).map_err(|_| StoreError::Unreadable("a server's run_id"))?;
         let at = if run == ANY_RUN { u64::from_str_radix(at, 16) } else { at.parse() };
@@ -199,7 +200,7 @@ impl RedisStore {
     }
 }
 
-/// What a filter says of the state of jobs and of their lanes, as the script takes it.
+/// Returns the conditions of a filter on the state of jobs and their lanes, as arguments of the script.
 fn lane_args(filter: &Filter) -> (usize, &str, String, String, String) {
     let topic = filter.topic.as_ref().map_or("", |topic| topic.as_str());
     let tenant = match &filter.scope {
@@ -214,7 +215,7 @@ fn lane_args(filter: &Filter) -> (usize, &str, String, String, String) {
     (filter.only_state().map_or(0, reply::state_code), topic, tenant, host, port)
 }
 
-/// What a filter says of jobs, as far as the script checks it.
+/// Returns the conditions of a filter on jobs that the script checks, as its arguments.
 fn job_args(filter: &Filter) -> (&str, u64, u64, u64, u64, bool) {
     let range = |range: TimeRange| {
         let after = range.after().map_or(0, Timestamp::as_millis);
@@ -232,7 +233,7 @@ fn fits(filter: &Filter, job: &StoredJob) -> bool {
     filter.matches(&job.job, job.delivery.callback.origin())
 }
 
-/// Logs a job that cannot be read. The page goes on without it.
+/// Logs that a job cannot be read and is left out of a page.
 fn log_skipped(shard: Shard, error: &StoreError) {
     tracing::error!(shard = shard.0, %error, "a job cannot be read and is skipped");
 }

@@ -1,7 +1,8 @@
--- stats: the ledger, the topics and the lateness of the last five minutes.
+-- The counts of a shard (stats), and how many jobs it has accepted (accepted).
+-- stats: the ledger, the names of the topics, the lateness of this minute and the five before it, the pending notices.
 -- KEYS  shard
 -- ARGV  none
--- Returns {{name, number, ...}, topics, {lateness of a minute, ...}, pending dead-letter notices}
+-- Returns {{name, number, ...}, {topic, ...}, {lateness of a minute, ...}, number of pending notices}
 -- Uses lateness, shard.
 local STATS = {
   'accepted', 'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled', 'purged', 'missing', 'tombstones_evicted_early',

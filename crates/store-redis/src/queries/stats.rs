@@ -1,5 +1,6 @@
-//! Counts of a shard, from its ledger, and of its topics. The topics are read a part at a time from an index of
-//! topics and their lanes. A topic's member is its name and a space; a lane's member has the lane's id after that.
+//! Counts of a shard, from its ledger, of its topics, and of all topics of a tenant. The topics are read a part at a time
+//! from an index of topics and their lanes. A topic's member is its name and a space; a lane's member has the lane's id
+//! after that. The other queries use the bounds in this index from here.
 
 use std::time::Duration;
 
@@ -15,9 +16,9 @@ use ringback_core::store_types::{
 use crate::redis_store::RedisStore;
 use crate::script;
 
-/// How many topics and lanes one call looks into, so that it is short.
+/// How many topics and lanes one call counts and reads first jobs of, so that it is short.
 const LOOKED_INTO: usize = 128;
-/// How many topics and lanes one call counts without looking into them.
+/// How many topics and lanes one call counts without reading jobs.
 const COUNTED: usize = 1000;
 
 /// Names with numbers. A count below zero would be a bug of a script; it shows as zero.
@@ -79,7 +80,7 @@ impl RedisStore {
         }
     }
 
-    /// The sum of the counts of all topics of a scope.
+    /// Returns the names of all topics of a scope, and the sum of their counts.
     pub async fn totals(&self, scope: &TenantScope) -> Result<TopicTotals, StoreError> {
         let mut totals = TopicTotals::default();
         let of_shards = self.options.all_shards().map(|shard| self.totals_of(shard, scope));
@@ -114,7 +115,8 @@ impl RedisStore {
         Ok(found.first().map(seen))
     }
 
-    /// Reads a part of the index: the last member if there may be more, and the topics.
+    /// Reads a part of the index. Returns the last member if there may be more, else an empty one; and the topics with
+    /// their counts, of which the first and the last may be incomplete.
     async fn part(
         &self,
         shard: Shard,
@@ -136,14 +138,14 @@ impl RedisStore {
     }
 }
 
-/// How many topics and lanes to read: with their first jobs, or their counts alone.
+/// The most topics and lanes to read: with their first jobs, or their counts alone.
 #[derive(Clone, Copy)]
 enum Look {
     Into(usize),
     At(usize),
 }
 
-/// Where the lanes of a span begin and end in the order of the index.
+/// Returns the bounds of the lanes of a span in the order of the index.
 pub(super) fn lanes(span: &LaneSpan) -> (Vec<u8>, Vec<u8>) {
     match span {
         LaneSpan::Topic(topic) => (begin(topic), end(topic)),
@@ -157,23 +159,22 @@ fn range(scope: &TenantScope) -> (Vec<u8>, Vec<u8>) {
     (format!("[{least}").into_bytes(), till.into_bytes())
 }
 
-/// The start of a topic in the order of the index.
+/// Returns the lower bound of a topic in the order of the index.
 pub(super) fn begin(topic: &Topic) -> Vec<u8> {
     format!("[{} ", topic.as_str()).into_bytes()
 }
 
-/// The start of what follows a member of the index.
+/// Returns the lower bound for the members after one.
 pub(super) fn behind(member: &[u8]) -> Vec<u8> {
     [b"(", member].concat()
 }
 
-/// The end of a topic in that order: `!` follows the space.
+/// Returns the upper bound of a topic in that order: `!` follows the space.
 fn end(topic: &Topic) -> Vec<u8> {
     format!("({}!", topic.as_str()).into_bytes()
 }
 
 fn topic_counts(counts: &[i64]) -> Option<TopicCounts> {
-    // A count below zero would be a bug of a script; it shows as zero.
     let counts: Vec<u64> = counts.iter().map(|n| u64::try_from(*n).unwrap_or(0)).collect();
     let &[paused, delayed, ready, reserved, dead, done, cancelled, due, late] = counts.as_slice() else {
         return None;

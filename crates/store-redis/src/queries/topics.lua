@@ -1,6 +1,6 @@
 -- topics: counts of topics in the order of their names, a part at a time.
 -- KEYS  shard
--- ARGV  from where in `index`, to where, how many members to look at, 1 to look at the lanes' first jobs too, or
+-- ARGV  from where in `index`, to where, how many members to read, 1 to read the lanes' first jobs too, or
 --   `sum` to add up all topics
 -- Returns {the last member if there may be more, else '', {{topic, {1 if it is paused, delayed, ready,
 --   reserved, dead, done, cancelled, when the first job is due that is ready or due soon (ms, 0 for none),
@@ -9,7 +9,7 @@
 -- Uses due_index, lanes, oldest, ready, shard, topics.
 local DUE, LATE = 8, 9
 
--- When the first delayed job of a lane is due, if that is within the time of a slot.
+-- Returns when the first delayed job of a lane is due (ms), if that is within the time of a slot; nil otherwise.
 local function first_due(lane)
   local at = first_score(due_index.key(lane))
   if at > 0 and at <= NOW + WIDTH then return at end

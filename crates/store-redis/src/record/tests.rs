@@ -1,4 +1,4 @@
-//! Records are read as they are packed, as the prelude of the scripts knows them, and from random bytes.
+//! Tests that records are read as they were packed, agree with the prelude of the scripts, and survive random bytes.
 
 use ringback_core::job::{Body, Callback, Delivery, Due, IfExists};
 use strum::VariantArray as _;

@@ -1,4 +1,4 @@
-//! How tombstones are packed, in agreement with `prelude/tombs.lua`.
+//! Packs and reads tombstones, in the format of `prelude/tombs.lua`.
 
 use bytes::{Buf, BufMut, Bytes};
 use ringback_core::job::{Job, JobKey, Tags};
@@ -26,7 +26,7 @@ impl Tombstone {
     }
 }
 
-/// The tombstone that a job gets if it is done.
+/// Returns the tombstone that a leased job gets if it is done.
 pub(crate) fn tombstone(lease: &Lease) -> Tombstone {
     let mut packed = [0; TOMBSTONE + 8];
     let mut rest = packed.as_mut_slice();
@@ -42,7 +42,7 @@ pub(crate) fn tombstone(lease: &Lease) -> Tombstone {
     Tombstone { packed, length: TOMBSTONE + 8 }
 }
 
-/// Reads a tombstone as an ended job.
+/// Reads a tombstone as an ended job with this key. Fails if it is too short or has no known state.
 pub(crate) fn parse_tombstone(mut raw: Bytes, key: JobKey) -> Result<Job, StoreError> {
     need(&raw, TOMBSTONE)?;
     let state = state(raw.get_u8() % MAYBE_IN_FLIGHT).ok_or(UNREADABLE)?;

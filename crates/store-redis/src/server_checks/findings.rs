@@ -1,6 +1,6 @@
-//! Checks of the servers before they are trusted with jobs: version, eviction policy, and how they keep data.
+//! Reads the state of the servers: version, eviction policy, durability, run ids, replication and use of memory.
 //!
-//! Servers that would lose jobs are refused. What might lose jobs is returned as [`Findings`].
+//! Servers that are too old are refused. Everything else is returned as [`Findings`], which the caller judges.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,22 +16,22 @@ use crate::topology::{Node, Topology};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Findings {
-    /// What removes jobs when memory is short, if a server does.
+    /// The setting that removes jobs when memory is short, if a server has one.
     pub(crate) eviction: Option<Eviction>,
     pub(crate) durability: Vec<Durability>,
-    /// What an operator should know, for all servers together.
+    /// The risks that an operator should know, of all servers together.
     pub(crate) risks: BTreeSet<Risk>,
     /// The run ids of all servers. A server has another one after each start.
     pub(crate) run_ids: BTreeSet<String>,
     /// The servers whose append-only file has to be rewritten after a start.
     pub(crate) rewritten: Vec<AofServer>,
     pub(crate) replication: Vec<Replication>,
-    /// Whether a change can be waited for until replicas have synced it: all have WAITAOF, and sync each change.
+    /// Whether calls can wait until replicas have synced a change: all servers have WAITAOF, and sync each change.
     pub(crate) can_wait_for_sync: bool,
 }
 
 impl Findings {
-    /// How the least safe server keeps data, without regard to replicas.
+    /// Returns how the least durable server keeps data, without its replicas.
     pub(crate) fn profile(&self) -> Profile {
         durability::least(&self.durability)
     }
@@ -41,7 +41,7 @@ impl Findings {
     }
 }
 
-/// The first version of Valkey that is known to drop all of a half transaction. No such version of Redis is known.
+/// The first version of Valkey that is known to drop all of a half-written transaction. No version of Redis is.
 const DROPS_HALVES: [u32; 3] = [9, 1, 2];
 
 /// A server that has an append-only file, and may replay half a transaction.
@@ -54,7 +54,7 @@ pub(crate) struct AofServer {
 }
 
 impl AofServer {
-    /// `None` for a server that needs no rewrite.
+    /// Returns the server; `None` if it needs no rewrite.
     fn of(info: &Info) -> Option<Self> {
         let (name, version) = info.version();
         let drops_halves = name == "Valkey" && info.version_numbers() >= DROPS_HALVES;
@@ -64,7 +64,7 @@ impl AofServer {
     }
 }
 
-/// Checks every server. Refuses servers that would lose jobs.
+/// Reads the state of every server. Fails if one does not answer, or is too old.
 pub(crate) async fn servers(topology: &Topology) -> Result<Findings, StoreError> {
     let all = info::read(topology, &["everything"]).await?;
     for info in &all {
@@ -91,7 +91,7 @@ pub(crate) struct Look {
     pub(crate) durability: Vec<Durability>,
 }
 
-/// Looks at servers that were found fit before.
+/// Reads run ids and durability of servers that were found fit before.
 pub(crate) async fn look(topology: &Topology) -> Result<Look, StoreError> {
     let all = info::read(topology, &["server", "persistence", "replication"]).await?;
     Ok(Look { run_ids: run_ids(&all), durability: durability::read(topology, &all).await? })
@@ -101,8 +101,8 @@ pub(crate) async fn current_run_ids(topology: &Topology) -> Result<BTreeSet<Stri
     Ok(run_ids(&info::read(topology, &["server"]).await?))
 }
 
-/// Checks that every server takes writes. One whose disk is full (MISCONF) answers INFO, but not PING. The error names
-/// it, if all answer INFO.
+/// Checks that every server takes writes. A server whose disk is full (MISCONF) answers INFO, but not PING. The error
+/// names that server, if all answer INFO.
 pub(crate) async fn all_take_writes(topology: &Topology) -> Result<(), StoreError> {
     let ping = redis::cmd("PING");
     let Err(error) = topology.call_each(&ping).await else { return Ok(()) };
@@ -118,10 +118,10 @@ pub(crate) async fn all_take_writes(topology: &Topology) -> Result<(), StoreErro
     Err(error)
 }
 
-/// The data of a server by their replication ids.
+/// The replication ids of a server, which name its data.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Replication {
-    /// The id of the data since the server is a master.
+    /// The id of the data since the server became a master.
     pub(crate) id: Option<String>,
     /// The id of the master whose replica it was before.
     pub(crate) former: Option<String>,
@@ -138,7 +138,8 @@ fn has_waitaof(info: &Info) -> bool {
     info.version().0 == "Valkey" || info.version_numbers() >= [7, 2, 0]
 }
 
-/// The share of its memory limit that the fullest server uses, and what removes jobs when memory is short.
+/// Returns the share of its memory limit that the fullest server uses, 0 without limits, and the setting that removes
+/// jobs when memory is short, if a server has one.
 pub(crate) async fn memory(topology: &Topology) -> Result<(f64, Option<Eviction>), StoreError> {
     let mut fullest = 0.0_f64;
     let all = info::read(topology, &["memory"]).await?;

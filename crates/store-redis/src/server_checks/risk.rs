@@ -1,4 +1,4 @@
-//! What may lose jobs on a server, as an operator reads it.
+//! The risks of losing jobs on a server, and their texts for operators.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub(crate) enum Risk {
 }
 
 impl Risk {
-    /// The setting of a server with this risk, and what to change; empty if the risk does not decide its profile.
+    /// Returns the setting of a server with this risk, and what to change; empty if the risk does not lower its profile.
     pub(crate) const fn remedy(self) -> &'static str {
         match self {
             Self::NoAppendOnlyFile => "appendonly is no: set it to yes, and appendfsync to always",

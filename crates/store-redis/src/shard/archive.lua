@@ -1,4 +1,4 @@
--- The archive outbox: attaching an archive, taking the first entries and removing them.
+-- The archive outbox: attaches an archive, reads the first entries for an archiver, removes them, and reads the totals.
 -- Uses archive, attempt_logs, shard.
 -- For how many entries logs are read at a time.
 local STEP = 50
@@ -55,10 +55,10 @@ function scripts.remove_ended(args)
   if not first then
     shard.set('archive_dropped', fields.archive_dropped + archive.remove_first(n))
   elseif first <= fields.archive_first then
-    -- Others may have removed some of them.
+    -- Another archiver may have removed some of the entries.
     n = first + n - fields.archive_first
     local last = n > 0 and call('LINDEX', KEY.archived_list, n - 1)
-    -- After a fail-over others may have these numbers.
+    -- After a failover other entries may have these numbers.
     if last and archive.head(last) == args[4] then archive.remove_first(n) end
   end
   if call('GET', KEY.archiver) == args[1] then call('DEL', KEY.archiver) end

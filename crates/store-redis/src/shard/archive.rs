@@ -1,4 +1,4 @@
-//! The archive outbox: attaching an archive, and taking and removing the first entries.
+//! The archive outbox: attaches an archive, reads its state, and reads, removes and drops the first entries.
 
 use std::time::Duration;
 
@@ -20,14 +20,14 @@ use crate::redis_store::RedisStore;
 use crate::reply::read;
 use crate::script;
 
-/// Bits of the setting of a shard, beside those of the kinds of ends, as `prelude/archive.lua` has them.
+/// Bits of the setting of a shard, apart from those of the kinds of ends, as in `prelude/archive.lua`.
 const WITH_BODIES: u64 = 32;
 const DROPS: u64 = 64;
 const ATTACHED: u64 = 128;
 const FULL: u64 = 256;
 /// Added to the kind of an entry with a body.
 const HAS_BODY: u8 = 128;
-/// The bytes of the head of an entry: kind, time and locator.
+/// The length of the head of an entry in bytes: kind, time and locator.
 const HEAD: usize = 19;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("an entry of the archive outbox");
@@ -79,7 +79,8 @@ impl RedisStore {
         Ok(TakeEntries::Taken(ArchiveEntries { part, jobs }))
     }
 
-    /// Removes entries, as far as they are still the first ones. Returns how many are left.
+    /// Removes the entries of a part, without those that were removed since; none if the part is not at the front or
+    /// other entries have its numbers. Ends the archiver's claim. Returns how many entries are left.
     pub async fn remove_ended(
         &self,
         shard: Shard,
@@ -90,12 +91,12 @@ impl RedisStore {
         self.call(&script::REMOVE_ENDED, shard).arg(args).run().await
     }
 
-    /// Drops the first `n` entries, which is counted. Returns how many are left.
+    /// Removes the first `n` entries and counts them as dropped. Returns how many are left.
     pub async fn drop_ended(&self, shard: Shard, n: u64) -> Result<u64, StoreError> {
         self.call(&script::REMOVE_ENDED, shard).arg(("", "", n, "")).run().await
     }
 
-    /// Reads an entry. `None` if it is damaged.
+    /// Converts an entry for the archiver, and reads a large payload. Logs a damaged entry and returns `None` for it.
     async fn end(
         &self,
         shard: Shard,
@@ -131,12 +132,12 @@ impl RedisStore {
     }
 }
 
-/// What an entry begins with.
+/// Returns the head of an entry, or all of an entry that is shorter.
 fn head(entry: &Bytes) -> Bytes {
     entry.slice(..entry.len().min(HEAD))
 }
 
-/// An entry as `prelude/archive.lua` makes it.
+/// An entry in the format of `prelude/archive.lua`.
 struct Entry {
     kind: EndedState,
     has_body: bool,

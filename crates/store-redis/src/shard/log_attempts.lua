@@ -6,7 +6,8 @@
 -- Returns how many logs have changed
 -- Uses attempt_logs, records, shard.
 
--- The time of creation and the attempt of a job that is reserved by a receipt; nothing if the receipt is not current.
+-- Returns when the job of a receipt was created (6 bytes), and the attempt with number, time and duration; nothing if the
+-- receipt is not current, or its lease must have expired and has not. The job must have been read.
 local function by_receipt(loc, proof, attempt)
   local raw, s = records[loc], states[loc]
   if not (raw and s and state.code(s) == RESERVED and state.receipt(s) == sub(proof, 1, 16)) then return end
@@ -16,7 +17,7 @@ local function by_receipt(loc, proof, attempt)
   return jobs.created(raw, s), sub(attempt, 1, 2) .. sub(s, 9, 12) .. six(at) .. took .. sub(attempt, 17)
 end
 
--- Whether to record an attempt although there may be a log of another job of the same name. The log belongs to the
+-- Whether to record an attempt although `old` may be the log of another job with the same key. The log belongs to the
 -- job that has not ended, else to the later one: an attempt may be recorded late. The job must have been read.
 local function counts(loc, created, old)
   if not old or sub(old, 1, 6) == created then return true end
@@ -50,7 +51,7 @@ function scripts.log_attempts(args)
     if created and counts(loc, created, old) then
       log = attempt_logs.with(old and sub(old, 1, 6) == created and old or created, attempt, room)
     end
-    -- A log without attempts: the limit is too low even for one.
+    -- A log that stays without attempts is not written: the limit is too low even for one attempt.
     if log and log ~= old and #log > 6 then
       local size = attempt_logs.cost(log)
       local before = places[loc] == fields.attempts_segment and attempt_logs.cost(old) or 0

@@ -7,7 +7,7 @@ use crate::record::{pack_lease, six};
 use crate::redis_store::RedisStore;
 use crate::script;
 
-/// How many attempts one script records. With full logs of long answers it takes a few milliseconds.
+/// How many attempts one call of the script records. With full logs of long answers it takes a few milliseconds.
 const AT_ONCE: usize = 64;
 
 impl RedisStore {
@@ -28,7 +28,7 @@ impl RedisStore {
     }
 }
 
-/// Packs the proof of an attempt as note.lua reads it.
+/// Packs the proof of an attempt as `log_attempts.lua` reads it.
 fn pack_proof(proof: &Proof) -> Vec<u8> {
     match proof {
         Proof::Created(at) => six(at.as_millis()).to_vec(),

@@ -1,11 +1,12 @@
--- outbox: the first dead-letter notices to be delivered by now.
+-- The outbox of notices: reads those that are due (outbox), and removes or postpones them (acknowledge).
+-- outbox: the first notices that are to be published by now.
 -- KEYS  shard
 -- ARGV  limit, about how many bytes
 -- Returns {now (ms), {entry, ...}}
 -- Uses carrier, outbox, shard.
 local STEP = 10
 
--- Adds the entries between two scores, and returns how many bytes are left.
+-- Adds the entries between two scores to `entries`, up to `limit` and `left` bytes in all. Returns the bytes left.
 local function add(entries, low, high, limit, left)
   local before = #entries
   while #entries < limit and left > 0 do
@@ -29,10 +30,10 @@ function scripts.outbox(args)
   return {NOW, entries}
 end
 
--- acknowledge: removes delivered dead-letter notices from the outbox, and postpones those that failed.
+-- acknowledge: removes published notices from the outbox, and postpones those that failed.
 -- KEYS  shard
--- ARGV  epoch, how many were delivered, their entries; then per failed notice: ms until the next attempt, entry
--- Returns {} fenced, or {us until the next notice, -1 for none}
+-- ARGV  epoch, how many were published, their entries; then per failed notice: ms until the next attempt, entry
+-- Returns {} if another carrier has the shard, or {us until the next notice, -1 for none}
 
 function scripts.acknowledge(args)
   shard.begin()

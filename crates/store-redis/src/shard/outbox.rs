@@ -1,4 +1,4 @@
-//! The outbox of pending notices: reading and acknowledging them.
+//! The outbox of pending notices: reads and acknowledges them.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn pending(shard: Shard, entry: Bytes) -> PendingNotice {
     PendingNotice { id: OutboxId(entry), ended: ended.ok() }
 }
 
-/// Reads an entry as `prelude/outbox.lua` makes it.
+/// Reads an entry in the format of `prelude/outbox.lua`. Fails if it cannot be read.
 fn parse(mut entry: Bytes) -> Result<EndedJob, StoreError> {
     if entry.remaining() < 6 {
         return Err(UNREADABLE);
@@ -58,12 +58,12 @@ fn parse(mut entry: Bytes) -> Result<EndedJob, StoreError> {
     let lane = std::str::from_utf8(&lane).map_err(|_| UNREADABLE)?;
     let head = FixedFields::parse(State::Dead, job_state, &entry)?;
     let tail = OptionalFields::parse(lane, entry)?;
-    // A notice can be delivered without the job's own data.
+    // A notice can be published without the job's own data.
     let (parts, arrived) = (NoticeParts::unpack(&tail.payload).unwrap_or_default(), head.arrived);
     Ok(EndedJob::new(head.into_job(tail.key, tail.tags), success, [at, arrived], parts))
 }
 
-/// Takes the bytes behind their length.
+/// Takes a part off the front of an entry, after its length (2 bytes). Fails if the entry is too short.
 pub(super) fn part(entry: &mut Bytes) -> Result<Bytes, StoreError> {
     let length = entry.try_get_u16().map_err(|_| UNREADABLE)?;
     if entry.remaining() < usize::from(length) {

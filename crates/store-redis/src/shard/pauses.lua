@@ -1,4 +1,4 @@
--- Pauses of topics and of destinations.
+-- Pauses and resumes topics and destinations.
 -- Uses destinations, paused_lanes, shard, topics.
 
 -- The fields that resuming reads.

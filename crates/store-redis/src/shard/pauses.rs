@@ -1,4 +1,4 @@
-//! Pauses of topics and of destinations.
+//! Pauses and resumes topics and destinations, and lists paused destinations.
 
 use ringback_core::destination::DestinationPause;
 use ringback_core::job::Topic;
@@ -12,7 +12,8 @@ use crate::script::{self, Script};
 use crate::transitions::submit::pack_limits;
 
 impl RedisStore {
-    /// Pauses a topic in a shard. Returns the limit that this would exceed, if `capacity` is needed.
+    /// Pauses a topic in a shard. If `capacity` asks for a check and the pause would exceed a limit, changes nothing and
+    /// returns the limit.
     pub async fn pause(
         &self,
         shard: Shard,
@@ -37,12 +38,12 @@ impl RedisStore {
         }
     }
 
-    /// Resumes a topic in a shard. Returns whether the topic is known there.
+    /// Resumes a topic in a shard. Returns whether the topic is known there, paused or not.
     pub async fn resume(&self, shard: Shard, topic: &Topic) -> Result<bool, StoreError> {
         self.resume_lanes(&script::RESUME, shard, topic.as_str()).await
     }
 
-    /// Pauses a destination in a shard. Returns the limit that this would exceed.
+    /// Pauses a destination in a shard. If that would exceed a limit, changes nothing and returns the limit.
     pub async fn pause_destination(
         &self,
         shard: Shard,
@@ -67,7 +68,7 @@ impl RedisStore {
         self.resume_lanes(&script::RESUME_DESTINATION, shard, &pause.name()).await
     }
 
-    /// Resumes a bounded number of lanes with each call, until none is left.
+    /// Resumes a bounded number of lanes with each call, until none is left. Returns false if the script knows no `name`.
     async fn resume_lanes(&self, script: &Script, shard: Shard, name: &str) -> Result<bool, StoreError> {
         loop {
             match self.call(script, shard).confirmed().arg((name, MAX_RESUMED_LANES)).run().await? {

@@ -1,7 +1,7 @@
--- Which carrier holds a shard.
+-- Claims and releases of a shard by carriers.
 -- Uses carrier, shard.
 
--- take_shard: a carrier takes the shard. The carrier that held it before is fenced.
+-- take_shard: a carrier claims the shard. The carrier that held it before is fenced.
 -- KEYS  shard
 -- ARGV  carrier
 -- Returns the epoch, as text
@@ -13,7 +13,7 @@ function scripts.take_shard(args)
   return epoch
 end
 
--- release_shard: a carrier gives the shard back, if it still holds it. The epoch stays.
+-- release_shard: a carrier releases the shard, if it still holds it. The epoch stays.
 -- KEYS  shard
 -- ARGV  epoch
 -- Returns 1 if it held the shard, else 0

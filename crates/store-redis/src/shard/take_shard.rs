@@ -1,4 +1,4 @@
-//! Which carrier holds a shard.
+//! Claims and releases of a shard by carriers.
 
 use redis::Value;
 use ringback_core::store_types::{Epoch, Shard, StoreError};

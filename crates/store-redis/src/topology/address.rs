@@ -1,4 +1,4 @@
-//! URLs of stores on Redis, and the settings of the sockets.
+//! [`Address`]: parses the URLs of stores on Redis. Also has the settings of the sockets.
 
 use std::time::Duration;
 
@@ -9,11 +9,10 @@ use ringback_core::connection_url::check_login;
 
 /// How long sent data may stay unacknowledged before the connection counts as broken.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
-/// How long a connection may be silent before it is probed. After two more unanswered probes it counts as
-/// broken.
+/// How long a connection may be silent before it is probed. After two more unanswered probes it counts as broken.
 const PROBE_AFTER: Duration = Duration::from_secs(5);
 
-/// The port of a sentinel that is named without one.
+/// The port of a sentinel without a port in the URL.
 const SENTINEL_PORT: &str = ":26379";
 
 /// A store's URL, parsed.
@@ -28,12 +27,12 @@ pub enum Address {
 pub struct Watched {
     pub(super) sentinels: Vec<ConnectionInfo>,
     pub(super) name: String,
-    /// How to connect to the master, but for its address.
+    /// How to connect to the master, without its address.
     pub(super) master: ConnectionInfo,
 }
 
 impl Address {
-    /// Parses a store's URL; the error says what is allowed.
+    /// Parses a store's URL. The error is a text that says what is wrong and, mostly, what is allowed.
     pub fn parse(url: &str) -> Result<Self, String> {
         const ALLOWED: &str = "redis://host:port, rediss://host:port, redis-cluster://host:port,host:port,..., redis-sentinel://host:port,host:port,.../name or embedded:directory";
         let wrong = |why: String| format!("not a store's URL ({why}); allowed are {ALLOWED}");
@@ -47,7 +46,7 @@ impl Address {
         match url.split_once("://") {
             Some(("redis" | "rediss", _)) => Ok(Self::Single(Box::new(info(url).map_err(wrong)?))),
             Some(("redis-cluster", hosts)) => {
-                // Every node takes the same credentials; those of the first serve for all.
+                // Every node has the same credentials; those of the first serve for nodes without any.
                 let login = hosts.split(',').next().and_then(|host| Some(host.rsplit_once('@')?.0));
                 let urls = hosts.split(',').map(|host| match login {
                     Some(login) if !host.contains('@') => info(&format!("redis://{login}@{host}")),
@@ -81,7 +80,7 @@ fn watched(text: &str) -> Result<Watched, String> {
     if name.is_empty() {
         return Err("not a store's URL (the name of the master is missing)".to_owned());
     }
-    // The login of the master may stand before each sentinel.
+    // The login of the master may come before each sentinel; that of the first counts.
     let login = hosts.split(',').next().and_then(|host| Some(host.rsplit_once('@')?.0)).unwrap_or("");
     let (mut db, mut sentinel_login) = ("0", "");
     for option in query.split('&').filter(|option| !option.is_empty()) {
@@ -117,7 +116,7 @@ pub(super) fn host_and_port(address: &ConnectionAddr) -> Option<(String, u16)> {
     }
 }
 
-/// Reads the URL of one server. The client passes over options that it does not know.
+/// Reads the URL of one server. Fails if it has options after `?`: the client of Redis would ignore unknown ones.
 fn info(url: &str) -> Result<ConnectionInfo, String> {
     if url.contains('?') {
         return Err("no options may come after ?: user and password stand before the host, as in redis://user:password@host, and the number of the database behind it, as in redis://host/1".to_owned());
@@ -126,10 +125,10 @@ fn info(url: &str) -> Result<ConnectionInfo, String> {
     Ok(info.set_tcp_settings(tcp()))
 }
 
-/// The settings of a socket. They find another end that has vanished, but not one that takes everything and
-/// never answers.
+/// Returns the settings of a socket. They detect a peer that has vanished, but not one that accepts data and never
+/// answers.
 pub(super) fn tcp() -> TcpSettings {
-    // Probes find a connection that only listens and whose other end has vanished.
+    // Probes detect that the peer has vanished on a connection that only listens.
     let probes = TcpKeepalive::new().with_time(PROBE_AFTER).with_interval(PROBE_AFTER).with_retries(2);
     let settings = TcpSettings::default().set_nodelay(true).set_keepalive(probes);
     #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! What sentinels and masters say of themselves, read.
+//! Reads the answers of sentinels, masters and cluster nodes about servers and replicas. Makes no calls.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,21 +7,21 @@ use ringback_core::store_types::StoreError;
 
 use super::error::refusal;
 
-/// Where a server is, as another one names it.
+/// The host and port of a server, as another server names it.
 pub(super) type Address = (String, u16);
 
-/// Sentinels promote no replica that was silent for longer, in milliseconds.
+/// Sentinels promote no replica that was silent for longer than this, in ms.
 const SILENT: u64 = 5_000;
 /// The flags of a server that was silent for `down-after-milliseconds`.
 const DOWN: [&str; 2] = ["s_down", "o_down"];
-/// The flag of a server to which a sentinel has no connection at the moment. A replica that is promoted closes all.
+/// The flag of a server to which a sentinel has no connection now. A replica that is promoted closes all connections.
 const DISCONNECTED: &str = "disconnected";
 
 /// A master as a sentinel names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Master {
     pub(super) address: Address,
-    /// Grows with each fail-over.
+    /// Grows with each failover.
     pub(super) epoch: u64,
     /// The replicas that may take over.
     pub(super) candidates: BTreeSet<Address>,
@@ -32,9 +32,9 @@ pub(super) struct Master {
 pub(super) struct Replica {
     pub(super) address: Address,
     pub(super) is_reachable: bool,
-    /// Whether the sentinel is connected to it, and it to the master.
+    /// Whether the sentinel is connected to the replica, and the replica to the master.
     pub(super) is_linked: bool,
-    /// Whether it says that it is a master itself.
+    /// Whether the replica says that it is a master itself.
     pub(super) says_master: bool,
 }
 
@@ -60,17 +60,17 @@ fn has(flags: &str, flag: &str) -> bool {
     flags.split(',').any(|one| one == flag)
 }
 
-/// What one sentinel says of the master and its replicas.
+/// The answers of one sentinel about the master and its replicas.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Heard {
-    /// Without candidates: they are those of several sentinels.
+    /// The master, without candidates: these follow from the answers of several sentinels.
     pub(super) master: Master,
     pub(super) replicas: Vec<Replica>,
     /// Whether this sentinel is replacing the master, or cannot reach it.
     pub(super) doubts_master: bool,
 }
 
-/// Reads the answers to SENTINEL MASTER, GET-MASTER-ADDR-BY-NAME and REPLICAS.
+/// Reads the answers to SENTINEL MASTER, GET-MASTER-ADDR-BY-NAME and REPLICAS. Fails if one has another form.
 pub(super) fn heard(master: Value, address: Value, replicas: Value) -> Result<Heard, StoreError> {
     let unreadable = || StoreError::Unreadable("the answer of a sentinel");
     let fields: HashMap<String, String> = redis::from_redis_value(master).map_err(|_| unreadable())?;
@@ -84,12 +84,12 @@ pub(super) fn heard(master: Value, address: Value, replicas: Value) -> Result<He
     Ok(Heard { master, replicas: replicas.iter().map(Replica::of).collect(), doubts_master })
 }
 
-/// Whether a sentinel does not know the name of the master. It has no error code for that.
+/// Whether an error says that a sentinel does not know the name of the master. There is no error code for that.
 pub(super) fn is_unknown(error: &StoreError) -> bool {
     refusal(error).is_some_and(|detail| detail.starts_with("No such master"))
 }
 
-/// Whether this is the answer of a master to INFO replication.
+/// Whether an answer to INFO replication comes from a master.
 pub(super) fn is_of_master(info: &str) -> bool {
     info.lines().any(|line| line.trim() == "role:master")
 }
@@ -98,15 +98,15 @@ pub(super) fn is_of_master(info: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListedReplica {
     pub(super) address: Address,
-    /// Whether it copies the data.
+    /// Whether the replica is still copying the data.
     pub(super) is_copying: bool,
-    /// Whether it has ever confirmed anything. One that loads what it has copied has not.
+    /// Whether it has ever confirmed a change. A replica that loads the copied data has not.
     pub(super) has_confirmed: bool,
-    /// For how long it was silent, in seconds.
+    /// For how long the replica was silent, in seconds.
     pub(super) lag: u64,
 }
 
-/// The replicas in an answer to INFO replication.
+/// Returns the replicas in an answer to INFO replication, without those that cannot be read.
 pub(super) fn listed(info: &str) -> Vec<ListedReplica> {
     let read = |line: &str| {
         let (_, line) = line.strip_prefix("slave")?.trim_end().split_once(':')?;

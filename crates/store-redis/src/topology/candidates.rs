@@ -1,5 +1,5 @@
-//! How many replicas may take over from a master. A change is confirmed when each of them has it: one that has it is
-//! not enough, because another one may be promoted.
+//! Computes how many replicas may take over from a master, from the answers of servers. A change is confirmed when each
+//! of them has it: one that has it is not enough, because another one may be promoted. Makes no calls.
 //!
 //! Sentinels promote none that is down, that was silent for five seconds, or whose link to the master is down while
 //! another one has more. The masters of a cluster elect none that most of them cannot reach.
@@ -11,39 +11,39 @@ use tokio::time::Instant;
 
 use super::answer::{Address, Heard, ListedReplica, Node, Replica};
 
-/// A replica that its master lists and that was silent for no longer than so many seconds may take over, even if those
-/// that elect do not know it yet.
+/// A replica that its master lists and that was silent for at most this many seconds may take over, even if the sentinels
+/// or nodes that elect do not know it yet.
 const RECENT: u64 = 1;
 
-/// `cluster-node-timeout` where it may not be read: the default of servers.
+/// `cluster-node-timeout` if it cannot be read: the default of servers.
 pub(super) const NODE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The replicas that may take over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Candidates {
-    /// Whoever elects and the master name them alike: sentinels take the names from the master's list, and most
-    /// nodes of clusters have one address for all.
+    /// The addresses. The master and those that elect use the same ones: sentinels take them from the master's list, and
+    /// most nodes of clusters have one address for all.
     Named(BTreeSet<Address>),
-    /// The nodes of a cluster and the master know a replica by different names, so they are counted.
+    /// The number of candidates, if the nodes of a cluster and the master know a replica by different addresses.
     Counted(usize),
 }
 
-/// What a master of a cluster says of replicas.
+/// The replicas of a master of a cluster, by its answers.
 #[derive(Debug)]
 pub(super) struct OfCluster {
     pub(super) candidates: Candidates,
-    /// Nodes that may replicate this master, or did a moment ago: all but those that have a part of the data of their
-    /// own, or replicate another one that has.
+    /// Nodes that may replicate this master, or did a moment ago: all except those that have slots of their own, or
+    /// replicate another node that has.
     pub(super) possible: BTreeSet<Address>,
 }
 
-/// Which replicas of a server have to have a change.
+/// The replicas of a server from which the number that must have a change follows.
 #[derive(Debug)]
 pub(super) struct Replicas {
     candidates: Candidates,
     /// Replicas that the master listed when it was asked, in whatever state.
     listed: BTreeSet<Address>,
-    /// Replicas that it has listed as ready then or since then, and when it last did.
+    /// Replicas that the master has listed as ready then or later, and when it last did.
     ready: BTreeMap<Address, Instant>,
 }
 
@@ -55,12 +55,12 @@ impl Replicas {
         replicas
     }
 
-    /// Takes note of those that the master lists.
+    /// Adds the replicas that the master lists as ready now.
     pub(super) fn see(&mut self, listed: &[ListedReplica], now: Instant) {
         self.ready.extend(ready(listed).map(|address| (address, now)));
     }
 
-    /// Takes note of candidates that sentinels have named since.
+    /// Adds candidates that sentinels have named since. Does nothing for counted ones.
     pub(super) fn name(&mut self, named: &BTreeSet<Address>) {
         match &mut self.candidates {
             Candidates::Named(known) => known.extend(named.iter().cloned()),
@@ -68,15 +68,15 @@ impl Replicas {
         }
     }
 
-    /// Takes over those that were ready after a time. Those that are asked for may not know yet what they are.
+    /// Adds the replicas that were ready in `known` at `after` or later, since a new answer may not have them yet.
     pub(super) fn take_over(&mut self, known: &Self, after: Instant) {
         for (address, seen) in known.ready.iter().filter(|(_, seen)| **seen >= after) {
             self.ready.entry(address.clone()).or_insert(*seen);
         }
     }
 
-    /// Keeps those that are listed, or were ready after a time, or are possible. If the nodes have other addresses,
-    /// nobody knows which are.
+    /// Removes ready replicas that are neither listed, nor were ready at `after` or later, nor are possible. `possible`
+    /// counts only if candidates have addresses.
     pub(super) fn keep(&mut self, possible: &BTreeSet<Address>, after: Instant) {
         let is_named = matches!(self.candidates, Candidates::Named(_));
         self.ready.retain(|address, seen| {
@@ -85,15 +85,15 @@ impl Replicas {
         });
     }
 
-    /// How many have to have a change: WAIT says how many have it, not which. So each one that is ready counts beside
-    /// the candidates: it may be parted from those that elect, together with the master, and confirm in place of one of
-    /// them. At least one, so that no confirmed change is on the server alone.
+    /// Returns how many replicas must have a change. WAIT says how many have it, not which. So each ready replica counts
+    /// in addition to the candidates: it may be separated from those that elect, together with the master, and confirm in
+    /// place of a candidate. At least 1, so that no confirmed change is on the server alone.
     pub(super) fn required(&self) -> usize {
         let required = match &self.candidates {
             Candidates::Named(named) => {
                 named.len() + self.ready.keys().filter(|address| !named.contains(*address)).count()
             }
-            // Those that have come since are not candidates yet, so they count beside these.
+            // Replicas that have come since are not candidates yet, so they count in addition.
             Candidates::Counted(count) => {
                 let newcomers = self.ready.keys().filter(|address| !self.listed.contains(*address)).count();
                 (*count).max(self.ready.len() - newcomers) + newcomers
@@ -103,17 +103,17 @@ impl Replicas {
     }
 }
 
-/// Replicas that can confirm what is written now.
+/// Returns the replicas that can confirm what is written now.
 fn ready(listed: &[ListedReplica]) -> impl Iterator<Item = Address> {
     listed.iter().filter(|one| one.has_confirmed && one.lag <= RECENT).map(|one| one.address.clone())
 }
 
-/// The candidates by what these sentinels say, which name the same master. `all` is how many sentinels there are.
+/// Returns the candidates by these sentinels' answers, which name one master. `all` is the number of all sentinels.
 ///
-/// Most of them must answer before a replica that they cannot reach is left out: the others may have elected it. One
-/// without a link to the master, or that says that it is a master itself, as a former one does, is left out only if all
-/// sentinels answer and none doubts the master: while it is away no replica has a link, and while it is replaced the one
-/// that is promoted says so first. Until all others follow that one, it is among the replicas.
+/// A replica that the sentinels cannot reach is left out only if most of them have answered: the others may have elected
+/// it. A replica without a link to the master, or that says that it is a master itself, as a former one does, is left
+/// out only if all sentinels have answered and none doubts the master: while the master is away no replica has a link,
+/// and while it is replaced the promoted replica is the first to say so. Until all sentinels follow, they list it as one.
 pub(super) fn of_sentinels(heard: &[&Heard], all: usize) -> BTreeSet<Address> {
     let is_majority = heard.len() > all / 2;
     let is_quiet = heard.len() == all && !heard.iter().any(|one| one.doubts_master);
@@ -128,14 +128,14 @@ pub(super) fn of_sentinels(heard: &[&Heard], all: usize) -> BTreeSet<Address> {
     heard.iter().flat_map(of_one).collect()
 }
 
-/// The candidates by what a master of a cluster answers to CLUSTER NODES, and by the replicas that it lists. One that
-/// copies the data is none yet. One that only this master cannot reach is: the other masters may elect it. One that
-/// most masters cannot reach is none once this master, too, has had no answer of it for the node timeout: the word that
-/// it failed can come late, when it is back already, and stays until its next answer.
+/// Returns the candidates by a master's answer to CLUSTER NODES, and by the replicas that it lists. A replica that still
+/// copies the data is not one. One that only this master cannot reach is: the other masters may elect it. One that most
+/// masters cannot reach is not, once this master has had no answer of it for the node timeout too: the mark that it
+/// failed can come late, when it is back already, and stays until its next answer.
 pub(super) fn of_cluster(nodes: &str, listed: &[ListedReplica], timeout: Duration) -> OfCluster {
     let nodes: Vec<Node<'_>> = nodes.lines().filter_map(Node::read).collect();
     let own = nodes.iter().find(|node| node.is("myself")).map(|node| node.id);
-    // Some other node has answered within the last second or so.
+    // Some node has answered within about the last second, so this is about the present time.
     let now = nodes.iter().map(|node| node.answered).max().unwrap_or(0);
     let is_away = |node: &Node<'_>| node.is("fail") && now.saturating_sub(node.answered) >= millis(timeout);
     let is_candidate = |node: &&Node<'_>| {
@@ -152,7 +152,7 @@ pub(super) fn of_cluster(nodes: &str, listed: &[ListedReplica], timeout: Duratio
         nodes.iter().filter(|node| !is_other(node)).filter_map(|node| node.address.clone()).collect();
     let copies = |address: &Address| listed.iter().any(|one| one.is_copying && one.address == *address);
     let is_listed = |node: &&Node<'_>| listed.iter().any(|one| Some(&one.address) == node.address.as_ref());
-    // Others than nodes can replicate too: what copies the data elsewhere.
+    // Servers outside the cluster can replicate too, to copy the data elsewhere.
     let is_named = listed.iter().all(|one| known.contains(&one.address)) || candidates.iter().all(is_listed);
     let candidates = if is_named {
         let addresses = candidates.into_iter().filter_map(|node| node.address.clone());
@@ -233,7 +233,7 @@ mod tests {
         ListedReplica { address, is_copying, has_confirmed: !is_copying, lag: 0 }
     }
 
-    /// How many replicas of a cluster have to have a change.
+    /// Returns how many replicas of a cluster's master must have a change.
     fn required(nodes: &str, listed: &[ListedReplica], timeout: Duration) -> usize {
         let OfCluster { candidates, .. } = of_cluster(nodes, listed, timeout);
         match candidates {
@@ -261,8 +261,7 @@ mod tests {
 
     #[test]
     fn a_replica_of_a_cluster_whose_failure_is_old_news_counts_until_it_is_silent_for_the_timeout() {
-        // It hung, came back and answered at 5000; then a master that had not heard of that said once more that it
-        // failed.
+        // It hung and answered again at 5000; then a master that had not heard of that said once more that it failed.
         let nodes = |other: u64| {
             format!(
                 "a 127.0.0.1:1@2 myself,master - 0 0 1 connected 0-5460\n\

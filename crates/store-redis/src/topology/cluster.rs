@@ -1,6 +1,6 @@
-//! A cluster: how its connection is made, and calls on it. The client of Redis keeps a connection to each node
-//! behind this one, and follows slots that move and nodes that end. It does not notice a node that takes everything
-//! and never answers.
+//! A cluster: makes its connection, and calls on it. The client of Redis keeps a connection to each node behind this one,
+//! and follows slots that move and nodes that end. It does not notice a node that accepts commands and never answers;
+//! `connection` does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,9 @@ use super::connection::{FIRST_PAUSE, SharedConnection};
 use super::error::{classify, classify_connect, is_half_moved, unfit};
 use crate::keys::{KeySpace, Keys};
 
-/// How long it may take to connect to all nodes.
+/// How long connecting to all nodes may take.
 const CONNECT_ALL: Duration = Duration::from_secs(5);
-/// How often a call is sent again that a node refused for now, or whose node is not known.
+/// How often a call is sent again after a node refused it for now, or if its node is not known.
 const RETRIES: u32 = 8;
 /// The shortest and the longest pause before that, in milliseconds. By default the client waits for more than a second,
 /// and the call ends without the reason.
@@ -35,7 +35,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub(super) struct Cluster {
     nodes: Vec<Client>,
     keys: Keys,
-    /// Its places are those of the keys, and one more: every master.
+    /// The connection, whose places are the key spaces, and one more for every master.
     connection: SharedConnection<ClusterConnection>,
 }
 
@@ -70,7 +70,7 @@ impl Cluster {
         &self.nodes
     }
 
-    /// Sends one command to the master of a key space.
+    /// Sends one command to the master of a key space. Fails with `Moving` while its slot moves key by key.
     pub(super) async fn call(&self, cmd: &Cmd, space: KeySpace) -> Result<Value, StoreError> {
         let answer = self.send(cmd, route(self.keys.base(space)), self.keys.index(space)).await;
         answer.map_err(
@@ -78,8 +78,7 @@ impl Cluster {
         )
     }
 
-    /// Sends a command to every master.
-    /// Returns the address of each, and its answer.
+    /// Sends a command to every master. Returns the address of each, and its answer; fails if one of them fails.
     pub(super) async fn call_each(&self, cmd: &Cmd) -> Result<Vec<(Value, Value)>, StoreError> {
         let all = RoutingInfo::MultiNode((MultipleNodeRoutingInfo::AllMasters, None));
         match self.send(cmd, all, self.keys.bases().len()).await? {
@@ -120,9 +119,9 @@ fn route(key: &str) -> RoutingInfo {
     RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route))
 }
 
-/// Connects to all nodes, beginning with those of the URL. If a space is silent on the connection that is used,
-/// the new one must answer there: meanwhile the other places are served by the old one, and a new one without a
-/// connection to each master would serve them worse.
+/// Connects to all nodes, beginning with those of the URL, within 5 s. If a place is silent on the connection in use, the
+/// new one must have an answer there: until then the old one serves the other places, and a new one without a connection
+/// to each master would serve them worse.
 async fn connect(
     client: ClusterClient,
     bases: Arc<[String]>,
@@ -130,10 +129,10 @@ async fn connect(
 ) -> Result<ClusterConnection, StoreError> {
     let connect = async {
         let connection = client.get_async_connection().await?;
-        // Checks of the servers belong here: no call can use the connection before this function returns.
+        // The check is made here, because no call can use the connection before this function returns.
         let asked = match silent {
             None => &[][..],
-            // Without a space of this number, every master is.
+            // The place after the key spaces stands for every master.
             Some(space) => bases.get(space..=space).unwrap_or(&bases),
         };
         try_join_all(asked.iter().map(|base| answer(connection.clone(), base))).await?;
@@ -144,8 +143,7 @@ async fn connect(
         .map_or(Err(StoreError::Slow(CONNECT_ALL)), |made| made.map_err(classify_connect))
 }
 
-/// Waits for an answer of the master of a key, whichever it is. A command without a key could be answered by
-/// another node.
+/// Sends a GET of a key, so that the key's master answers; a command without a key could be answered by another node.
 async fn answer(mut connection: ClusterConnection, key: &str) -> RedisResult<Value> {
     connection.route_command(redis::cmd("GET").arg(key).to_owned(), route(key)).await
 }

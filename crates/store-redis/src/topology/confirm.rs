@@ -1,8 +1,8 @@
-//! Changes that replicas have to have before they are answered, on one server: each one that may take over.
+//! Calls on one server that are answered only after every replica that may take over has the change.
 //!
-//! They have a connection of their own, because WAIT holds up what comes after it on its connection. WAIT must be sent
-//! over the connection that wrote: another one may lead to another server, which knows nothing of the change. Calls
-//! share it: one WAIT is sent at a time, and confirms all calls that were answered before it.
+//! These calls have a connection of their own, because WAIT delays whatever follows it on its connection. WAIT must be
+//! sent over the connection that wrote: another one may lead to another server, which knows nothing of the change. One
+//! WAIT is sent at a time; it confirms all calls that were answered before it was sent.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,20 +22,20 @@ use super::error::{classify, is_half_moved, moved_to};
 use super::sentinel::Sentinel;
 use super::single::{self, Single};
 
-/// How many replicas have to have a change where nobody replaces the server by itself.
+/// How many replicas must have a change where no failover is automatic.
 const ONE: usize = 1;
-/// How long a replica may take. A call may have to wait for a WAIT that is under way, and then for its own.
+/// How long a replica may take to confirm. A call may have to wait for another call's WAIT and then for its own.
 const WAIT: Duration = Duration::from_millis(700);
-/// Adds to the data that are replicated: WAIT waits only for what its own connection wrote last, and a call that
-/// changed nothing may have seen what is not replicated yet. Nothing is added to the append-only file.
+/// A script that writes a key to replicas only, not to the append-only file. WAIT waits only for the last write of its
+/// own connection, and a call that changed nothing may have read changes that are not replicated yet.
 const MARK: &str = "#!lua flags=allow-oom
 redis.set_repl(redis.REPL_REPLICA)
 redis.call('SET', KEYS[1], '1')";
-/// The same, with a line in the append-only file, for which WAITAOF waits.
+/// The same, and it adds a line to the append-only file, for which WAITAOF waits.
 const MARK_IN_FILE: &str = "#!lua flags=allow-oom
 redis.call('SET', KEYS[1], '1')";
 
-/// How the server is found, and which of its replicas may take over.
+/// How the server is found, which also decides which of its replicas may take over.
 pub(super) enum Server {
     Single(Single),
     Sentinel(Sentinel),
@@ -47,19 +47,19 @@ pub(super) enum Server {
 pub(super) struct Confirmed {
     server: Server,
     wait: Duration,
-    /// How many calls were answered.
+    /// How many calls the server has answered, confirmed or not.
     answered: AtomicU64,
-    /// The last group of calls. Locked while a group waits.
+    /// The last group of calls. The lock is held while a group waits.
     group: Mutex<Group>,
-    /// Whether replicas have to have synced a change.
+    /// Whether replicas must have synced a change to disk too.
     is_synced: AtomicBool,
-    /// Whether too few replicas confirmed the last group.
+    /// Whether the last group failed because too few replicas confirmed it.
     is_behind: AtomicBool,
-    /// Its replicas, and the number of the connection over which it was asked for them. `None` until then.
+    /// Its replicas, and the number of the connection over which they were read. `None` until then.
     replicas: std::sync::Mutex<Option<(u64, Replicas)>>,
 }
 
-/// Calls that shared a WAIT.
+/// The calls that shared a WAIT.
 struct Group {
     connection: u64,
     /// The number of its last call.
@@ -80,21 +80,22 @@ impl Confirmed {
         }
     }
 
-    /// Sends a command, and waits until replicas have what it changed. `mark` is a key on this server.
+    /// Sends a command, and waits until enough replicas have what it changed. `mark` is a key on this server that is
+    /// written for the wait. A call that was executed but not confirmed fails, most often with `Unreplicated`.
     pub(super) async fn call(&self, cmd: &Cmd, mark: &str) -> Result<Value, StoreError> {
         let (answer, connection, number) = self.call_over(cmd).await?;
         self.confirm(connection, number, mark).await.map_err(after_the_change)?;
         Ok(answer)
     }
 
-    /// Waits until replicas have all that the server has.
+    /// Waits until enough replicas have all that the server has. Fails with `Unreplicated` if they do not in time.
     pub(super) async fn check(&self, mark: &str) -> Result<(), StoreError> {
         let (_, connection, number) = self.call_over(redis::cmd("EXISTS").arg(mark)).await?;
         self.confirm(connection, number, mark).await
     }
 
-    /// Waits until replicas have synced all that the server has, whatever calls wait for. On a connection of its own,
-    /// so that no call waits behind it.
+    /// Waits until enough replicas have synced all that the server has, even if calls do not wait for that. Makes a new
+    /// connection, so that no call waits behind this one. Fails with `Unreplicated` if they do not in time.
     pub(super) async fn check_synced(&self, mark: &str) -> Result<(), StoreError> {
         let client = match &self.server {
             Server::Single(single) | Server::Node(single) => single.client().clone(),
@@ -111,21 +112,21 @@ impl Confirmed {
         }
     }
 
-    /// Looks which replicas may take over, and leaves a server that is no longer the master, as far as sentinels say.
+    /// Reads again which replicas may take over, and leaves a server that by the sentinels is not the master any more.
+    /// Does nothing for a single server.
     pub(super) async fn look(&self) {
         if matches!(self.server, Server::Single(_)) {
             return;
         }
-        // If it fails, what is known of the replicas stays.
+        // If this fails, the replicas that are known stay.
         let looked = self.look_at_replicas().await;
         if let (Err(_), Server::Sentinel(sentinel)) = (looked, &self.server) {
-            // The master may not have answered.
+            // If the master did not answer, the sentinels were not asked above.
             sentinel.look().await;
         }
     }
 
-    /// Asks the server for its replicas and remembers them. Returns the number of the connection that was asked, and how
-    /// many replicas must confirm a change.
+    /// Reads and remembers the replicas. Returns the number of the connection used, and how many must confirm a change.
     async fn look_at_replicas(&self) -> Result<(u64, usize), StoreError> {
         let asked = Instant::now();
         let ConfirmRequest { connection: number, mut replicas, possible, timeout } =
@@ -133,7 +134,7 @@ impl Confirmed {
         let mut known = self.replicas();
         let is_node = matches!(self.server, Server::Node(_));
         if let Some((_, known)) = known.as_ref().filter(|(of, _)| is_node || *of == number) {
-            // What a node of a cluster knows of others can be older than what its own list has shown since.
+            // What a node knows of the other nodes can be older than what its own list of replicas has shown since.
             replicas.take_over(known, asked.checked_sub(timeout).unwrap_or(asked));
             if is_node {
                 replicas.keep(&possible, asked);
@@ -144,7 +145,8 @@ impl Confirmed {
         Ok((number, required))
     }
 
-    /// Without the right to one of the questions, the answers to the others have to do.
+    /// Reads the replicas from the server, and from sentinels or the cluster who may take over. A command that the user
+    /// may not send counts as one with an empty answer. Fails with `Unreplicated` if sentinels name another master.
     async fn ask_for_replicas(&self) -> Result<ConfirmRequest, StoreError> {
         let unreadable = StoreError::Unreadable("the replicas of a master");
         let (answer, _, number) = match self.call_over(redis::cmd("INFO").arg("replication")).await {
@@ -156,7 +158,7 @@ impl Confirmed {
         let (mut possible, mut timeout) = (BTreeSet::new(), Duration::ZERO);
         let candidates = match &self.server {
             Server::Single(_) => Candidates::Counted(ONE),
-            // Asked after the master: one that is missing from its list because it is promoted is known to them by then.
+            // Asked after the master: they know by then of a replica that left its list to be promoted.
             Server::Sentinel(sentinel) => {
                 sentinel.look().await;
                 Candidates::Named(sentinel.candidates(number).ok_or(StoreError::Unreplicated)?)
@@ -176,11 +178,12 @@ impl Confirmed {
         Ok(ConfirmRequest { connection: number, replicas, possible, timeout })
     }
 
-    /// How many replicas have to have a change that was made over a connection, as far as is known.
+    /// Returns how many replicas must have a change that was made over a connection. Reads the replicas first if those
+    /// of this connection are not known. Fails with `Unreplicated` if the server is now reached over another connection.
     async fn required(&self, connection: u64) -> Result<usize, StoreError> {
         let current = match &self.server {
             Server::Single(_) => return Ok(ONE),
-            // They may have been asked since the last look.
+            // The sentinels may have been asked since the replicas were read.
             Server::Sentinel(sentinel) => sentinel.candidates(connection).ok_or(StoreError::Unreplicated)?,
             Server::Node(_) => BTreeSet::new(),
         };
@@ -192,7 +195,7 @@ impl Confirmed {
         if number == connection { Ok(required) } else { Err(StoreError::Unreplicated) }
     }
 
-    /// Forgets the replicas of a server that is not a master. When it is one again they are looked at first.
+    /// Forgets the replicas of a server that is not a master. They are read again once it is one.
     pub(super) fn forget_replicas(&self) {
         *self.replicas() = None;
     }
@@ -201,12 +204,12 @@ impl Confirmed {
         self.replicas.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether too few replicas have confirmed the last changes.
+    /// Whether too few replicas confirmed the last group of calls.
     pub(super) fn is_behind(&self) -> bool {
         self.is_behind.load(Ordering::Relaxed)
     }
 
-    /// Lets calls wait until replicas have synced a change, or only until they have it.
+    /// Sets whether calls wait until replicas have synced a change to disk, or only until they have received it.
     pub(super) fn wait_for_sync(&self, is_synced: bool) {
         self.is_synced.store(is_synced, Ordering::Relaxed);
     }
@@ -222,7 +225,7 @@ impl Confirmed {
         if group.connection == number && own <= group.last {
             return group.result.clone();
         }
-        // Calls that were answered at the same time are counted first.
+        // Lets other calls that were answered at the same time be counted first.
         yield_now().await;
         let last = self.answered.load(Ordering::Relaxed);
         let is_synced = self.is_synced.load(Ordering::Relaxed);
@@ -233,8 +236,8 @@ impl Confirmed {
         group.result.clone()
     }
 
-    /// Waits until each replica that may take over has all that was written over this connection, those included that
-    /// have come meanwhile.
+    /// Waits until each replica that may take over has all that was written over this connection, also those that were
+    /// added during the wait. Fails with `Unreplicated` if they do not in time.
     async fn wait(
         &self,
         mut connection: MultiplexedConnection,
@@ -256,10 +259,10 @@ impl Confirmed {
         }
     }
 
-    /// Waits for so many replicas. Returns how many confirm, and takes note of those that the server lists afterwards.
-    ///
-    /// A replica reports how far it has synced before it syncs new data, and then once a second. The WAIT makes the
-    /// master ask again, so that WAITAOF does not wait for that second.
+    /// Writes the mark and waits for `required` replicas. Returns how many confirm, 0 also if the server itself has not
+    /// synced; and records the replicas that the server lists afterwards. Fails with `Slow` if no answer comes.
+    /// A replica reports how far it has synced before it syncs new data, and then once a second. The WAIT before WAITAOF
+    /// makes the master ask again, so that WAITAOF does not wait for that second.
     async fn wait_for(
         &self,
         required: usize,
@@ -268,7 +271,7 @@ impl Confirmed {
         is_synced: bool,
         within: Duration,
     ) -> Result<usize, StoreError> {
-        // 0 would be without a limit.
+        // 0 would mean no limit.
         let millis = |wait: Duration| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
         let (received, synced) = if is_synced { (within / 3, within * 2 / 3) } else { (within, within) };
         let is_alone = matches!(self.server, Server::Single(_));
@@ -297,7 +300,7 @@ impl Confirmed {
         }
         let confirming = match confirming {
             Some(Value::Int(count)) => count,
-            // The server itself, and replicas.
+            // Of WAITAOF: whether the server itself has synced, and how many replicas have.
             Some(Value::Array(counts)) => match counts[..] {
                 [Value::Int(1..), Value::Int(count)] => count,
                 _ => 0,
@@ -307,7 +310,7 @@ impl Confirmed {
         Ok(usize::try_from(confirming).unwrap_or(0))
     }
 
-    /// Takes note of the replicas in an answer to INFO replication.
+    /// Records the replicas in an answer to INFO replication; does nothing if the user may not send that.
     fn see(&self, info: Value) -> Result<(), StoreError> {
         let info = match info {
             Value::ServerError(error) => match classify(error.into()) {
@@ -324,18 +327,18 @@ impl Confirmed {
     }
 }
 
-/// What was asked of a server and of those that replace it.
+/// What [`Confirmed::ask_for_replicas`] has read.
 struct ConfirmRequest {
     /// The number of the connection to the server.
     connection: u64,
     replicas: Replicas,
     /// Of a cluster: nodes that may replicate the server.
     possible: BTreeSet<Address>,
-    /// For how long one that was ready counts although the server does not list it any more.
+    /// For how long a replica that was ready still counts after the server has stopped listing it.
     timeout: Duration,
 }
 
-/// How long a node of a cluster may be silent until others take it for failed.
+/// Reads how long a node of a cluster may be silent until others take it for failed; a default if that cannot be read.
 async fn node_timeout(node: &Single) -> Duration {
     let answer = node.ask(redis::cmd("CONFIG").arg("GET").arg("cluster-node-timeout")).await;
     let settings =
@@ -344,8 +347,8 @@ async fn node_timeout(node: &Single) -> Duration {
     millis.map_or(NODE_TIMEOUT, Duration::from_millis)
 }
 
-/// The error of a call that was executed but not confirmed. Never one that means "nothing was done": a server that
-/// became a replica meanwhile refuses the mark, and so does one whose slot has moved.
+/// Converts the error of the wait after a call that was executed into one that does not mean "nothing was done": a
+/// server that became a replica meanwhile refuses the mark, and so does one whose slot has moved.
 fn after_the_change(error: StoreError) -> StoreError {
     match error {
         StoreError::Slow(_) | StoreError::Unreadable(_) => error,

@@ -1,6 +1,6 @@
-//! Changes that replicas have to have before they are answered, in a cluster: each master has a connection of its own
-//! for them. The client of a cluster does not say over which of its connections a call went, so this follows the
-//! masters itself, by the redirections that they answer.
+//! Calls in a cluster that are answered only after replicas have the change: finds the master of each space and leaves
+//! the wait to [`Confirmed`]. The client of a cluster does not say over which of its connections a call went, so each
+//! master has a connection of its own here, and masters are found by the redirections that nodes answer.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,9 +20,9 @@ use crate::keys::{KeySpace, Keys};
 /// How often a call follows a redirection.
 const MAX_REDIRECTIONS: usize = 5;
 
-/// The masters of a cluster, for changes that are confirmed by replicas.
+/// The nodes of a cluster that are or were masters, for changes that replicas confirm.
 pub(super) struct ConfirmedNodes {
-    /// Any node's URL. Its user, password and sockets are those of all.
+    /// The first node's URL. Its user, password and TLS settings are used for all nodes.
     info: ConnectionInfo,
     call_timeout: Duration,
     keys: Keys,
@@ -31,7 +31,7 @@ pub(super) struct ConfirmedNodes {
 
 struct NodeState {
     nodes: Vec<(ConnectionAddr, Arc<Confirmed>)>,
-    /// For each space the index of the node that may have it.
+    /// For each space the index of the node that is asked for it first.
     of_places: Box<[usize]>,
     is_synced: bool,
     rng: StdRng,
@@ -54,13 +54,14 @@ impl ConfirmedNodes {
         Ok(nodes)
     }
 
-    /// Sends a command to the master of a space, and waits until replicas of it have what it changed.
+    /// Sends a command to a space's master, and waits for replicas. Fails with `Moving` while the slot of the space
+    /// moves.
     pub(super) async fn call(&self, cmd: &Cmd, space: KeySpace) -> Result<Value, StoreError> {
         self.at_master(space, Some(cmd)).await
     }
 
-    /// Waits until replicas have all that every master has. One space of each master is asked for, and every space of
-    /// a master that is behind: it may have been replaced, and spaces are refused until they have left it.
+    /// Waits until replicas have all that every master has, or fails. Checks one space of each master, and all of one
+    /// that is behind, because after a failover each must find its new master. Passes over spaces whose slot moves.
     pub(super) async fn check(&self) -> Result<(), StoreError> {
         let behind = self.keys.spaces().filter(|space| self.is_behind(*space));
         let mut spaces: Vec<_> = self.masters().into_iter().map(|(_, space)| space).chain(behind).collect();
@@ -68,7 +69,7 @@ impl ConfirmedNodes {
         spaces.dedup();
         for answer in join_all(spaces.into_iter().map(|space| self.at_master(space, None))).await {
             match answer {
-                // A part whose slot moves is refused by itself.
+                // Calls on a space whose slot moves are refused elsewhere.
                 Ok(_) | Err(StoreError::Moving(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -76,7 +77,7 @@ impl ConfirmedNodes {
         Ok(())
     }
 
-    /// Waits until replicas have synced all that every master has, whatever calls wait for.
+    /// Waits until replicas have synced all that every master has, even if calls do not wait for that.
     pub(super) async fn check_synced(&self) -> Result<(), StoreError> {
         let masters = self.masters();
         let checked =
@@ -84,7 +85,9 @@ impl ConfirmedNodes {
         join_all(checked).await.into_iter().collect()
     }
 
-    /// Looks for the master of a space among the nodes, and sends it a command or checks its replicas.
+    /// Sends the master of a space a command, or without one checks its replicas. Follows redirections, at most
+    /// [`MAX_REDIRECTIONS`], then fails with `Slow`. Fails with `Moving` while the slot moves. A node that cannot be
+    /// reached or is a replica is left for the next one, and the error is returned.
     async fn at_master(&self, space: KeySpace, cmd: Option<&Cmd>) -> Result<Value, StoreError> {
         let mark = self.keys.mark(space);
         for _ in 0..MAX_REDIRECTIONS {
@@ -113,7 +116,7 @@ impl ConfirmedNodes {
         Err(StoreError::Slow(self.call_timeout))
     }
 
-    /// Looks which replicas may take over from each master.
+    /// Reads again which replicas may take over from each master, and forgets those of nodes that are not masters.
     pub(super) async fn look(&self) {
         let masters = self.masters();
         let is_master = |node: &Arc<Confirmed>| masters.iter().any(|(master, _)| Arc::ptr_eq(master, node));
@@ -139,7 +142,7 @@ impl ConfirmedNodes {
         known.nodes.iter().for_each(|(_, node)| node.wait_for_sync(is_synced));
     }
 
-    /// The node that may have a space, and its index.
+    /// Returns the node that is asked for a space first, and its index.
     fn node(&self, space: KeySpace) -> (usize, Arc<Confirmed>) {
         let known = self.known();
         let index = known.of_places[self.keys.index(space)];
@@ -149,7 +152,7 @@ impl ConfirmedNodes {
     fn moved(&self, space: KeySpace, host: &str, port: u16) -> Result<(), StoreError> {
         let mut known = self.known();
         let addr = match &known.nodes[known.of_places[self.keys.index(space)]].0 {
-            // A node that does not know its own name has that by which it was asked.
+            // A node that redirects to no host means its own host.
             ConnectionAddr::Tcp(asked, _) if host.is_empty() => ConnectionAddr::Tcp(asked.clone(), port),
             _ => ConnectionAddr::Tcp(host.to_owned(), port),
         };
@@ -158,14 +161,14 @@ impl ConfirmedNodes {
         Ok(())
     }
 
-    /// Asks the next node for all spaces of one that may have ended: any other knows the one that took over.
+    /// Sends the spaces of a node that may have ended to the next node from now on: any other knows which one took over.
     fn leave(&self, node: usize) {
         let mut known = self.known();
         let next = (node + 1) % known.nodes.len();
         known.of_places.iter_mut().filter(|index| **index == node).for_each(|index| *index = next);
     }
 
-    /// The index of a node, which is added if it is new.
+    /// Returns the index of a node, which is added if it is new. Fails with `Unfit` if its address cannot be used.
     fn index(&self, known: &mut NodeState, addr: &ConnectionAddr) -> Result<usize, StoreError> {
         if let Some(index) = known.nodes.iter().position(|(other, _)| other == addr) {
             return Ok(index);

@@ -1,6 +1,6 @@
-//! The one connection that all calls of a process share. The first call that needs it makes it, and the others
-//! wait for that. It is made anew after it was lost, and after calls on it were not answered: whatever swallows all
-//! that is sent looks like a server that is slow. Knows no commands.
+//! A connection that many calls share, whatever they send. The first call that needs it makes it, and the others wait
+//! for that. It is made anew after it was lost, and after several calls in a row without an answer: a dead network path
+//! looks like a slow server. Pauses between attempts grow.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -13,28 +13,26 @@ use ringback_core::backoff::Backoff;
 use ringback_core::store_types::StoreError;
 use tokio::time::{Instant, timeout_at};
 
-/// After so many calls in a row without an answer the connection is made anew.
+/// After this many calls in a row without an answer the connection is made anew.
 const MAX_UNANSWERED: u8 = 3;
-/// A connection that lasted as long is made anew without a pause.
+/// A connection that lasted this long is made anew without a pause.
 const SETTLED: Duration = Duration::from_secs(5);
 /// The first pause between two attempts to connect, before jitter.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(25);
 
 type Connecting<C> = BoxFuture<'static, Result<C, StoreError>>;
-/// Begins an attempt. The argument is the place where the connection that is used does not answer; `None` if
-/// there is no connection.
+/// Begins an attempt to connect. The argument is the place where the present connection is silent; `None` without one.
 type Connect<C> = Box<dyn Fn(Option<usize>) -> Connecting<C> + Send + Sync>;
 
 /// The connection, and how it is made.
 ///
-/// Calls go to places, which are counted from 0. Each fails or answers by itself, so each has its own count of
-/// calls without an answer, and a connection that is silent at one place is used at the others until a better one
-/// is made.
+/// Calls go to places, the servers behind the connection, counted from 0. Each place has its own count of calls without
+/// an answer. A connection that is silent at one place is used for the others until a new one is made.
 pub(super) struct SharedConnection<C> {
     state: RwLock<State<C>>,
-    /// For each place, how many of its last calls were not answered.
+    /// For each place, how many calls in a row were not answered.
     unanswered: Box<[AtomicU8]>,
-    /// Whether the connection that is used has answered a call.
+    /// Whether the present connection has answered a call.
     has_answered: AtomicBool,
     connect: Connect<C>,
     call_timeout: Duration,
@@ -48,7 +46,7 @@ struct State<C> {
     backoff: Backoff,
     /// No attempt begins before this time.
     paused_until: Option<Instant>,
-    /// What went wrong last.
+    /// Why the last connection or attempt ended; the answer to calls during a pause.
     error: StoreError,
 }
 
@@ -60,20 +58,20 @@ struct Current<C> {
     since: Instant,
 }
 
-/// The attempt that is going on. Whoever waits for it drives it, so it goes on with the next call if all give up.
+/// The attempt that is under way. The calls that wait for it drive it; if all give up, the next call continues it.
 struct Attempt<C> {
     number: u64,
     connecting: Shared<Connecting<C>>,
 }
 
-/// What a call without a connection has to do.
+/// What a call does next to have a connection.
 enum Step<C> {
     Use(C, u64),
     Wait(Shared<Connecting<C>>, u64),
 }
 
 impl<C: Clone + Send + Sync + 'static> SharedConnection<C> {
-    /// Connects on the first call. `backoff` gives the pauses between attempts.
+    /// Creates it without connecting; the first call does that. `backoff` gives the pauses between attempts.
     pub(super) fn new(
         places: usize,
         call_timeout: Duration,
@@ -97,8 +95,9 @@ impl<C: Clone + Send + Sync + 'static> SharedConnection<C> {
         }
     }
 
-    /// Makes a call, and before it a connection if there is none, all within the time of a call. Returns the answer
-    /// and the number of its connection, for [`Self::lost`].
+    /// Connects if there is no usable connection, then runs `send`, all within the time limit of a call. Returns what
+    /// `send` returned and the number of its connection, for [`Self::lost`]. Fails with `Slow` after the time limit, or
+    /// at once with the last error during a pause between attempts.
     pub(super) async fn call<T>(
         &self,
         place: usize,
@@ -125,24 +124,26 @@ impl<C: Clone + Send + Sync + 'static> SharedConnection<C> {
             }
             Err(_elapsed) => {}
         }
-        // A call that has waited may have left the server too little time.
+        // A call that waited for its connection may have left the server too little time.
         if !has_waited {
             self.not_answered(place, number);
         }
         Err(slow)
     }
 
-    /// The connection that is used, and its number.
+    /// Returns the present connection and its number; `None` if there is none.
     pub(super) fn current(&self) -> Option<(C, u64)> {
         self.read().current.as_ref().map(|current| (current.connection.clone(), current.number))
     }
 
-    /// The connection of this number broke. The next call makes another, without a pause if this one has answered.
+    /// Drops the connection of this number, which broke, if it is the present one. The next call makes another, without
+    /// a pause if this one has answered a call.
     pub(super) fn lost(&self, number: u64, why: &StoreError) {
         self.replace(number, why, self.has_answered.load(Ordering::Relaxed));
     }
 
-    /// The server of this connection refuses calls. The next call makes another.
+    /// Drops the connection of this number, whose server refuses calls, if it is the present one. The next call makes
+    /// another, after a pause if this one lasted less than [`SETTLED`].
     pub(super) fn refused(&self, number: u64, why: &StoreError) {
         self.replace(number, why, false);
     }
@@ -160,14 +161,14 @@ impl<C: Clone + Send + Sync + 'static> SharedConnection<C> {
         state.current = None;
     }
 
-    /// The connection and its number, unless it is silent at this place.
+    /// Returns the present connection and its number; `None` if there is none or it is silent at this place.
     fn usable(&self, state: &State<C>, place: usize) -> Option<(C, u64)> {
         let current = state.current.as_ref()?;
         let is_silent = self.unanswered[place].load(Ordering::Relaxed) >= MAX_UNANSWERED;
         (!is_silent).then(|| (current.connection.clone(), current.number))
     }
 
-    /// Waits for a connection. Fails at once during a pause.
+    /// Waits for a connection. Fails with the error of the attempt, and at once with the last error during a pause.
     async fn connected(&self, place: usize) -> Result<(C, u64), StoreError> {
         match self.next_step(place)? {
             Step::Use(connection, number) => Ok((connection, number)),
@@ -199,7 +200,7 @@ impl<C: Clone + Send + Sync + 'static> SharedConnection<C> {
         Ok(Step::Wait(connecting.clone(), *number))
     }
 
-    /// Records the end of an attempt. The first of those who waited for it does.
+    /// Records the end of an attempt: the new connection, or a pause. Does nothing if another call has recorded it.
     fn ended(&self, number: u64, made: &Result<C, StoreError>) {
         let mut state = self.write();
         if state.attempt.take_if(|attempt| attempt.number == number).is_none() {
@@ -218,7 +219,7 @@ impl<C: Clone + Send + Sync + 'static> SharedConnection<C> {
 
     fn answered(&self, place: usize) {
         let count = &self.unanswered[place];
-        // Written only if they change, because every call comes here.
+        // Written only on a change, because every answered call comes here.
         if count.load(Ordering::Relaxed) != 0 {
             count.store(0, Ordering::Relaxed);
         }
@@ -253,7 +254,7 @@ impl<C: Clone + Send + Sync + 'static> SharedConnection<C> {
 }
 
 impl<C> State<C> {
-    /// Another connection is needed. Connections that do not last are made with pauses.
+    /// Allows an attempt at once if the present connection lasted for [`SETTLED`], else after a pause. Keeps the error.
     fn give_up(&mut self, why: StoreError) {
         if self.current.as_ref().is_some_and(|current| current.since.elapsed() >= SETTLED) {
             self.forget_pauses(why);

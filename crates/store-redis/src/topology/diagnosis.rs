@@ -1,5 +1,5 @@
-//! Why a server that was never reached lets nobody in, in its own words where it has any: the client of Redis keeps the
-//! words of a refused login for itself, and cannot tell what a server is that is not Redis.
+//! Why no connection to a server could be made, where the Redis client does not tell: what the server said when it
+//! refused a login, whether a certificate is the reason, and what a server is that is not Redis.
 
 use std::error::Error;
 use std::io;
@@ -14,15 +14,15 @@ use tokio::time::timeout;
 
 use super::CONNECT;
 
-/// How long a server may take for the first bytes that it says.
+/// How long a server may take for the first bytes of its answer.
 const FIRST_WORDS: Duration = Duration::from_millis(500);
-/// How much of them is read, and how much is shown.
+/// How many bytes of the answer are read, and how many are shown.
 const READ: usize = 512;
 const SHOWN: usize = 80;
 /// The request for TLS with which a client of PostgreSQL begins. The answer is one letter.
 const POSTGRES_TLS: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
-/// A refused login as the server puts it; any other error as it is.
+/// Returns an error as it is, except for a refused login: that one is tried again, for the server's own words.
 pub(super) async fn in_its_words(client: &Client, error: RedisError) -> RedisError {
     if error.kind() != ErrorKind::AuthenticationFailed {
         return error;
@@ -40,7 +40,7 @@ pub(super) async fn in_its_words(client: &Client, error: RedisError) -> RedisErr
     }
 }
 
-/// Whether TLS failed because of the certificate of either side.
+/// Whether TLS failed because one side rejected the other's certificate.
 pub(super) fn is_of_certificate(error: &RedisError) -> bool {
     let source = error.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
     let inner = source.and_then(|source| source.downcast_ref::<io::Error>()).and_then(io::Error::get_ref);
@@ -66,7 +66,8 @@ pub(super) fn is_of_certificate(error: &RedisError) -> bool {
     }
 }
 
-/// What a server is that does not answer as Redis does at this address; `None` if that is not known.
+/// Connects anew and returns, as `Unauthorized`, what the server at an address is if not Redis, or why it denies access.
+/// `None` if it answers like Redis, or does not answer.
 pub(super) async fn of(address: &ConnectionAddr) -> Option<StoreError> {
     let (host, port, has_tls) = match address {
         ConnectionAddr::Tcp(host, port) => (host, *port, false),
@@ -90,7 +91,7 @@ pub(super) async fn of(address: &ConnectionAddr) -> Option<StoreError> {
     Some(StoreError::Unauthorized(Arc::new(io::Error::other(format!("{host}:{port}: {what}")))))
 }
 
-/// What a server says first when it is asked something; nothing if it closes the connection.
+/// Sends bytes to a server. Returns the first bytes of the answer, empty after a close; `None` if none come.
 async fn first_words(host: &str, port: u16, question: &[u8]) -> Option<Vec<u8>> {
     let asked = async {
         let mut stream = TcpStream::connect((host, port)).await?;
@@ -106,7 +107,7 @@ async fn first_words(host: &str, port: u16, question: &[u8]) -> Option<Vec<u8>> 
     timeout(CONNECT, asked).await.ok()?.ok()
 }
 
-/// The first line of what a server said, as text.
+/// Returns the first line of an answer as text, shortened.
 fn line(said: &[u8]) -> String {
     let first = said.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
     shown(first)

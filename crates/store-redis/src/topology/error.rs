@@ -1,4 +1,5 @@
-//! Errors of the client of Redis as store errors.
+//! Converts errors of the Redis client to store errors, and recognizes answers by their text or code: a library that is
+//! not loaded, a redirection in a cluster, a rewrite that is under way.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use ringback_core::store_types::StoreError;
 use super::CONNECT;
 use super::diagnosis::is_of_certificate;
 
-/// The store error for an error of the client. The client's error becomes its source.
+/// Returns the store error for an error of the client, which becomes its source except for `Full` and `Replica`.
 pub(super) fn classify(error: RedisError) -> StoreError {
     match (error.kind(), error.code()) {
         (Extension, Some("OOM")) => StoreError::Full,
@@ -26,14 +27,13 @@ pub(super) fn classify(error: RedisError) -> StoreError {
         (Extension, Some("DENIED")) | (Server(ResponseError | NoPerm), _) => {
             StoreError::Refused(Arc::new(error))
         }
-        // Lost connections, LOADING, CLUSTERDOWN, MISCONF (the disk is full), BUSY and the like pass by
-        // themselves.
+        // Lost connections, LOADING, CLUSTERDOWN, MISCONF (the disk is full), BUSY and the like pass by themselves.
         _ => StoreError::Away(Arc::new(error)),
     }
 }
 
-/// The store error for a connection that could not be made. What a server refuses then is the user, the
-/// password or the number of the database.
+/// Returns the store error for a connection that could not be made: `Slow` after the time limit; `Unauthorized` if the
+/// server refuses the user, the password or the number of the database, or a certificate is rejected.
 pub(super) fn classify_connect(error: RedisError) -> StoreError {
     if error.is_timeout() {
         return StoreError::Slow(CONNECT);
@@ -47,19 +47,18 @@ pub(super) fn classify_connect(error: RedisError) -> StoreError {
     }
 }
 
-/// Whether a call failed because the function library is not loaded. Redis has no error code for that, only
-/// this text.
+/// Whether a call failed because the function library is not loaded. Redis has no error code for that, only this text.
 pub(crate) fn is_not_loaded(error: &StoreError) -> bool {
     refusal(error) == Some("Function not found")
 }
 
-/// What a server said when it refused a call.
+/// Returns what a server said when it refused a call; `None` for other errors.
 pub(super) fn refusal(error: &StoreError) -> Option<&str> {
     let StoreError::Refused(source) = error else { return None };
     source.downcast_ref::<RedisError>().and_then(RedisError::detail)
 }
 
-/// Whether a cluster refused a call because its slot is on its way between two nodes.
+/// Whether a cluster refused a call because its slot is moving between two nodes.
 pub(super) fn is_half_moved(error: &StoreError) -> bool {
     let StoreError::Away(source) = error else { return false };
     let kind = source.downcast_ref::<RedisError>().map(RedisError::kind);
@@ -72,7 +71,7 @@ pub(crate) fn is_under_way(error: &StoreError) -> bool {
     refusal(error).is_some_and(|detail| detail.contains("already in progress"))
 }
 
-/// The host and the port that a node of a cluster named instead of itself.
+/// Returns the host and the port to which a node of a cluster redirected a call (MOVED); `None` for other errors.
 pub(super) fn moved_to(error: &StoreError) -> Option<(&str, u16)> {
     let StoreError::Away(source) = error else { return None };
     let error = source.downcast_ref::<RedisError>()?;

@@ -1,6 +1,6 @@
-//! A master that sentinels watch: which server it is, how its connection is made, and calls on it. The sentinels are
-//! asked before each connection, and at each look whether it is still the same server: one that was cut off from them
-//! still takes writes, which are lost.
+//! A master that sentinels watch: which server it is, which replicas may take over, and its connection. The sentinels
+//! are asked before each connection, and regularly whether the master is still the same server: one that was cut off
+//! from them still accepts writes, which are lost.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -47,16 +47,16 @@ impl From<Connected> for MultiplexedConnection {
     }
 }
 
-/// The sentinels, and what they say.
+/// The sentinels, and the master that they have named.
 struct Sentinels {
     all: Vec<Single>,
     name: String,
-    /// How to connect to the master, but for its address.
+    /// How to connect to the master, whatever its address is.
     info: ConnectionInfo,
-    /// The master of the highest epoch that was heard of.
+    /// The master of the highest epoch that sentinels have named.
     known: Mutex<Option<Master>>,
     was_known: AtomicBool,
-    /// Whether anybody wants to know which replicas may take over.
+    /// Whether sentinels are asked for the replicas too.
     count_replicas: bool,
 }
 
@@ -75,7 +75,7 @@ impl Sentinel {
         Ok(Self::over(Arc::new(sentinels), call_timeout, rng))
     }
 
-    /// The same master over a connection of its own. What the sentinels say to one is known to both.
+    /// Returns the same master with a connection of its own. Both share what the sentinels have answered.
     pub(super) fn beside(&self, call_timeout: Duration, rng: StdRng) -> Self {
         Self::over(Arc::clone(&self.sentinels), call_timeout, rng)
     }
@@ -87,14 +87,14 @@ impl Sentinel {
         Self { sentinels, connection: SharedConnection::new(SERVERS, call_timeout, backoff, make) }
     }
 
-    /// The master now, for a connection of its own.
+    /// Asks for the master; returns a client for it, and its address. Fails with `Away` or `Unfit` if none is named.
     pub(super) async fn client(&self) -> Result<(Client, (String, u16)), StoreError> {
         let address = self.sentinels.find().await?;
         Ok((self.sentinels.client(&address)?, address))
     }
 
-    /// The replicas that may take over from the server of a connection, as far as the sentinels have said. `None` if
-    /// they name another master by now.
+    /// Returns the replicas that may take over from the server of a connection, by the last answers of the sentinels.
+    /// `None` if this is not the present connection, or they have named another master.
     pub(super) fn candidates(&self, connection: u64) -> Option<BTreeSet<(String, u16)>> {
         let (current, _) = self.connection.current().filter(|(_, number)| *number == connection)?;
         let known = self.sentinels.known();
@@ -102,25 +102,24 @@ impl Sentinel {
         known.map(|master| master.candidates.clone())
     }
 
-    /// Whether the master has this address, as far as the sentinels have said.
+    /// Whether the master has this address by the last answers of the sentinels; true if they have not answered yet.
     pub(super) fn is_at(&self, address: &(String, u16)) -> bool {
         self.sentinels.known().as_ref().is_none_or(|master| master.address == *address)
     }
 
-    /// The address of the master, if any sentinel has named one.
+    /// Returns the address of the master by the last answers of the sentinels; `None` if they have not answered yet.
     pub(super) fn master(&self) -> Option<(String, u16)> {
         self.sentinels.known().as_ref().map(|master| master.address.clone())
     }
 
-    /// Asks the sentinels, and leaves a server that is no longer the master. If none answers, nothing is known, and
-    /// calls go on.
+    /// Asks the sentinels, and leaves a server that is no longer the master. If none answers, the connection stays.
     pub(super) async fn look(&self) {
         if self.sentinels.find().await.is_ok() {
             self.follow();
         }
     }
 
-    /// Leaves a server that is no longer the master, as far as the sentinels have said.
+    /// Drops the connection, with a warning, if by the last answers of the sentinels another server is the master.
     pub(super) fn follow(&self) {
         let Some(address) = self.sentinels.known().as_ref().map(|master| master.address.clone()) else {
             return;
@@ -139,11 +138,12 @@ impl Sentinel {
 }
 
 impl Sentinels {
-    /// The address of the master: all sentinels are asked, and the highest epoch counts, because one that was cut off
-    /// names the former master.
+    /// Asks all sentinels and returns the address of the master with the highest epoch, because a sentinel that was cut
+    /// off names the former one. If none names a master, fails with `Unfit` if all answer and none ever has, with
+    /// `Refused` if one refuses the question, else with `Away`.
     async fn find(&self) -> Result<(String, u16), StoreError> {
         let ask = |what| redis::cmd("SENTINEL").arg(what).arg(&self.name).to_owned();
-        // Only the second names the new master as soon as it is promoted, and only the first has the epoch.
+        // GET-MASTER-ADDR-BY-NAME names the new master as soon as it is promoted; only MASTER has the epoch.
         let (master, address, replicas) = (ask("MASTER"), ask("GET-MASTER-ADDR-BY-NAME"), ask("REPLICAS"));
         let replicas = async |sentinel: &Single| match self.count_replicas {
             true => sentinel.ask(&replicas).await,
@@ -155,7 +155,7 @@ impl Sentinels {
             .map(|sentinel| join3(sentinel.ask(&master), sentinel.ask(&address), replicas(sentinel)));
         let (mut heard, mut unknown, mut failed) = (Vec::new(), 0, None);
         for (master, address, replicas) in join_all(asked).await {
-            // Without the right to them, those that answer the master are known.
+            // Without the right to REPLICAS only the replicas that the master lists are known.
             let replicas = match replicas {
                 Err(error) if error.is_refusal() => Ok(Value::Array(Vec::new())),
                 replicas => replicas,
@@ -182,7 +182,8 @@ impl Sentinels {
         })
     }
 
-    /// Takes what was heard, unless something newer is known. Epochs begin anew when all sentinels are set up again.
+    /// Records the master that was named, unless one of a higher epoch is known and not all sentinels have answered:
+    /// epochs begin anew when all sentinels are set up again. Returns the address of the master that is known then.
     fn take(&self, heard: Master, heard_all: bool) -> (String, u16) {
         self.was_known.store(true, Ordering::Relaxed);
         let mut known = self.known();
@@ -202,7 +203,7 @@ impl Sentinels {
     }
 }
 
-/// Connects to the master, and makes sure that it is one.
+/// Connects to the master that the sentinels name. Fails with `Replica` if the server itself says that it is none.
 async fn connect(sentinels: Arc<Sentinels>) -> Result<Connected, StoreError> {
     let address = sentinels.find().await?;
     let mut connection = single::connect(sentinels.client(&address)?).await?;

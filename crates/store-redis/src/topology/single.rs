@@ -1,4 +1,4 @@
-//! A single server: how its connection is made, and calls on it.
+//! A single server: how its connection is made, and how one command is sent over a shared connection to one server.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use super::connection::{FIRST_PAUSE, SharedConnection};
 use super::diagnosis;
 use super::error::{classify, classify_connect, unfit};
 
-/// Commands that may wait in the connection's queue.
+/// How many commands may wait in the connection's queue.
 const PIPELINE: usize = 1024;
 /// The longest pause between two attempts to connect.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// The number of servers that calls go to.
 pub(super) const SERVERS: usize = 1;
-/// The only one.
+/// The place of the only server.
 const SERVER: usize = 0;
 
 pub(super) struct Single {
@@ -45,15 +45,16 @@ impl Single {
         &self.client
     }
 
-    /// Asks the server something. Calls on jobs go through [`SharedConnection::send`] alone.
+    /// Sends one command, like [`SharedConnection::send`], and returns only the answer.
     pub(super) async fn ask(&self, cmd: &Cmd) -> Result<Value, StoreError> {
         Ok(self.connection.send(cmd).await?.0)
     }
 }
 
 impl<C: Into<MultiplexedConnection> + Clone + Send + Sync + 'static> SharedConnection<C> {
-    /// Sends one command. Returns the connection that it was sent over too, and its number. The shared connection may be
-    /// given up for the answer.
+    /// Sends one command. Returns the answer, the connection that the command was sent over, and the connection's number.
+    /// An error of the server is returned as a store error. The shared connection is dropped if it broke, or if the
+    /// server answers that it is a replica or that the login is not valid.
     pub(super) async fn send(&self, cmd: &Cmd) -> Result<(Value, MultiplexedConnection, u64), StoreError> {
         let send = async |connection: C| {
             let mut connection = connection.into();
@@ -64,7 +65,7 @@ impl<C: Into<MultiplexedConnection> + Clone + Send + Sync + 'static> SharedConne
         match answer {
             Ok((Value::ServerError(error), _)) => {
                 let error = classify(error.into());
-                // The name may lead to another server now, and only a new connection logs in.
+                // The host name may lead to another server by now, and only a new connection logs in.
                 if matches!(error, StoreError::Replica | StoreError::Unauthorized(_)) {
                     self.refused(number, &error);
                 }
@@ -81,7 +82,7 @@ impl<C: Into<MultiplexedConnection> + Clone + Send + Sync + 'static> SharedConne
     }
 }
 
-/// Makes a connection. The name of the server is looked up each time.
+/// Makes a connection and resolves the server's host name anew. A refused login fails with the server's own words.
 pub(super) async fn connect(client: Client) -> Result<MultiplexedConnection, StoreError> {
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(CONNECT))

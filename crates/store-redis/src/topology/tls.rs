@@ -1,5 +1,5 @@
-//! TLS to a server: the authorities that it is trusted by, and the certificate of this process, as files give them.
-//! They are read once, at the start.
+//! TLS to a server: reads and checks the files with trusted authorities and with the certificate and the key of this
+//! process, and adds them to a connection. Files are read once, at the start.
 
 use std::fs;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::error::unfit;
 
-/// Reads a file with the certificates of authorities.
+/// Returns the content of a file with certificates of authorities. Fails with a text if it has none that can be used.
 pub fn authorities(file: &str) -> Result<Vec<u8>, String> {
     let text = read(file)?;
     let mut roots = RootCertStore::empty();
@@ -23,14 +23,14 @@ pub fn authorities(file: &str) -> Result<Vec<u8>, String> {
     Ok(text)
 }
 
-/// Reads a file with a certificate and those up to its authority.
+/// Returns the content of a file with a certificate and those up to its authority. Fails with a text if it has none.
 pub fn certificate(file: &str) -> Result<Vec<u8>, String> {
     let text = read(file)?;
     certificates(&text)?;
     Ok(text)
 }
 
-/// Reads a file with a private key. An error has nothing of the file.
+/// Returns the content of a file with a private key. Fails with a text that shows nothing of the file if it has none.
 pub fn key(file: &str) -> Result<Vec<u8>, String> {
     let text = read(file)?;
     match PrivateKeyDer::from_pem_slice(&text) {
@@ -39,7 +39,7 @@ pub fn key(file: &str) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Checks that a key belongs to a certificate.
+/// Checks that a key belongs to a certificate; fails with a text if not. What cannot be read counts as fitting here.
 pub fn fit(certificate: &[u8], key: &[u8]) -> Result<(), String> {
     let chain = CertificateDer::pem_slice_iter(certificate).collect::<Result<Vec<_>, _>>();
     let (Ok(chain), Ok(key)) = (chain, PrivateKeyDer::from_pem_slice(key)) else { return Ok(()) };
@@ -50,7 +50,8 @@ pub fn fit(certificate: &[u8], key: &[u8]) -> Result<(), String> {
     fits.map(drop).map_err(|error| format!("does not belong to the certificate: {error}"))
 }
 
-/// How to connect to a server, with what is set for TLS.
+/// Returns how to connect to a server, with authorities, certificate and key added; unchanged for a URL without TLS.
+/// Fails with `Unfit` if the client cannot use them.
 pub(super) fn with(info: ConnectionInfo, tls: &StoreTls) -> Result<ConnectionInfo, StoreError> {
     if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) || *tls == StoreTls::default() {
         return Ok(info);

@@ -1,10 +1,11 @@
--- A shard's part of a bulk operation. The calls that change jobs of a filter all have these arguments: the id of the
+-- A shard's part of bulk operations: revive, run and reschedule of many jobs, and their progress; bulk_cancel is in
+-- cancel.lua, bulk_purge in purge.lua. The calls for jobs of a filter (bulk_*) all have these arguments: the id of the
 -- bulk operation (8 bytes), how long its count is kept (ms), some more, and per job its locator, the code of its state,
--- its job state or '', and its record without its payload. All return how many jobs were changed, or -1 if the bulk
--- operation is closed in this shard; and the places of those that are no longer so, from 1.
+-- its job state or '', and its record without its payload. They return how many jobs were changed, or -1 if the bulk
+-- operation is closed in this shard; and the positions, from 1, of the jobs that have changed since they were read.
 -- Uses arrivals, bulks, dead_letters, due_index, events, lanes, moves, ready, records, shard.
 
--- Makes jobs ready, due now. The job states that they go on with are in `go_on`.
+-- Makes jobs ready, due now, with the job states in `go_on`. Does not remove them from the index of their former state.
 local function make_ready(found, go_on, id)
   local due = six(NOW)
   for i, job in ipairs(found) do
@@ -18,7 +19,7 @@ local function make_ready(found, go_on, id)
 end
 
 -- revive_many: dead -> ready, many at a time. A job stays as it is if this bulk operation has revived it before, or if
---   it is no longer dead since the time given.
+--   it is not dead since exactly the time given.
 -- KEYS  shard
 -- ARGV  id of the bulk operation (8 bytes), which is the token of its moves; how long its count is kept (ms);
 --   then per job: its time of death (6 bytes) with its locator
@@ -47,10 +48,10 @@ function scripts.revive_many(args)
   return #entries
 end
 
--- bulk_progress: how many jobs of the shard a bulk operation has changed. 'close' also closes it in this shard: it
---   changes no more jobs here.
+-- bulk_progress: how many jobs of the shard a bulk operation has changed. 'close' also closes the operation in this
+--   shard: it changes no more jobs here.
 -- KEYS  shard
--- ARGV  id of the bulk operation (8 bytes), 'look' or 'close', how long its count is kept (ms)
+-- ARGV  id of the bulk operation (8 bytes), 'look' or 'close', how long its count is kept after 'close' (ms)
 -- Returns the number
 function scripts.bulk_progress(args)
   local progress = bulks.progress(args[1])
@@ -62,11 +63,11 @@ function scripts.bulk_progress(args)
   return changed
 end
 
--- versions: jobs as they are, for a call that changes them.
+-- versions: reads jobs as they are, for a bulk_* call that changes them if they are still the same.
 -- KEYS  shard
 -- ARGV  locators
--- Returns per job that has a record: {locator, code of its state, job state or '', lane name, record without its
--- payload}
+-- Returns per job that has a record and whose lane has a name: {locator, code of its state, job state or '', lane name,
+--   record without its payload}
 function scripts.versions(args)
   shard.begin()
   jobs.load(args)
@@ -116,7 +117,7 @@ end
 -- bulk_reschedule: delayed -> delayed at another time.
 -- KEYS  shard
 -- ARGV  as above, and behind how long its count is kept: due ("+ms" from now, or absolute ms)
--- Returns as above; the jobs are ready instead if that time has come
+-- Returns as above. If that time has come the jobs are made ready instead
 function scripts.bulk_reschedule(args)
   local found, changed = bulks.begin(args, 3)
   if not found then return bulks.CLOSED end
@@ -133,7 +134,7 @@ function scripts.bulk_reschedule(args)
       events.step(job.loc, job.lane, DELAYED, DELAYED)
       jobs.put(job.loc, state.with_move(state.with_due(go_on[i], at), args[1], NO_TIME))
     end
-    -- For the same time the entry stays.
+    -- A job that was due at the same time keeps its entry.
     for _, job in ipairs(left) do due_index.add(job.lane, at, due_index.entry(job.loc, due)) end
     due_index.save()
     jobs.save()

@@ -1,5 +1,5 @@
-//! Many jobs of a shard at once: the steps of bulk operations, and purges of dead jobs. The shard counts the jobs that
-//! an operation has changed in it.
+//! Changes of many jobs of a shard in one call: the steps of bulk operations, and purges of dead jobs. The shard counts
+//! the jobs that an operation has changed in it.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ use crate::{reply, script};
 
 /// How long a shard keeps the count of a bulk operation after its last change.
 const KEEP_COUNT: Duration = Duration::from_secs(30 * 24 * 3600);
-/// How often a call looks at jobs that change all the time.
+/// How often one step reads jobs again because they have changed since.
 const MAX_LOOKS: usize = 32;
 impl RedisStore {
     pub(crate) async fn changed_by(&self, shard: Shard, id: BulkId) -> Result<u64, StoreError> {
         self.progress(shard, id, "look").await
     }
 
-    /// Stops a bulk operation in a shard. Returns how many jobs it has changed there.
+    /// Closes a bulk operation in a shard, where it changes no more jobs then. Returns how many it has changed there.
     pub(crate) async fn close_bulk(&self, shard: Shard, id: BulkId) -> Result<u64, StoreError> {
         self.progress(shard, id, "close").await
     }
@@ -48,8 +48,9 @@ impl RedisStore {
         Ok(u64::try_from(revived).map_or(BulkStep::Over, BulkStep::Jobs))
     }
 
-    /// Changes those of the jobs that fit a filter when they are changed. Jobs that change between the look at them and
-    /// the change are looked at again.
+    /// Changes those of the jobs that fit a filter at that time; returns how many, or `Over` if the operation is closed
+    /// in the shard. A job that has changed since it was read is read again, at most `MAX_LOOKS` times; then it is left
+    /// as it is, with a warning.
     pub async fn change_many(
         &self,
         shard: Shard,
@@ -79,8 +80,8 @@ impl RedisStore {
         Ok(BulkStep::Jobs(changed))
     }
 
-    /// Changes jobs that are still as they were found. Returns how many, -1 if the operation is closed in the shard, and
-    /// the places of the jobs that have changed, from 1.
+    /// Changes jobs that are still as they were read. Returns how many (-1 if the operation is closed in the shard), and
+    /// the positions in `found`, from 1, of the jobs that have changed since and were left as they are.
     async fn apply(
         &self,
         shard: Shard,
@@ -112,7 +113,7 @@ impl RedisStore {
     }
 }
 
-/// A job as it was when a bulk operation looked at it.
+/// A job as it was when a bulk operation read it.
 struct Version {
     locator: [u8; 12],
     code: i64,
@@ -132,7 +133,7 @@ impl Version {
         Ok(Self { locator, code, state, head, job, origin: tail.origin })
     }
 
-    /// This version, if it fits a filter.
+    /// Returns this version, or `None` if it does not fit a filter.
     fn of(self, filter: &Filter) -> Option<Self> {
         Some(self).filter(|version| filter.matches(&version.job, &version.origin))
     }
@@ -142,7 +143,7 @@ fn locators(keys: &[JobKey]) -> Vec<[u8; 12]> {
     keys.iter().map(|key| key.locator().0).collect()
 }
 
-/// Packs places of dead jobs as the scripts take them: time and locator of each.
+/// Packs the places of dead jobs for the scripts: time of death (6 bytes) and locator of each.
 fn pack_places(places: &[DeadCursor]) -> Vec<Vec<u8>> {
     places.iter().map(|place| [&six(place.at)[..], &place.tie].concat()).collect()
 }

@@ -1,10 +1,11 @@
+-- Cancels one job (cancel), or many of a bulk operation (bulk_cancel).
 -- cancel: delayed, ready or dead -> cancelled. A reserved job gets a request, which its settle obeys.
 -- KEYS  shard
 -- ARGV  locator, keep (ms), cap (tombstones)
--- Returns {state code after, 1 when a delivery may still be in flight}, or {0, 0} unknown
+-- Returns {code of the state afterwards, 1 if a delivery may still be in flight, else 0}; {0, 0} if there is no such job
 -- Uses archive, bulks, dead_letters, due_index, events, lanes, ready, records, shard, tombs.
 
--- Takes a job out of the index of its state.
+-- Removes a job from the index of its state: dead, delayed or ready.
 local function leave_index(code, loc, raw, s)
   local lane = record.lane(raw)
   if code == DEAD then
@@ -16,7 +17,7 @@ local function leave_index(code, loc, raw, s)
   end
 end
 
--- Asks the settle of a reserved job to cancel it. Returns whether nobody had asked.
+-- Records in a reserved job's state that it is to be cancelled. Returns false if that was requested before.
 local function request(loc, lane, s)
   if state.is_cancel_requested(s) then return false end
   events.step(loc, lane, RESERVED, RESERVED, 'requested')
@@ -24,7 +25,7 @@ local function request(loc, lane, s)
   return true
 end
 
--- Ends a job that is not reserved. It is then to be taken out of its index.
+-- Ends a job that is not reserved: puts its tombstone in its place. Its index entry stays; the caller removes it.
 local function cancel(loc, raw, s, lane, code)
   events.cancelled(loc, lane, code)
   archive.note(archive.CANCELLED, loc, lane, s)

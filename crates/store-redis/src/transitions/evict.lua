@@ -1,7 +1,7 @@
--- evict: dead, and its retention is over -> gone.
+-- evict: dead, and its retention is over -> gone, without a tombstone. Only for the carrier that has the shard.
 -- KEYS  shard
 -- ARGV  epoch, limit, longest sleep (ms), retention (ms)
--- Returns {} fenced, or {evicted, 0, waits in us...}
+-- Returns {} if another carrier has the shard, or {how many were evicted, 0, waits in us...}
 -- Uses archive, carrier, dead_letters, events, lanes, records, shard.
 
 function scripts.evict(args)

@@ -1,4 +1,4 @@
--- import: nothing -> delayed, ready if already due, or dead; with the job's history. No job may occur twice.
+-- import: nothing -> delayed, ready if already due, or dead; with the job's history. No job may occur twice in a call.
 -- KEYS  shard
 -- ARGV  how many accepted jobs the caller knows of; how many lanes, then per lane: id, name, limits of its tenant; then
 --   per job: locator, due, lane id, the record from its flags on, external payload or '', and its history or '': 1 when
@@ -7,7 +7,7 @@
 -- Returns what submit returns; for a new job with a history {201, state, job state, record's start}
 -- Uses arrivals, dead_letters, events, records, shard.
 
--- A dead job keeps the time that it was last due.
+-- Returns when a job is due (ms). A dead job keeps an absolute time as it is, also one long ago.
 local function due_of(text, is_dead)
   if is_dead and byte(text) ~= 43 then return tonumber(text) end
   return arrivals.due_time(text)

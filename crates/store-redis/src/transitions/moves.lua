@@ -1,4 +1,5 @@
--- Moves of one job by its name. A job that has ended, or is in a state that forbids the move, stays as it is.
+-- Moves of one job by its locator: reschedule, run and revive; purge is in purge.lua, cancel in cancel.lua. A job that
+-- has ended, or is in a state that forbids the move, stays as it is.
 --
 -- All return {200, state, job state, record's start} if the move is done, now or earlier by the same token; {409,
 -- state, job state or '', record's start} or {409, tombstone} if the state forbids it; {} if there is no such job.
@@ -19,7 +20,7 @@ function scripts.reschedule(args)
   local due_six, lane = six(at), record.lane(raw)
   events.step(loc, lane, DELAYED, DELAYED)
   jobs.put(loc, state.with_move(state.with_due(new, at), token, NO_TIME))
-  -- For the same time the entry stays.
+  -- A job that was due at the same time keeps its entry.
   if due_six == jobs.due(raw, s) then
     jobs.save()
   else

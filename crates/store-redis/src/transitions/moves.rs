@@ -1,4 +1,4 @@
-//! Changes of one job by its name: reschedule, run, revive, purge and cancel.
+//! Changes of one job by its key: reschedule, run, revive, purge and cancel. Replicas confirm each.
 
 use ringback_core::job::JobKey;
 use ringback_core::state::State;

@@ -35,7 +35,8 @@ impl RedisStore {
         self.pass(&script::EVICT, shard, epoch, limits, None).await.map(|(pass, _)| pass)
     }
 
-    /// Makes one bounded pass over a shard. Also returns the part of the answer after the waits.
+    /// Makes one bounded pass over a shard with a script; `Fenced` if another carrier has the shard. Also returns the
+    /// part of the answer behind the waits, `None` if there is none.
     async fn pass(
         &self,
         script: &Script,

@@ -1,16 +1,17 @@
--- promote: delayed and due -> ready. Lanes take turns; none takes more than its share. A slot whose time
---   is near is sorted first.
+-- promote: delayed and due -> ready. Each due lane promotes at most its share of the limit. Sorts a part of the next
+--   unsorted slot first, if its time is near. Only for the carrier that has the shard.
 -- KEYS  shard
 -- ARGV  epoch, limit (jobs), longest sleep (ms), retention (ms)
--- Returns {} fenced, or {promoted, 0, waits in us...}
+-- Returns {} if another carrier has the shard, or {how many were promoted, 0, waits in us...}. Raises the error of a
+--   lane that failed, after all other lanes
 -- Uses carrier, due, due_index, events, lanes, ready, shard.
--- How many lanes one call visits, and the pause (us) between two parts of a near slot.
+-- How many lanes one call visits; the pause (us) between sorting two parts of a near slot.
 local MOST_LANES, PAUSE = 64, 10000
 
 local function first_scheduled() return call('ZRANGE', KEY.due_lanes, 0, MOST_LANES, 'WITHSCORES') end
 
--- Corrects the places of lanes that were due and went behind others before the clock was set back. They are among the
--- first, because all that was promoted since went before them.
+-- Corrects the times at which lanes are due that were set behind others before the clock was set back. These lanes are
+-- among the first, because all that was promoted since went before them.
 local function correct_places(scored)
   for i = 1, #scored, 2 do
     local lane, score = scored[i], tonumber(scored[i + 1])
@@ -19,7 +20,7 @@ local function correct_places(scored)
   end
 end
 
--- The lanes that are due by a time, in order, and when the lane behind them is due.
+-- Returns the first lanes that are due by a time, in order, and when the lane behind them is due, or nil.
 local function due_lanes(scored, at)
   local found, following = {}, nil
   for i = 1, #scored, 2 do
@@ -33,7 +34,7 @@ local function due_lanes(scored, at)
   return found, following
 end
 
--- Moves the first `take` jobs of a lane that are due. Returns how many those are, and when the next one is due.
+-- Makes up to `take` jobs of a lane due by `bound` ready, and commits. Returns how many, and the next due time.
 local function promote_lane(lane, take, bound)
   local entries, following = due.first(lane, take, bound)
   local n = #entries
@@ -48,7 +49,7 @@ local function promote_lane(lane, take, bound)
 end
 
 function scripts.promote(args)
-  -- The due index is read first, so that the rows of due lanes are read together with the fields.
+  -- The due index is read before `begin`, which then reads the rows of due lanes together with the fields.
   tick()
   local scheduled = first_scheduled()
   shard.begin((due_lanes(scheduled, NOW)))
@@ -72,7 +73,7 @@ function scripts.promote(args)
       soon = NOW
       break
     end
-    -- A lane whose keys cannot be read or written does not keep the others from their turn.
+    -- A lane whose keys cannot be read or written does not keep the other lanes from their turn.
     local is_done, n, following = pcall(promote_lane, lane, take, bound)
     if is_done then
       left, promoted = left - n, promoted + n

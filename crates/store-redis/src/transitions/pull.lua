@@ -1,16 +1,18 @@
--- pull: ready -> reserved, for a consumer: the first pull jobs of one topic, unless it is paused.
+-- Pull jobs: grants them (pull), lists their topics (pull_lanes), and reads the data for a retry (lease_info).
+-- pull: ready -> reserved, for a consumer: the first pull jobs of one topic. None if the topic is paused, or if the
+--   archive outbox is too full.
 -- KEYS  shard
 -- ARGV  caller, sequence (8 bytes), id that the topic's pull lane should have, limit (jobs), receipt bits (8 bytes),
 --   time to run (ms, 0 for each job's own), time to run of jobs without their own (ms), byte budget, topic
--- Returns what grants.lua says
+-- Returns what grants.lua says about its answers
 -- Uses archive, grants, lanes, paused_lanes, ready, records, shard.
--- How many entries of jobs that are gone one call skips, in addition to the entries that it takes.
+-- How many more entries one call passes to skip those of jobs that are gone.
 local MOST_GONE = 100
--- How many pull lanes of a topic are looked at. There is one, and one more if another lane had its id.
+-- How many pull lanes of a topic are visited. There is one, and one more if another lane had its id.
 local MOST_PULL_LANES = 4
 
--- The pull lanes of a topic: those that are listed, and the one with the id that is expected, which may have lost its
--- name to a cancel of its last job and still have entries. It may also be the id of another topic's lane.
+-- Returns the pull lanes of a topic: those in the index, and the one with the expected id, which may have lost its name
+-- to a cancel of its last job and still have entries. If that id is another topic's lane, it is left out.
 local function pull_lanes_of(topic, expected)
   local first, last = '[' .. topic .. ' \128', '(' .. topic .. '!'
   local all = {expected}
@@ -27,7 +29,8 @@ local function pull_lanes_of(topic, expected)
   return own
 end
 
--- Takes jobs of a lane. Returns how many entries it has passed, whether these are all, and whether it cannot go on.
+-- Grants jobs of a lane, and passes over entries of jobs that are gone. Returns how many entries it has passed, whether
+-- these are all, and whether it has stopped at an entry that it cannot pass.
 local function take(grant, lane, limit)
   -- A lane that lost its last job to a cancel has no name, but may still have entries.
   local n, is_all, is_stuck = 0, false, false
@@ -79,12 +82,10 @@ function scripts.pull(args)
   return grants.answer(grant, more, {})
 end
 
--- Pull jobs: the lanes that have some ready, and the data that decides on a retry.
-
--- pull_lanes: the topics of the pull lanes that are not empty, in the order of their last wake-ups.
+-- pull_lanes: the topics of the pull lanes that have ready jobs, in the order of their last wake-ups.
 -- KEYS  shard
--- ARGV  how many lanes to skip, how many to look at
--- Returns {how many lanes it has looked at, {the topics of those that have a name}}
+-- ARGV  how many lanes to skip, how many to read
+-- Returns {how many lanes were read, {the topics of those that have a name}}
 function scripts.pull_lanes(args)
   local all, found = call('ZRANGE', KEY.pulls, args[1], args[1] + args[2] - 1), {}
   shard.begin(all)

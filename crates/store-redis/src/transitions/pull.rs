@@ -1,4 +1,5 @@
-//! Pull jobs: granting them to a consumer, and settling them by receipts.
+//! Pull jobs: granting them to a consumer, listing their topics, settling them by receipts, and reading what decides on
+//! a retry, also of jobs whose lease has expired.
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -19,7 +20,7 @@ use crate::record::{self, FixedFields, OptionalFields};
 use crate::redis_store::RedisStore;
 use crate::{reply, script};
 
-/// The most bytes of a payload before the body.
+/// The most bytes that a payload has before the body.
 const MAX_META: usize = 64 * 1024 + 2;
 
 impl RedisStore {
@@ -34,7 +35,7 @@ impl RedisStore {
         Ok(Pulled { jobs, more: has_more, now })
     }
 
-    /// Makes a pulled job. `None` when its large payload is gone, and the job with it.
+    /// Unpacks a granted job and reads its large payload; `None` if that is gone. Fails if it cannot be unpacked.
     async fn pulled(&self, shard: Shard, job: Granted) -> Result<Option<PulledJob>, StoreError> {
         let Granted { locator, lane, job_state, record } = job;
         let head = FixedFields::parse(State::Reserved, job_state, &record)?;
@@ -88,9 +89,9 @@ impl RedisStore {
         answers.into_iter().map(reply::settled).collect()
     }
 
-    /// Reads the pull jobs that a recover has found: locator, job state, record, lane name of each. A job whose
-    /// policy or topic cannot be read is retried by the defaults. A job that cannot be read at all is logged
-    /// and left out.
+    /// Unpacks the pull jobs with expired leases that recover answers: locator, job state, record, lane name of each. A
+    /// job whose retry policy cannot be read has the defaults, one whose lane has no name no topic. A job that cannot be
+    /// read at all is logged and left out. Fails with `Unreadable` if the answer is no such list.
     pub(crate) async fn expired(&self, shard: Shard, answer: Value) -> Result<Vec<ExpiredLease>, StoreError> {
         let found: Vec<([u8; 12], Bytes, Bytes, Bytes)> = reply::read(answer, "expired leases")?;
         let read = found.into_iter().map(async |(locator, job_state, record, lane)| {
@@ -121,7 +122,8 @@ impl RedisStore {
         Ok(ExpiredLease { receipt: Receipt { shard, locator, lease: head.lease }, tries })
     }
 
-    /// What decides on a job's retry, without its topic.
+    /// Returns what decides on a job's retry, without its topic. Reads the start of a large payload. A payload that is
+    /// gone or cannot be read counts as empty.
     async fn tries(
         &self,
         shard: Shard,
@@ -143,7 +145,7 @@ impl RedisStore {
     }
 }
 
-/// The topic in a lane's name; none where the lane is not known.
+/// Returns the topic in a lane's name; `None` if the name is empty. Fails with `Unreadable` if it is no UTF-8.
 fn topic_in(lane: &[u8]) -> Result<Option<Topic>, StoreError> {
     let lane = std::str::from_utf8(lane).map_err(|_| StoreError::Unreadable("a lane's name"))?;
     Ok(Lane::parse(lane).and_then(|lane| Topic::from_stored(lane.topic)))

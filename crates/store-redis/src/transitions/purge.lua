@@ -1,7 +1,7 @@
--- Purges: dead -> gone, on request. They leave no tombstones.
+-- Purges: dead -> gone, on request, of one job or of many. They leave no tombstones. evict.lua does so by retention.
 -- Uses archive, bulks, dead_letters, due_index, events, lanes, moves, records, shard, tombs.
 
--- Removes dead jobs, which must have been read. Does not close the call.
+-- Removes dead jobs, whose records must have been loaded. Leaves `shard.close` to the caller.
 local function purge(entries)
   for _, loc in ipairs(dead_letters.locs(entries)) do
     local raw = records[loc]
@@ -19,8 +19,8 @@ end
 -- purge: removes one dead job.
 -- KEYS  shard
 -- ARGV  locator
--- Returns {200, state, job state, record's start} as they were; {409, state, job state or '', record's start}
---   or {409, tombstone} if it is not dead; {} if there is no such job
+-- Returns {200, state, job state, record's start} as they were; {409, state, job state or '', record's start} if it is
+--   not dead, {409, tombstone} if it has ended; {} if there is no such job
 function scripts.purge(args)
   shard.begin()
   local loc = args[1]
@@ -32,7 +32,7 @@ function scripts.purge(args)
   return jobs.described(200, code, raw, s)
 end
 
--- purge_many: removes those of many dead jobs that are still dead since the time given.
+-- purge_many: removes those of many jobs that are still dead since exactly the time given.
 -- KEYS  shard
 -- ARGV  per job: its time of death (6 bytes) with its locator
 -- Returns how many were removed
@@ -44,7 +44,7 @@ function scripts.purge_many(args)
   return #entries
 end
 
--- bulk_purge: removes those of many dead jobs that are still as a bulk operation has found them.
+-- bulk_purge: removes those of many dead jobs that are still as a bulk operation has read them.
 -- KEYS  shard
 -- ARGV  as those of bulk_run
 -- Returns as bulk_run

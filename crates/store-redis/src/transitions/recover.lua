@@ -1,17 +1,17 @@
--- recover: reserved and past its deadline -> ready again at once; dead by `lost` after too many in a row;
---   cancelled where that was requested. Pull jobs are answered, to be settled as failed by their receipts;
---   their batch is looked at again soon in case that does not happen.
+-- recover: reserved and past its deadline -> ready again at once; dead by `lost` after too many lost leases in a row;
+--   cancelled where that was requested. Pull jobs are only returned: the carrier settles them as failed by their
+--   receipts; their batch is examined again soon in case it does not. Only for the carrier that has the shard.
 -- KEYS  shard
 -- ARGV  epoch, limit, longest sleep (ms), retention (ms), keep (ms), cap (tombstones), most leases lost in a row, the longest
 --   lease (ms)
--- Returns {} fenced, or {recovered, lost, waits in us..., {{locator, job state, record, lane name or ''},
---   ...} for pull}
+-- Returns {} if another carrier has the shard, or {how many are ready again, how many are dead, waits in us...,
+--   {{locator, job state, record, lane name or ''}, ...} for pull}
 -- Uses archive, carrier, dead_letters, due_index, events, lanes, leases, outcomes, ready, records, shard, tombs.
--- How many batches, and about how many of their jobs, one call looks at.
+-- How many batches, and about how many of their jobs, one call examines.
 local MOST_BATCHES, MOST_SEEN = 32, 2000
 
--- Splits the jobs of a batch: those whose lease has run out, and those to be looked at later, with their
--- first deadline. With `longest` the leases begin anew.
+-- Splits the jobs of a batch that are still reserved: returns those whose lease has run out, at most `limit`, the others,
+-- and the first deadline of these. With `longest` (ms) the leases begin anew first (`leases.anew`).
 local function split(number, batch, limit, longest)
   local locs, over, kept, first = leases.locs(batch), {}, {}, nil
   jobs.load_states(locs)
@@ -31,7 +31,8 @@ local function split(number, batch, limit, longest)
   return over, kept, first
 end
 
--- Batches that are due: locators of jobs whose lease has run out, and each batch with what stays of it.
+-- Reads batches that are due. Returns the locators of jobs whose lease has run out, at most `left`; the batches, each
+-- with the jobs that it keeps; these by their numbers; and whether more from before the clock was set back may be left.
 local function expired_leases(left, longest)
   local over, looked, seen, by_number = {}, {}, 0, {}
   local numbers, batches, n_due = leases.due(MOST_BATCHES)
@@ -49,7 +50,7 @@ local function expired_leases(left, longest)
   return over, looked, by_number, #numbers - n_due == MOST_BATCHES
 end
 
--- Removes batches without reserved jobs, and schedules the next look at the others.
+-- Removes batches that keep no job, and sets when the others are examined next.
 local function save_batches(looked)
   local later, over = {}, {}
   for _, batch in ipairs(looked) do

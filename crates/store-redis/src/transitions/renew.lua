@@ -1,7 +1,8 @@
--- renew: reserved -> reserved with a later deadline. Its batch is looked at when that was planned, and again later.
+-- renew: reserved -> reserved with a later deadline, or the same if the lease may not last longer. The time at which
+--   its batch is examined stays; recover then sets the next one.
 -- KEYS  shard
 -- ARGV  locator, receipt (16 bytes), length (ms), the longest time since the lease was granted (ms) or nothing
--- Returns the new deadline (ms), or -1 when the receipt is not current, or the lease has expired and may not last longer
+-- Returns the deadline (ms), or -1 if the receipt is not current, or the lease has expired and may not last longer
 -- Uses events, leases, records, shard.
 function scripts.renew(args)
   shard.begin()

@@ -10,8 +10,8 @@ use crate::redis_store::RedisStore;
 use crate::script;
 
 impl RedisStore {
-    /// Extends a lease, up to `within` from when it was granted. Returns its new deadline, or `None` when the receipt
-    /// is not current, or the lease has expired and may not last longer.
+    /// Sets a lease's deadline to `by` from now, but to at most `within` after it was granted and never earlier than it
+    /// is. Returns the deadline; `None` if the receipt is not current, or the deadline would have passed.
     pub async fn renew(
         &self,
         receipt: &Receipt,

@@ -1,5 +1,5 @@
 -- replace: submit with an `if_exists` other than `refuse`: nothing, delayed, ready or dead -> delayed, or ready if
---   already due. A job that was tried or has ended begins a new generation. No job may occur twice.
+--   already due. A job that was tried or has ended begins a new generation. No job may occur twice in a call.
 -- KEYS  shard
 -- ARGV  how many accepted jobs the caller knows of; how many lanes
 --   per lane: id, name, limits of its tenant
@@ -15,7 +15,7 @@
 -- The place of the id's length in the rest of a record.
 local ID = RECORD - 12
 
--- The answer to a submit that changes nothing; false if it does. Notes the state of a job that it replaces.
+-- Returns the answer to a submit that changes nothing, else false; sets `new.code`, the state of the replaced job.
 local function refusal(new)
   local loc = new.loc
   local raw, s, tomb = records[loc], states[loc], tombstones[loc]
@@ -32,8 +32,8 @@ local function refusal(new)
   return answer
 end
 
--- Sets the creation time and the job state of the new job. They stay in the same generation. In a new generation the
--- job state keeps the number of attempts, and has where the generation begins.
+-- Sets the creation time and the job state of the new job. A waiting job that was not tried keeps its creation time. In
+-- a new generation the job state keeps the number of attempts and records at which lease the generation begins.
 local function begin_life(new, raw, s)
   local tomb = tombstones[new.loc]
   if raw and new.code ~= DEAD and not (s and state.was_tried(s)) then
@@ -48,8 +48,7 @@ local function begin_life(new, raw, s)
   if s or attempts and attempts ~= '\0\0\0\0' then new.state = state.of_new_life(s, attempts, fields.lease) end
 end
 
--- Sets the state and the due time of the new job, and finds the index entry of the job that it replaces. Writes
--- nothing.
+-- Sets the new job's state and due time, and finds the replaced job's index entry. Writes nothing.
 local function plan(new)
   local raw, s = records[new.loc], states[new.loc]
   begin_life(new, raw, s)
@@ -76,7 +75,7 @@ local function plan(new)
   if is_in_place then new.list, new.at = ready.find(lane, due_index.entry(new.loc, due)) end
 end
 
--- Puts the new job into its index, and counts it.
+-- Adds the new job and its index entry, in the place of the replaced job's if that was found, and counts both.
 local function enter(new)
   local group, lane = new.group, new.lane
   arrivals.add(group, new.loc, new.rest, new.external, new.old and new.old.raw)
@@ -104,8 +103,8 @@ local function enter(new)
   lanes.move(lane, nil, group.code, 1)
 end
 
--- Takes replaced jobs out of the index of their former states and tags, and removes the tombstones of those that begin
--- a new generation.
+-- Removes replaced jobs from the index of their former state and of tags, their external payloads if the new job has
+-- none, and the tombstones of jobs that had ended.
 local function leave(all)
   local dead, ended, unqueued = {}, {}, {}
   for _, new in ipairs(all) do

@@ -1,25 +1,27 @@
--- reserve: ready -> reserved, for push. Lanes take turns. A lane gives no job while it is
+-- reserve: ready -> reserved, for push. Lanes take turns. None while the archive outbox is too full. A lane gives no job
+--   while it is
 --   full: as many of its jobs are in flight as the caller allows;
---   throttled: the same of its origin or its tenant;
---   paused: its topic or its destination is; it has no turn until a resume;
---   deferred: throttled lanes would hide others behind them, so their turns come later.
+--   throttled: as many jobs of its origin or its tenant are;
+--   paused: its topic or its destination is; it has no turn until a resume.
+--   Throttled lanes that would hide others behind them are deferred: their turns come later.
 -- KEYS  shard
 -- ARGV  caller, sequence (8 bytes), limit (jobs), limit per lane, receipt bits (8 bytes), lease margin
 --   (ms), default timeout (ms), longest lease without the margin (ms), byte budget, limit per origin, limit per
 --   tenant, number of lanes with a limit of their own, id and limit of each of these, then name and limit of each such
 --   origin and tenant
--- Returns what grants.lua says; full are lanes, origins and tenants that have more jobs than their limit
+-- Returns what grants.lua says; as full the lanes, origins and tenants that have more jobs than their limit
 -- Uses archive, grants, lanes, paused_lanes, ready, shard.
 
--- How many lanes are looked at, beside full ones, and how many deferred ones.
+-- How many lanes one call visits, beside full ones, and how many deferred ones.
 local LANES, DEFERRED = 64, 8
--- More throttled lanes than this of an origin or a tenant are deferred. If fewer of each hide others together, these are.
+-- An origin's or a tenant's throttled lanes are deferred if they are more than this; if no group has as many but all
+-- together hide others, all are.
 local MOST_THROTTLED = 8
 
--- The lanes that have a turn: open, throttled and paused ones. Then how many of the open and of the throttled ones had
--- their turn, whether there may be more of these, and whether there are more deferred ones. `is_throttled` is nil if all
--- origins and tenants may give some. Else, once all lanes whose turn has come are known, some deferred ones are looked
--- at, because they may be open for this caller.
+-- Returns the lanes that a call visits: open, throttled and paused ones; how many of the open and of the throttled ones
+-- had their turn, the rest being deferred; whether more lanes may have a turn; and whether there are more deferred ones.
+-- `is_throttled` is nil if every origin and tenant may give jobs. Else, if all lanes whose turn has come fit, some
+-- deferred ones are added, because they may be open for this caller.
 local function lanes_in_turn(n_full, is_throttled)
   local open, throttled, paused = {}, {}, {}
   local function look(skip, limit)
@@ -48,7 +50,7 @@ local function lanes_in_turn(n_full, is_throttled)
   return open, throttled, paused, n_open, n_throttled, false, others > DEFERRED
 end
 
--- Defers the lanes of origins and tenants that hide others. Whether there were any.
+-- Defers the throttled lanes of groups (origins, tenants) that hide others. Returns whether any lane was deferred.
 local function defer(by_group, is_hidden)
   local few, is_any = {}, false
   for group, names in pairs(by_group) do
@@ -73,10 +75,10 @@ function grants.reserve(args, n_args)
   if archive.is_too_full() then return grants.answer(grant, 0, {}) end
 
   local origin_limit, tenant_limit, n_named = tonumber(args[10]), tonumber(args[11]), tonumber(args[12])
-  -- No call gives more than its limit.
+  -- A call cannot exceed a limit that is no smaller than its own.
   if origin_limit >= limit then origin_limit = math.huge end
   if tenant_limit >= limit then tenant_limit = math.huge end
-  -- What an origin or a tenant may still give. Without a tenant jobs have a limit only if it is named.
+  -- How many jobs an origin or a tenant may still give. Jobs without a tenant have a limit only if it is named.
   local own_limits, left, has_throttled = {}, {[lanes.NO_TENANT] = math.huge}, min(origin_limit, tenant_limit) <= 0
   local groups_at = 13 + 2 * n_named
   local n_full = 0
@@ -88,10 +90,9 @@ function grants.reserve(args, n_args)
     left[args[i]] = tonumber(args[i + 1])
     has_throttled = has_throttled or left[args[i]] <= 0
   end
-  -- Most calls are limited by neither.
+  -- Most calls have no limit on origins or tenants.
   local is_limited = min(origin_limit, tenant_limit) < math.huge or groups_at <= n_args
-  -- What a lane may give because of its origin and its tenant, and the name of the fuller one. `taken` jobs are taken
-  -- off it first.
+  -- Returns how many jobs a lane's origin and tenant allow still, and the fuller of both. First takes `taken` off each.
   local function of_groups(lane, taken)
     local name = is_limited and lanes.name(lane)
     if not name then return math.huge end
@@ -148,7 +149,7 @@ function grants.reserve(args, n_args)
           is_more = true
         end
       end
-      -- Where a deferred one is open, others may be.
+      -- If a deferred lane has given jobs, others may too.
       is_more = is_more or (i > n_in_turn and taken > 0 and is_rest)
       visits[#visits + 1] = {lane, n, n == #entries, taken}
     end

@@ -1,5 +1,5 @@
-//! Granting leases: the reserve transition, and the answer that it shares with pull. Large payloads are read after
-//! the script, which would take too long with them.
+//! Granting leases to a notifier: the arguments of reserve, and how its answer, which pull shares, becomes leases. Large
+//! payloads are read after the script, which would run too long with them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::redis_store::RedisStore;
 use crate::reply::{self, take};
 use crate::script;
 
-/// One call takes no more jobs once they have this many bytes, large payloads included.
+/// One call reserves no more jobs once those that it has reserved have this many bytes, large payloads included.
 pub(crate) const RESERVE_BYTES: usize = 1024 * 1024;
 /// Flags in the answer: more jobs can be taken, the shard's events are watched, lanes were deferred, and there may be
 /// more only in deferred lanes.
@@ -35,8 +35,8 @@ const LATER: i64 = 8;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("the answer of a reserve");
 
-/// Adds the arguments of reserve.lua, and returns their number. A lane whose id is another one, because that was taken,
-/// has the limit of all lanes.
+/// Adds the arguments of reserve.lua, and returns their number. A lane that got another id because its own was taken has
+/// the limit of all lanes instead of its own.
 pub(crate) fn push_reserve(cmd: &mut Cmd, ask: &Reserve<'_>, key: LaneKey) -> usize {
     let lanes = ask.lane_limits.iter();
     let lanes = lanes.filter_map(|(name, limit)| Some((key.id(Lane::parse(name)?, 0), limit)));
@@ -53,7 +53,7 @@ pub(crate) fn push_reserve(cmd: &mut Cmd, ask: &Reserve<'_>, key: LaneKey) -> us
     12 + 2 * (lanes.len() + ask.group_limits.len())
 }
 
-/// A granted job as the scripts answer it.
+/// A granted job as it is in a script's answer.
 pub(crate) struct Granted {
     pub(crate) locator: Locator,
     /// The lane's name.
@@ -74,7 +74,7 @@ pub(crate) struct Grant {
 }
 
 impl Grant {
-    /// Reads an answer as `prelude/grants.lua` makes it.
+    /// Reads an answer of `prelude/grants.lua`. Fails with `Unreadable` if it has another form.
     pub(crate) fn parse(answer: Value) -> Result<Self, StoreError> {
         let mut parts = take::list(answer)?.into_iter();
         let (Some(now), Some(flags), Some(full)) = (parts.next(), parts.next(), parts.next()) else {
@@ -114,8 +114,9 @@ impl RedisStore {
         self.reserved(shard, call.run().await?, asked).await
     }
 
-    /// Makes leases of a script's answer. A job whose large payload is gone has none: a late success has ended it, or
-    /// its lease has run out and another submit has taken its place.
+    /// Makes leases of a script's answer; deadlines count from `asked`. Reads large payloads. A job whose payload is gone
+    /// is left out: a late success has ended the job, or its lease has run out and another submit has taken its place. A
+    /// job that cannot be read is logged and left out.
     pub(crate) async fn reserved(
         &self,
         shard: Shard,
@@ -168,13 +169,13 @@ impl RedisStore {
             }))
         };
         let leases = all_read(shard, jobs.into_iter().map(lease)).await;
-        // Only the name of a lane has a space.
+        // Only the name of a lane has a space: the others are origins and tenants.
         let (full, throttled) = full.into_iter().partition(|name| name.contains(' '));
         Ok(Reserved { leases, more: has_more, is_more_later, has_deferred, full, throttled })
     }
 
-    /// Reads a job's key and delivery. `None` when its large payload is gone, and the job with it, or is another
-    /// one, because a submit has taken the job's place.
+    /// Returns a job's key and delivery, and reads its large payload. `None` if that is gone, and the job with it, or is
+    /// another one because a submit has taken the job's place. Fails with `Unreadable` if it cannot be unpacked.
     pub(crate) async fn delivery(
         &self,
         shard: Shard,
@@ -199,9 +200,9 @@ impl RedisStore {
     }
 }
 
-/// Waits for granted jobs that are read all at once, so that many large payloads wait no longer than one. A job that
-/// cannot be read is logged and left out: its lease runs out and it is recovered. It is an error only if reading it
-/// again will not help.
+/// Reads granted jobs at the same time, so that many large payloads take no longer than one. Leaves out a job that is
+/// gone, and one that cannot be read, which is logged: as an error if reading it again will not help, else as a warning.
+/// The lease of such a job runs out and the job is recovered.
 pub(crate) async fn all_read<T>(
     shard: Shard,
     jobs: impl Iterator<Item = impl Future<Output = Result<Option<T>, StoreError>>>,

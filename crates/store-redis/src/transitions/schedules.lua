@@ -1,11 +1,11 @@
--- Schedules: changing them, and making them fire.
+-- Schedules: changing, reading and removing them, finding those whose time has come, and making them fire.
 -- Uses arrivals, due_index, records, recurring, shard.
 
 -- change_schedules: stores schedules, or removes them. Allowed when memory is full, so that they can be paused, deleted
---   and moved on. No schedule may occur twice.
+--   and given another time. No schedule may occur twice.
 -- KEYS  shard
 -- ARGV  per schedule: name, its version or '' if there must be none, what is to be stored of it or '' to remove it
--- Returns per schedule 1, or 0 if it has another version
+-- Returns per schedule 1, or 0 if it has another version and was left as it is
 function scripts.change_schedules(args)
   shard.begin()
   local names, changes, answers = {}, {}, {}
@@ -20,8 +20,8 @@ function scripts.change_schedules(args)
   return answers
 end
 
--- forget_schedule_times: removes times that lead to no schedule that can be read, so that they keep no other from
--- firing.
+-- forget_schedule_times: removes schedules from the index of times, so that those that cannot be read do not keep others
+--   from firing.
 -- KEYS  shard
 -- ARGV  names
 -- Returns how many were removed
@@ -35,7 +35,7 @@ function scripts.forget_schedule_times(args)
 end
 
 -- fire: submits the jobs of schedules, nothing -> delayed, or ready if already due, and stores each schedule as it is
---   afterwards. A job whose id is taken counts as submitted. No schedule and no job may occur twice.
+--   afterwards. A job whose id is taken counts as submitted. No schedule and no job may occur twice in a call.
 -- KEYS  shard
 -- ARGV  how many accepted jobs the caller knows of; how many lanes, then per lane: id, name, limits of its
 --   tenant; then per schedule: name, its version, what is to be stored of it, lane id, how many jobs, and per job:
@@ -86,11 +86,9 @@ function scripts.fire(args)
   return arrivals.answered(answers)
 end
 
--- Schedules: those whose time has come, and those of given names.
-
--- due_schedules: the first schedules whose time has come.
+-- due_schedules: the first schedules whose time has come. Changes nothing.
 -- KEYS  shard
--- ARGV  limit, about how many bytes
+-- ARGV  how many at most, about how many bytes of schedules at most
 -- Returns {now (ms), us until the first one fires, -1 for never, then per schedule: name, what is stored of it, 1 if the
 --   job whose end it waits for has not ended, else 0}
 function scripts.due_schedules(args)
@@ -117,7 +115,7 @@ function scripts.due_schedules(args)
   return answer
 end
 
--- schedules: schedules of the shard.
+-- schedules: reads schedules of the shard by their names.
 -- KEYS  shard
 -- ARGV  names
 -- Returns what is stored of each, '' if it is not there

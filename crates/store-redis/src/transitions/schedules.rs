@@ -1,4 +1,4 @@
-//! Schedules of a shard: reading and changing them, and making them fire.
+//! Schedules of a shard: reading, changing and removing them, finding those whose time has come, and making them fire.
 
 use std::time::Duration;
 
@@ -18,15 +18,15 @@ use crate::redis_store::RedisStore;
 use crate::reply::take;
 use crate::script;
 
-/// The bytes before the topic, as `prelude/recurring.lua` has them. The topic follows behind its length, and then the
-/// packed schedule.
+/// The number of bytes before the topic, as `prelude/recurring.lua` lays them out. Then come the topic's length, the
+/// topic and the packed schedule.
 const HEAD: usize = 26;
 const NO_LOCATOR: [u8; 12] = [0; 12];
 
 const UNREADABLE: StoreError = StoreError::Unreadable("a schedule");
 
 impl RedisStore {
-    /// Schedules of a shard, `None` for those that are not there.
+    /// Returns schedules of a shard; `None` for one that is missing or has another topic, or, logged, cannot be read.
     pub(crate) async fn schedules_of(
         &self,
         shard: Shard,
@@ -35,7 +35,7 @@ impl RedisStore {
         let names: Vec<_> = keys.iter().map(|(key, _)| key.to_string()).collect();
         let stored: Vec<Bytes> = self.call(&script::SCHEDULES, shard).arg(names).run().await?;
         let rows = keys.iter().zip(stored).map(|((key, topic), stored)| match unpack(key.clone(), stored) {
-            // One of another topic is there under a key that is not in the index.
+            // A schedule of another topic is not the one that the index names by this key.
             Ok(row) => row.filter(|row| row.topic == *topic),
             Err(error) => {
                 tracing::error!(shard = shard.0, schedule = %key, %error, "a schedule is left out");
@@ -45,7 +45,8 @@ impl RedisStore {
         Ok(rows.collect())
     }
 
-    /// The first schedules of a shard whose time has come.
+    /// Returns the first schedules of a shard whose time has come, up to `limit` and about [`MAX_SCHEDULE_BYTES`]. One
+    /// that is missing or cannot be read is logged and left out, and its time is removed.
     pub async fn due_schedules(&self, shard: Shard, limit: usize) -> Result<DueSchedules, StoreError> {
         let answer: Vec<Value> =
             self.call(&script::DUE_SCHEDULES, shard).arg((limit, MAX_SCHEDULE_BYTES)).run().await?;
@@ -68,7 +69,7 @@ impl RedisStore {
         Ok(DueSchedules { due, now, next: u64::try_from(next).ok().map(Duration::from_micros) })
     }
 
-    /// Removes times that lead to no schedule.
+    /// Logs schedules that are missing or cannot be read, and removes their times from the index.
     async fn forget_times(&self, shard: Shard, names: &[Bytes]) -> Result<(), StoreError> {
         let shown: Vec<_> = names.iter().map(|name| String::from_utf8_lossy(name)).collect();
         tracing::error!(shard = shard.0, schedules = ?shown, "schedules that are not there, or cannot be read, do not fire");
@@ -76,7 +77,7 @@ impl RedisStore {
         self.call(&script::FORGET_SCHEDULE_TIMES, shard).arg(names).run::<u64>().await.map(drop)
     }
 
-    /// Stores schedules that submit nothing.
+    /// Stores schedules without submitting jobs. One of which another version is stored is `Outdated` and left as it is.
     pub async fn change_schedules(
         &self,
         shard: Shard,
@@ -101,13 +102,14 @@ impl RedisStore {
         Ok(answers == [1])
     }
 
-    /// Stores schedules and submits their jobs, of which each has one at least.
+    /// Stores schedules and submits their jobs, at least one of each. A schedule of which another version is stored is
+    /// `Outdated`, one beyond a limit on topics or lanes is `Full`; neither is changed. Fails as `add_jobs` does.
     pub async fn fire(
         &self,
         shard: Shard,
         changes: &[ScheduleChange],
     ) -> Result<Vec<ScheduleChanged>, StoreError> {
-        // All jobs of a schedule are in one lane, so the first stands for them.
+        // All jobs of a schedule are in one lane, so the first one gives it.
         let jobs: Vec<&NewJob> = changes.iter().map(|change| &change.jobs[0]).collect();
         let push = |cmd: &mut Cmd, arrivals: &[Arrival<'_>]| {
             for Arrival { number, lane, .. } in arrivals {
@@ -137,7 +139,7 @@ fn fired(answer: Value, _: &NewJob) -> Result<ScheduleChanged, StoreError> {
     }
 }
 
-/// A version as the scripts take it; empty for none.
+/// Packs a version for the scripts; empty for none.
 fn pack_version(version: Option<u64>) -> Vec<u8> {
     version.map_or_else(Vec::new, |version| version.to_be_bytes().to_vec())
 }
@@ -154,7 +156,7 @@ fn pack(row: &ScheduleRow) -> Vec<u8> {
     packed
 }
 
-/// Reads what is stored of a schedule; `None` if that is nothing.
+/// Unpacks a stored schedule; `None` if `stored` is empty. Fails with `Unreadable` if it is too short or has no topic.
 fn unpack(key: ScheduleKey, mut stored: Bytes) -> Result<Option<ScheduleRow>, StoreError> {
     if stored.is_empty() {
         return Ok(None);

@@ -1,5 +1,6 @@
--- settle: reserved -> done (complete), delayed (retry), dead (bury), or ready or delayed (release,
---   without or with a delay). A job must be there only once.
+-- Settles push leases: alone (settle), or followed by a reserve in the same call (exchange).
+-- settle: reserved -> done (complete), delayed (retry), dead (bury), or ready or delayed (release, without or with a
+--   delay). No job may occur twice in a call.
 -- KEYS  shard
 -- ARGV  keep (ms), cap (tombstones), lateness ("bucket:count ... max:us", or ''), how many lanes, their ids, how many
 --   batches are settled as a whole, their numbers, how many batches have no other job left as far as the caller knows,
@@ -8,8 +9,8 @@
 -- Returns {} when all are applied, else per job 1 applied, 2 replayed, 3 a late success that was applied, 4 stale
 -- Uses archive, dead_letters, events, grants, lanes, lateness, leases, outcomes, records, shard, tombs.
 
--- Reads the arguments behind the first `base`: lanes, batches that are settled as a whole, those whose other jobs
--- were settled before, where the groups begin.
+-- Reads the arguments behind the first `base`. Returns the lanes, the batches that are settled as a whole, those whose
+-- other jobs were settled before, and the index at which the groups begin.
 function outcomes.settle_args(args, base)
   local at, lists = base + 4, {}
   for i = 1, 3 do
@@ -20,7 +21,7 @@ function outcomes.settle_args(args, base)
   return lists[1], lists[2], lists[3], at
 end
 
--- All of the transition between `begin` and `close`.
+-- Does all of a settle between `shard.begin` and `shard.close`, and returns its answer.
 function outcomes.settle(args, base, whole, over, from)
   local locs, at = {}, from
   while at < #args do
@@ -41,7 +42,7 @@ function outcomes.settle(args, base, whole, over, from)
       local loc, tomb, o = args[i], args[i + 1], not is_complete and args[i + 2]
       local s, answer = states[loc], APPLIED
       if s and s == plain then
-        -- The same job state as the one before: a first delivery that is done.
+        -- Has the same job state as a job before, which was a first delivery and is done.
         local e, g = #ended, #gone
         ended[e + 1], ended[e + 2], gone[g + 1] = loc, tomb, loc
         if is_watched then events.completed(loc, lane, s) end
@@ -68,7 +69,7 @@ function outcomes.settle(args, base, whole, over, from)
       j = j + 1
       answers[j] = answer
       is_all = is_all and answer == APPLIED
-      -- The lateness of a call that is only a replay was counted before.
+      -- The lateness of a call that only replays was counted before.
       counts_lateness = counts_lateness or answer == APPLIED or answer == LATE
     end
     if done > 0 then lanes.move(lane, RESERVED, DONE, done) end

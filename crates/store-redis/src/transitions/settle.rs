@@ -1,6 +1,6 @@
-//! Settling: outcomes in groups of one receipt, so that jobs that were reserved together and are done share
-//! arguments. The client sends each job's tombstone, so that the script does not read its record again. An
-//! exchange is a settle with a reserve in the same call.
+//! Settling a notifier's leases, alone or together with a reserve in one call (an exchange). Outcomes are sent in groups
+//! of one receipt, so that jobs that were reserved together share arguments, and with each job's tombstone, so that the
+//! script does not read the record again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -56,7 +56,7 @@ impl RedisStore {
         Ok(rounds.answers)
     }
 
-    /// Settles, and reserves with the same call, unless there are two leases of one job.
+    /// Settles leases, then reserves jobs, in one call; in several if `items` has two leases of one job.
     pub async fn exchange(
         &self,
         shard: Shard,
@@ -80,12 +80,12 @@ impl RedisStore {
     }
 }
 
-/// The calls that a settle takes. A call settles a job once, so two leases of one job take two calls.
+/// The calls that a settle needs. One call settles a job only once, so two leases of one job need two calls.
 struct Rounds<'a> {
     items: &'a [(Lease, Outcome)],
-    /// Jobs to be settled, by their numbers.
+    /// The jobs still to be settled, by their numbers.
     left: Vec<usize>,
-    /// Sent until a call has had an effect.
+    /// Sent with each call until one has settled a job; then empty.
     lateness: String,
     answers: Vec<SettleResult>,
 }
@@ -96,7 +96,7 @@ impl<'a> Rounds<'a> {
         Self { items, left: (0..items.len()).collect(), lateness: lateness.encode(), answers }
     }
 
-    /// Adds the arguments of settle.lua for the next call, and returns its jobs.
+    /// Adds the arguments of settle.lua for the next call, takes its jobs off those that are left, and returns them.
     fn push_next(&mut self, cmd: &mut Cmd, keep: (u64, u64)) -> Groups {
         let (mut met, items) = (HashSet::new(), self.items);
         let (now, later): (Vec<_>, Vec<_>) =
@@ -171,9 +171,9 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// The batches that have no other job left: those that are settled as a whole, and those of which the others were
-/// settled before. A count is wrong after the answer to a call was lost; then the store looks at the batch when its
-/// leases run out.
+/// Returns the numbers of the batches in which a call settles all jobs that are left: first those that it settles as a
+/// whole, then those of which other jobs were settled before. After a lost answer the count of a batch is wrong; then
+/// the store examines the batch when its leases run out.
 fn batches_over(items: &[(Lease, Outcome)], numbers: &[usize]) -> (Vec<u64>, Vec<u64>) {
     let mut counts: BTreeMap<u64, (&GrantedBatch, usize)> = BTreeMap::new();
     for n in numbers {
@@ -189,10 +189,10 @@ fn batches_over(items: &[(Lease, Outcome)], numbers: &[usize]) -> (Vec<u64>, Vec
     (numbers(whole), numbers(rest))
 }
 
-/// Packs an outcome as `prelude/outcomes.lua` says. `response` is the status of a successful attempt, and how
-/// long it took in ms.
+/// Packs an outcome for `prelude/outcomes.lua`. `response` is the status of a successful attempt and its duration in ms;
+/// without it the status is 0 and the duration the longest possible.
 pub(crate) fn pack_outcome(outcome: &Outcome, hint: &SettleHint, response: Option<(u16, u32)>) -> Vec<u8> {
-    // An unknown duration is the longest one.
+    // Without a response the duration is not known.
     let (status, took) = response.unwrap_or((0, u32::MAX));
     let duration = Duration::from_millis(took.into());
     let seen = LastAttempt { status: Some(status), duration, ..LastAttempt::default() };

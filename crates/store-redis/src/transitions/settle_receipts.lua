@@ -1,5 +1,5 @@
--- settle_receipts: settles jobs that were reserved for pull, by receipts alone. A consumer calls it, or
---   the carrier for a lease that has run out.
+-- settle_receipts: settles jobs that were reserved for pull, by receipts alone: for a consumer, or for the carrier after
+--   a lease has run out.
 -- KEYS  shard
 -- ARGV  keep (ms), cap (tombstones), 1 when only leases that have run out count; then per job: locator,
 --   receipt (16 bytes), and the outcome, as outcomes.lua says
@@ -8,11 +8,11 @@
 -- The rules differ from settle.lua: a late success is stale, and a complete repeats only a complete.
 -- Uses leases, outcomes, records, shard, tombs.
 local COMPLETE, APPLIED, REPLAYED, STALE = outcomes.COMPLETE, outcomes.APPLIED, outcomes.REPLAYED, outcomes.STALE
--- A larger batch is not read for each job that is settled; the carrier does that later.
+-- Only a batch of at most 16 jobs is examined after a settle; a larger one when its leases run out.
 local FEW = 16 * 12
 
--- The outcome, with what the client does not know: where the payload is, and the attempt's times. The
--- lease's number says when it began.
+-- Returns the outcome, completed by what the client does not know: whether the payload is external, and the attempt's
+-- begin and duration. It begins when the lease was granted, which the lease's number tells.
 local function with_attempt(outcome, raw, held)
   local at = min(floor(read('>I8', held) / 1000), NOW)
   local times = six(at) .. '\0\0' .. pack('>I4', min(NOW - at, 4294967295))
@@ -30,7 +30,7 @@ local function settle_one(loc, held, outcome, only_expired, dead)
     return not is_complete and state.settled(s) == lease and REPLAYED or STALE
   end
   if only_expired and state.deadline(s) > NOW then return STALE end
-  -- A lease that has run out was settled by nobody, so no later call repeats it.
+  -- A lease that has run out was not settled by its holder, so no later call repeats it.
   if only_expired then lease = state.settled(s) end
   return outcomes.apply(loc, tombs.of(raw, s, DONE, lease), with_attempt(outcome, raw, held), record.lane(raw), lease, dead, {})
 end

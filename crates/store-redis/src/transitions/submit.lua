@@ -1,4 +1,4 @@
--- submit: nothing -> delayed, or ready if already due. No job may occur twice.
+-- submit: nothing -> delayed, or ready if already due. No job may occur twice in a call.
 -- KEYS  shard
 -- ARGV  how many accepted jobs the caller knows of; how many lanes, then per lane: id, name, limits of its tenant; then
 --   per group of jobs that share lane and due time: lane id, due ("+ms" from now, or absolute ms), how many, and per

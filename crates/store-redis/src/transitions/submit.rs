@@ -1,4 +1,5 @@
-//! Submit and import: the calls that add jobs.
+//! Submit and import, and the loop of calls that all scripts which add jobs share: lanes and their ids, repeated calls,
+//! and what to do when the shard has lost jobs or its archive outbox is full.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use crate::script::{self, Script};
 /// The largest number in six bytes.
 const MAX_SIX: u64 = (1 << 48) - 1;
 
-/// How many ids of a lane are tried. That one is taken has a chance of one in 10¹⁴ among a hundred thousand lanes.
+/// How many ids of a lane are tried. Among a hundred thousand lanes one is taken with a chance of one in 10¹⁴.
 const MAX_TAKEN: u8 = 4;
 
 const UNREADABLE: StoreError = StoreError::Unreadable("the answers of a submit");
@@ -31,7 +32,7 @@ pub(super) struct Arrival<'a> {
     pub(super) number: usize,
     job: &'a NewJob,
     pub(super) lane: LaneId,
-    /// How many ids of its lane are those of other lanes.
+    /// How many ids of its lane were taken by other lanes.
     taken: u8,
     packed: Packed,
 }
@@ -55,7 +56,7 @@ impl RedisStore {
                 }
                 return;
             }
-            // Neighbours share lane and due time.
+            // Neighbours with the same lane and due time share these arguments.
             for group in arrivals.chunk_by(|a, b| a.lane == b.lane && a.job.due == b.job.due) {
                 cmd.arg(&group[0].lane.0).arg(pack_due(group[0].job.due)).arg(group.len());
                 for Arrival { job, packed, .. } in group {
@@ -79,9 +80,11 @@ impl RedisStore {
         self.add_jobs(shard, &jobs, |_| &script::IMPORT, push, submitted).await
     }
 
-    /// Makes the calls that add jobs, nearly always one. `push` adds the arguments after the lanes. For the next
-    /// call waits what has another script, or the key of a job before it; and, to be sent with the next id of its lane,
-    /// a job whose lane would have the id of another one.
+    /// Makes the calls that add jobs, nearly always one, and returns what `read` makes of each answer, in the order of
+    /// `jobs`. `push` adds the arguments behind the lanes. A job is left to a later call if it needs another script, has
+    /// the key of a job before it, or its lane the id of another lane, which is then sent with its next id.
+    /// Fails with `ArchiveBehind` if the archive outbox is full. If the shard has lost jobs, `take_note_of_loss` handles
+    /// that, and the call is repeated once. After a failure the jobs of earlier calls stay added.
     pub(super) async fn add_jobs<T>(
         &self,
         shard: Shard,
@@ -141,7 +144,7 @@ impl RedisStore {
                     answers[*number] = Some(read(answer, job)?);
                 }
             }
-            // Jobs of one key arrive in their order.
+            // Jobs of one key must be added in their order.
             later.sort_unstable();
             left = later;
             if left.iter().any(|(_, taken)| *taken == MAX_TAKEN) {
@@ -152,8 +155,8 @@ impl RedisStore {
     }
 }
 
-/// The lane of a job, which is added to `lanes`, with an id behind those that are `taken`. `None` if another lane among
-/// them has its id. A batch has few lanes, so a search through them is fast.
+/// Returns the id of a job's lane, which is added to `lanes` if it is new, with the first id after `taken` ones. `None`
+/// if another lane in `lanes` has that id. A batch has few lanes, so a search through them is fast.
 fn lane_of<'a>(
     lanes: &mut Vec<ArrivingLane<'a>>,
     key: LaneKey,
@@ -178,24 +181,23 @@ fn lane_of<'a>(
 struct ArrivingLane<'a> {
     id: LaneId,
     lane: Lane<'a>,
-    /// What its tenant may use. The operator is not limited, and neither are the jobs that come with those of the
-    /// operator.
+    /// How many topics and lanes its tenant may have; `None` if one of the lane's jobs is the operator's.
     limits: Option<TenantLimits>,
 }
 
-/// What a tenant may use, as the scripts take it: empty without a limit.
+/// Packs a tenant's limits on topics and lanes for the scripts; empty without limits.
 pub(crate) fn pack_limits(limits: Option<TenantLimits>) -> Vec<u8> {
     limits.map_or_else(Vec::new, |TenantLimits { topics, lanes }| {
         [topics.to_be_bytes(), lanes.to_be_bytes()].concat()
     })
 }
 
-/// Whether nothing was added because another lane has the id of the job's lane.
+/// Whether a job was not added because another lane has the id of its lane.
 fn is_of_another_lane(answer: &Value) -> bool {
     matches!(answer, Value::Array(parts) if matches!(parts.as_slice(), [Value::Int(421)]))
 }
 
-/// The error of a look at the store after a call that added nothing.
+/// Converts the error of a check after a call that added nothing into one that says so.
 fn nothing_was_added(error: StoreError) -> StoreError {
     match error {
         StoreError::Away(_) | StoreError::Slow(_) | StoreError::Unreadable(_) => StoreError::Unprepared,
@@ -203,7 +205,7 @@ fn nothing_was_added(error: StoreError) -> StoreError {
     }
 }
 
-/// A due time as the scripts take it.
+/// Formats a due time for the scripts: `+` and ms from now, or absolute ms.
 pub(crate) fn pack_due(due: Due) -> String {
     match due {
         Due::In(delay) => format!("+{}", millis_up(delay)),
@@ -211,9 +213,9 @@ pub(crate) fn pack_due(due: Due) -> String {
     }
 }
 
-/// Packs a history as import.lua reads it.
+/// Packs a history for import.lua. Counts are cut to a maximum.
 fn pack_history(history: &History) -> Vec<u8> {
-    // An unknown time is the latest one: the script lowers it to now.
+    // For an unknown time the latest one: the script lowers it to now.
     let created = history.created.map_or(u64::MAX, Timestamp::as_millis).min(MAX_SIX);
     let mut packed = Vec::with_capacity(64);
     packed.push(history.dead.is_some().into());
@@ -269,8 +271,7 @@ fn submitted(answer: Value, new: &NewJob) -> Result<Submitted, StoreError> {
     Ok(Submitted { answer, job })
 }
 
-/// Whether a submit whose content a cancelled job has can only be a repetition: others would have begun a new
-/// generation.
+/// Whether a submit that meets a cancelled job of its content is a repetition: any other would begin a new generation.
 fn is_repeatable(new: &NewJob) -> bool {
     match new.if_exists {
         IfExists::Refuse | IfExists::Update { .. } => false,
@@ -278,7 +279,7 @@ fn is_repeatable(new: &NewJob) -> bool {
     }
 }
 
-/// The limit that an answer says would be exceeded, if it does.
+/// Returns the limit by which a script refused a job; `None` if it did not. Fails for an unknown limit.
 pub(super) fn limit_in(parts: &[Value]) -> Result<Option<Limit>, StoreError> {
     let [Value::Int(status @ (422 | 429)), Value::BulkString(what)] = parts else { return Ok(None) };
     match (status, what.as_slice()) {

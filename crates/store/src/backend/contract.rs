@@ -1,6 +1,6 @@
 //! The contract of a backend on one page: every call that [`Store`](crate::Store) makes on one, Redis or embedded. A
-//! call fails with any `StoreError`. What it does is said at the method of the store that makes it. Compiled with the
-//! tests, which check that both backends keep it and that it is whole.
+//! call fails with any `StoreError`. The documentation of a call is at the method of the store that makes it. Compiled
+//! with the tests, which check that both backends have all calls and that the list is complete.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use ringback_core::store_types::*;
 
 use super::Backend;
 
-/// Makes a function of each line, so that the compiler checks the line, and a list of their names.
+/// Makes a function of each line, so that the compiler checks that both backends have it, and a list of the names.
 macro_rules! contract {
     (
         calls { $(fn $call:ident($($arg:ident: $type:ty),*) -> $answer:ty;)* }

@@ -1,4 +1,4 @@
-//! The program `demo [URL]`: runs the demo against that API, else the one of `RINGBACK_URL`, else the local one.
+//! The program `demo [URL]`: runs the demo against the API at `URL`, else `RINGBACK_URL`, else the default local URL.
 
 use std::process::ExitCode;
 

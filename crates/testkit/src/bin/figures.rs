@@ -1,4 +1,4 @@
-//! Prints the figures of the fault suite that the last run of the tests has reached. Ends with 1 if one is not reached.
+//! The program `figures`: prints the figures of the last run of the fault suite. Exits with 1 if one is not reached.
 
 use std::process::ExitCode;
 

@@ -21,12 +21,13 @@ pub(super) struct Driver {
     child: Child,
     port: u16,
     browser: OsString,
-    // After the child: the directory goes when nobody writes into it any more.
+    // Dropped after the child, so that nobody writes into the directory any more.
     dir: TempDir,
 }
 
 impl Driver {
-    /// Starts a driver and waits until it answers; `None` where it or the browser is not installed.
+    /// Starts chromedriver and waits until it answers HTTP; panics after 30 seconds. Returns `None` if chromedriver or
+    /// Chromium is not installed.
     pub(super) async fn start() -> Option<Self> {
         let browser = program("CHROMIUM", "chromium")?;
         let driver = program("CHROMEDRIVER", "chromedriver")?;
@@ -53,7 +54,7 @@ impl Driver {
         format!("http://127.0.0.1:{}{path}", self.port)
     }
 
-    /// What a session of this browser is asked for.
+    /// The capabilities of a new session: this Chromium, headless, its own profile, full logs, dialogs that stay open.
     pub(super) fn capabilities(&self) -> Value {
         let profile = format!("--user-data-dir={}", self.dir.path().join("profile").display());
         // `/dev/shm` is small in containers.
@@ -72,7 +73,7 @@ impl Driver {
     }
 }
 
-/// The path of a program that runs: that of the variable, else what PATH has.
+/// The path of a program: the value of `variable`, else the file in PATH; `None` if it fails with `--version`.
 fn program(variable: &str, name: &str) -> Option<OsString> {
     let found = std::env::var_os(variable).unwrap_or_else(|| {
         let paths = std::env::var_os("PATH").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The API calls of the demo.
+//! The API calls of the demo: check that the API is up, submit a job, cancel a job and read a job.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ impl Api {
         Self { url: url.trim_end_matches('/').to_owned(), http: https_client() }
     }
 
-    /// Checks that a Ringback with a store answers. The error says what to do.
+    /// Checks that a Ringback with a store answers. Each error says what is wrong.
     pub(crate) async fn is_up(&self) -> anyhow::Result<()> {
         let url = &self.url;
         let answer = match self.http.get(self.at("/v1/stats")).timeout(TIMEOUT).send().await {
@@ -39,7 +39,7 @@ impl Api {
         Ok(())
     }
 
-    /// Submits a job, which must be new, and returns its due time.
+    /// Submits a job and returns its due time. Fails unless the job is new (201).
     pub(crate) async fn submit(&self, job: &Value) -> anyhow::Result<Timestamp> {
         let request = self.http.post(self.at("/v1/jobs")).header("content-type", "application/json");
         let (status, answer) = json(request.body(job.to_string())).await?;
@@ -48,14 +48,14 @@ impl Api {
         due.parse().with_context(|| format!("no due time in {answer}"))
     }
 
-    /// Cancels a job that is not due yet.
+    /// Cancels a job. Fails unless the API answers 200.
     pub(crate) async fn cancel(&self, topic: &str, id: &str) -> anyhow::Result<()> {
         let (status, answer) = json(self.http.delete(self.job(topic, id))).await?;
         ensure!(status == 200, "the cancel of {topic}/{id} is answered {status}: {answer}");
         Ok(())
     }
 
-    /// Reads a job.
+    /// Reads a job. Fails unless the API answers 200.
     pub(crate) async fn look(&self, topic: &str, id: &str) -> anyhow::Result<Value> {
         let (status, answer) = json(self.http.get(self.job(topic, id))).await?;
         ensure!(status == 200, "{topic}/{id} is answered {status}: {answer}");

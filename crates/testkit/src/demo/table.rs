@@ -1,4 +1,4 @@
-//! Compares the result of each job with its case, and prints the table.
+//! Compares the result of each job with its case, and formats the table of the results.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub(crate) struct DemoResult {
 }
 
 impl DemoResult {
-    /// Compares the arrivals and the final state of a job with its case.
+    /// The result of a job: its arrivals and `last`, the job as last read, compared with its case.
     pub(crate) fn new(job: &Submitted, arrivals: &[Arrival], last: &Value) -> Self {
         let case = &job.case;
         let end = match (last["state"].as_str(), last["reason"].as_str()) {
@@ -67,7 +67,7 @@ impl DemoResult {
     }
 }
 
-/// The time in ms from due to arrival, where due is the later of the attempt's and the job's due time.
+/// The time in ms from due to arrival. Due is the later of the due times of the job and of the attempt.
 fn lateness(arrival: &Arrival, job: &Submitted) -> f64 {
     let due = arrival.due_at().map_or(job.due, |due| due.max(job.due));
     arrival.at.duration_since(due).as_secs_f64() * 1000.0
@@ -83,7 +83,7 @@ impl fmt::Display for End {
     }
 }
 
-/// The table with a line per job.
+/// The table as text: a heading and a line per job.
 pub(crate) fn of(jobs: &[DemoResult]) -> String {
     let row = |name: &str, attempts: &str, end: &str, late: &str, verdict: &str| {
         format!("{name:19}{attempts:12}{end:19}{late:27}{verdict}").trim_end().to_owned() + "\n"

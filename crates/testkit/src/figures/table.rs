@@ -4,8 +4,8 @@ use strum::VariantArray as _;
 
 use super::{Figure, Reached};
 
-/// The table, and whether all is reached and nothing is wrong. Times are only shown: they depend on what else the
-/// machine does.
+/// The table as text, and whether all figures are reached with nothing wrong. Slow recoveries are only shown, because
+/// times depend on what else the machine does.
 pub fn table(all: &[Reached]) -> (String, bool) {
     let (mut text, mut is_complete) = (format!("{:>10} {:>10} {:>6}\n", "reached", "wanted", "wrong"), true);
     for figure in Figure::VARIANTS {

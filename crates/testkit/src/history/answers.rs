@@ -1,4 +1,4 @@
-//! Answers of the API, as a history has them.
+//! Converts answers of the API into lines of a history.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -7,7 +7,8 @@ use super::entry::{Answered, Entry, JobState, NotAnswered, Rejected};
 use super::writer::History;
 
 impl History {
-    /// Writes what became of a call now: the status and the JSON of its answer, if there was one.
+    /// Writes the outcome of call `n` with the current time: `ok` for a 2xx, with what `answer` says of the job;
+    /// `fail` for a 4xx; `info` for any other status, or for none.
     pub fn write_outcome(&self, n: u64, status: Option<u16>, answer: &Value) {
         let t = self.t();
         let name = answer["topic"].as_str().zip(answer["id"].as_str());
@@ -33,10 +34,10 @@ pub fn state(name: &Value) -> Option<JobState> {
     serde_json::from_value(name.clone()).ok()
 }
 
-/// A time in milliseconds since 1970.
+/// Parses a JSON string into milliseconds since 1970; `None` if the value is not a string.
 ///
 /// # Panics
-/// When it is a text and not a time.
+/// When the string is not a time after 1970.
 pub fn millis(time: &Value) -> Option<u64> {
     let text = time.as_str()?;
     let time: Timestamp = text.parse().unwrap_or_else(|error| panic!("{text} is not a time: {error}"));

@@ -1,14 +1,14 @@
-//! The clocks of the stores, as far as readings say how far they are ahead of the host's.
+//! The clocks of the stores: computes from readings what time each can have shown at a moment of the host.
 
 use std::collections::BTreeMap;
 
 use super::entry::ClockReading;
 use super::records::NEVER;
 
-/// What readings differ by without a step, in µs.
+/// The most by which readings differ without a step, in µs.
 const MIN_STEP: u64 = 50_000;
 
-/// A moment by the clock of a store, in microseconds since 1970: between these two.
+/// A moment by the clock of a store: it lies between these two times, in microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     pub(crate) earliest: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Clocks {
 }
 
 impl Clocks {
-    /// `wall` is the host's wall clock at its monotonic time 0.
+    /// Groups readings by store. `wall` is the host's wall clock in µs at its monotonic time 0.
     pub(crate) fn new(wall: u64, readings: Vec<ClockReading>) -> Self {
         let mut by_store = BTreeMap::<u8, Vec<_>>::new();
         for reading in readings {
@@ -39,8 +39,8 @@ impl Clocks {
         Self { wall, readings: by_store }
     }
 
-    /// A moment of the host by a store's clock; `None` if that was never read. Between two readings, either of them
-    /// may hold.
+    /// The earliest and the latest time that a store's clock can have shown at the host's time `t`, by the readings
+    /// before and after `t`. Returns `None` if the clock was never read.
     pub(crate) fn at(&self, store: u8, t: u64) -> Option<Moment> {
         let readings = self.readings.get(&store)?;
         let after = readings.partition_point(|reading| reading.t <= t);
@@ -52,8 +52,8 @@ impl Clocks {
         Some(Moment { earliest: wall.saturating_add_signed(least), latest: wall.saturating_add_signed(most) })
     }
 
-    /// The earliest and the latest time that a store's clock can have had between two moments of the host. The second
-    /// may be [`NEVER`]: that of the last reading.
+    /// The earliest and the latest time that a store's clock can have shown between two moments of the host. If `last`
+    /// is [`NEVER`], the last reading counts. Returns `None` if the clock was never read.
     pub(crate) fn between(&self, store: u8, first: u64, last: u64) -> Option<Moment> {
         let readings = self.readings.get(&store)?;
         let last = if last == NEVER { readings.last()?.t.max(first) } else { last };
@@ -70,13 +70,13 @@ impl Clocks {
         Some(all)
     }
 
-    /// The same, as if the store had the host's clock where no reading says otherwise.
+    /// The middle of [`Self::at`]. A store without readings has the host's clock.
     pub(crate) fn about(&self, store: u8, t: u64) -> u64 {
         self.at(store, t).map_or(self.wall + t, Moment::middle)
     }
 }
 
-/// Whether a clock has stepped between two readings.
+/// Whether the clock has stepped between two readings: they differ by more than [`MIN_STEP`].
 fn is_step(pair: &[ClockReading]) -> bool {
     pair[0].ahead.abs_diff(pair[1].ahead) > MIN_STEP
 }

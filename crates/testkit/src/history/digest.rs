@@ -15,7 +15,7 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// The digest of headers, whatever their order: each as its name in lower case, a colon and its value.
+    /// The digest of headers in any order: of the sorted lines `name:value`, with names in lower case.
     pub fn of_headers<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let line = |(name, value): (&str, &str)| format!("{}:{value}\n", name.to_ascii_lowercase());
         let mut lines: Vec<_> = headers.into_iter().map(line).collect();
@@ -23,7 +23,7 @@ impl Digest {
         Self::of(lines.concat().as_bytes())
     }
 
-    /// Its first eight bytes, which are enough to tell the contents of one run apart.
+    /// The first eight bytes, which are enough to distinguish the contents of one run.
     pub(crate) fn fingerprint(self) -> u64 {
         let (first, _) = self.0.split_first_chunk().expect("a digest is longer than that");
         u64::from_be_bytes(*first)

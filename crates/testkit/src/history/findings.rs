@@ -48,7 +48,8 @@ impl Findings {
         self.checks[invariant.index()] += 1;
     }
 
-    /// Counts a violation, and describes it if there are few yet.
+    /// Counts a violation. Describes it, with its lines in order, if it is among the first [`MAX_DESCRIBED`] of its
+    /// invariant.
     pub(crate) fn violated(
         &mut self,
         invariant: Invariant,

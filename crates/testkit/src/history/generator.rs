@@ -1,4 +1,4 @@
-//! Histories that are right, from a seed: to test the checker, and to measure it.
+//! Generates correct histories from a seed, to test the checker and to measure it.
 //!
 //! They are made up, by the rules of docs/concepts/life-of-a-job.md: jobs of many kinds, each of which says in its id
 //! what happens to it, such as `retry-17`. Nothing runs.
@@ -26,15 +26,15 @@ pub struct Plan {
     pub has_faults: bool,
 }
 
-/// The jobs of one stretch of time; what is written at once.
+/// The number of jobs in a stretch of time, whose lines are written together.
 const STRETCH_JOBS: u64 = 20_000;
 /// The length of a stretch in µs: a minute of submits, and time for all of them to end.
 const STRETCH: u64 = 100_000_000;
 
-/// Writes a history. Returns the number of its lines.
+/// Writes the history of a plan. Returns the number of its lines.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When `out` cannot be written.
 pub fn generate(plan: Plan, out: &mut impl Write) -> io::Result<u64> {
     let mut scene = Scene::new(StdRng::seed_from_u64(plan.seed));
     begin(&mut scene, plan);
@@ -78,7 +78,7 @@ fn begin(scene: &mut Scene, plan: Plan) {
     scene.push(0, &Entry::Canary(Canary { text: "canary-51c7".into() }));
 }
 
-/// One job: which kind it is goes by its number.
+/// Adds the lines of one job. Its number decides its kind.
 fn job(scene: &mut Scene, base: u64, number: u64, has_faults: bool) {
     let common =
         [push::plain as fn(&mut Scene, u64, u64), push::retried, pull::finished, push::at, push::patient];
@@ -119,7 +119,7 @@ fn job(scene: &mut Scene, base: u64, number: u64, has_faults: bool) {
     kind(scene, base, number);
 }
 
-/// Adds the lines of the end: what is left, and what the product says of itself.
+/// Adds the last lines: jobs that are left, check, ledger, scan for secrets, exit and end. Without faults, metrics too.
 fn end(scene: &mut Scene, t: u64, has_faults: bool) {
     scene.push_finals(t);
     let checked = scene.ledger.delayed + scene.ledger.dead;

@@ -1,4 +1,4 @@
-//! Turns lines into records: names become numbers, and outcomes join their calls.
+//! Turns the lines of a history into records: names become numbers, and outcomes join their calls.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
@@ -37,7 +37,7 @@ pub(crate) struct Ingest {
     pending: HashMap<u64, Pending>,
     /// The deliveries that have not ended, by their numbers.
     running: HashMap<u64, usize>,
-    /// Of open faults, their place.
+    /// The places of open faults, by their numbers.
     faults: HashMap<u64, usize>,
     canaries: Vec<Vec<u8>>,
 }
@@ -105,7 +105,8 @@ impl Ingest {
         Ok(())
     }
 
-    /// The tables, once all lines are read.
+    /// The sorted tables, once all lines are read. A reserve without an outcome counts as unknown. Fails if the
+    /// history is empty.
     pub(crate) fn finish(mut self, lines: u32) -> Result<Tables, Unreadable> {
         if !self.has_started {
             return Err(Unreadable::new(1, "the history is empty"));
@@ -229,7 +230,7 @@ impl Ingest {
         });
     }
 
-    /// Remembers a call whose outcome comes later.
+    /// Keeps a call until its outcome comes. Fails if another call with its number is under way.
     fn begin(&mut self, line: u32, n: u64, pending: Pending) -> IngestResult {
         match self.pending.insert(n, pending) {
             None => Ok(()),
@@ -268,7 +269,8 @@ impl Ingest {
         Ok(())
     }
 
-    /// Joins an outcome with its call.
+    /// Joins an outcome with the call `n`. Of a reserve, only an unknown outcome is counted. Fails if no such call is
+    /// under way.
     fn ended(&mut self, line: u32, n: u64, set: impl FnOnce(&mut Span)) -> IngestResult {
         let span = match self.pending.remove(&n) {
             Some(Pending::Submit(place)) => &mut self.tables.submits[place].span,
@@ -335,7 +337,7 @@ fn content(url: &str, headers: Digest, body: Digest) -> Content {
     Content { body: body.fingerprint(), target: fingerprint(url) ^ headers.fingerprint().rotate_left(1) }
 }
 
-/// Whether a text has a part; canaries are longer than a few bytes.
+/// Whether `text` contains `part`. An empty part is never found.
 fn contains(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len().max(1)).any(|window| window == part)
 }

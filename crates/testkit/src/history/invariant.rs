@@ -59,12 +59,12 @@ pub enum Invariant {
 }
 
 impl Invariant {
-    /// Its place among all invariants.
+    /// The place among all invariants, from 0.
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// What holds if it holds.
+    /// The sentence that describes the invariant, without its full stop.
     pub fn meaning(self) -> &'static str {
         self.get_documentation().expect("each has a doc comment").trim_end_matches('.')
     }

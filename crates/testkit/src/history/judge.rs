@@ -54,7 +54,7 @@ impl<'a> Run<'a> {
         let grace = tables.settings.live.unwrap_or(DEFAULT_GRACE);
         let faults = &tables.run.faults;
         let window = |fault: &FaultRecord| (fault.begin, fault.end.saturating_add(grace));
-        // Who ends with 0 has released its jobs before.
+        // A process that ends with 0 has released its jobs before.
         let exits = tables.run.exits.iter().filter(|exit| exit.status != Some(0));
         let exits = exits.map(|exit| (exit.time, exit.time.saturating_add(grace)));
         let of = |classes: &[FaultClass]| {
@@ -80,17 +80,17 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Whether a fault explains what is unusual between two times.
+    /// Whether a fault or the unexpected end of a process explains what is unusual between two times.
     fn explains(&self, first: u64, last: u64) -> bool {
         self.disturbed.overlap(first, last)
     }
 
-    /// Whether the history is complete, with the jobs that are left.
+    /// Whether the history has a final line for every job that is pending or dead.
     fn is_dumped(&self) -> bool {
         self.tables.run.end.as_ref().is_some_and(|end| end.dumped)
     }
 
-    /// Whether the store can have lost what a call was answered with.
+    /// Whether the store may have lost what a call was answered with: by its profile, or by a loss in the history.
     fn may_lose(&self, call: &Span) -> bool {
         let (sent, ended) = (call.sent, call.ended);
         let is_in = |loss: &Loss| loss.has_calls() && loss.since <= ended && sent <= loss.t;
@@ -102,7 +102,7 @@ impl<'a> Run<'a> {
         !self.lossy.is_empty() || self.tables.run.losses.iter().any(Loss::has_calls)
     }
 
-    /// Whether the store lost between two times what clients had been answered.
+    /// Whether the store lost, at a time from `first` to `last`, what clients had been answered.
     fn forgets(&self, first: u64, last: u64) -> bool {
         let mut losses = self.tables.run.losses.iter().filter(|loss| loss.has_calls());
         losses.any(|loss| (first..=last).contains(&loss.t))
@@ -113,13 +113,13 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What is found in a history.
+/// The findings in a history, and its counts.
 pub(crate) struct Judgement {
     pub(crate) findings: Findings,
     pub(crate) counts: Counts,
 }
 
-/// Checks all invariants.
+/// Checks all invariants, and counts what the history has.
 pub(crate) fn judge(tables: &Tables) -> Judgement {
     let run = Run::new(tables);
     let mut found = Judgement { findings: Findings::default(), counts: Counts::new(&run) };
@@ -146,7 +146,7 @@ pub(crate) fn judge(tables: &Tables) -> Judgement {
     found
 }
 
-/// A time for a sentence, in milliseconds.
+/// Microseconds as milliseconds; infinite for [`NEVER`].
 fn millis(micros: u64) -> f64 {
     if micros == NEVER { f64::INFINITY } else { micros as f64 / 1_000.0 }
 }

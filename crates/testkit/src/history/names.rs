@@ -1,4 +1,4 @@
-//! Interned names: each is kept once, in one text, and stands in records as a number.
+//! Interned names: each is kept once, in one text, and records refer to it by a number.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hasher};
@@ -28,7 +28,7 @@ impl Names {
         }
     }
 
-    /// The number of a name, or the hash that is free for it.
+    /// The number of a known name, or as an error the hash to store a new name under.
     fn look_up(&self, name: &str) -> Result<u32, u64> {
         let mut hash = fingerprint(name);
         loop {
@@ -46,7 +46,6 @@ impl Names {
         &self.text[start..self.ends[number]]
     }
 
-    /// How many names there are.
     pub(crate) fn len(&self) -> u32 {
         u32::try_from(self.ends.len()).expect("there are fewer names than 2^32")
     }

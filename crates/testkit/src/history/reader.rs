@@ -30,7 +30,8 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// Passes each line, with its number from 1 and its text, to `each`, and returns how many there are.
+/// Calls `each` with the number (from 1), the text and the entry of each line, and returns the number of lines. Fails
+/// at the first line that cannot be read, is longer than 1 MiB or has no end, or that `each` rejects.
 pub(crate) fn read_lines<R: BufRead>(
     mut input: R,
     mut each: impl FnMut(u32, &[u8], Entry<'_>) -> Result<(), Unreadable>,

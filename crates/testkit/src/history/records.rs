@@ -1,4 +1,4 @@
-//! What is kept of the lines about jobs: records of a fixed size, which are sorted by job at the end.
+//! The records that are kept of lines about jobs. They have a fixed size and are sorted by job at the end.
 
 use ringback_core::store_types::TransitionName;
 
@@ -9,7 +9,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// A time that is not known, after all others.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallOutcome {
     Ok,
@@ -39,7 +39,7 @@ impl Span {
         self.outcome == CallOutcome::Ok
     }
 
-    /// Whether it has or may have had an effect.
+    /// Whether the call had an effect or may have had one: it was not refused.
     pub(crate) fn may_count(&self) -> bool {
         self.outcome != CallOutcome::Refused
     }
@@ -53,7 +53,7 @@ impl Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Content {
     pub(crate) body: u64,
-    /// Of the URL and the headers.
+    /// The fingerprint of the URL and the headers.
     pub(crate) target: u64,
 }
 
@@ -96,7 +96,7 @@ pub(crate) struct SubmitRecord {
 }
 
 impl SubmitRecord {
-    /// Whether two submits have the same content, in all fields.
+    /// Whether two submits ask for the same content, due time, delay, retry policy and timeout.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let fields = |submit: &Self| (submit.content, submit.at, submit.delay, submit.policy, submit.timeout);
         fields(self) == fields(other)
@@ -136,7 +136,7 @@ pub(crate) struct Delivery {
     pub(crate) end_line: u32,
     pub(crate) attempt: u32,
     pub(crate) start: u64,
-    /// [`NEVER`] if it is not known.
+    /// When it ended; [`NEVER`] if that is not known.
     pub(crate) end: u64,
     pub(crate) due: Option<u64>,
     pub(crate) content: Content,

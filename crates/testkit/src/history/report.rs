@@ -1,4 +1,4 @@
-//! The report on a history: counts, recovery times, lateness, and what became of each invariant.
+//! The report on a history: counts, recovery times, lateness, and the result of each invariant.
 
 mod text;
 
@@ -23,7 +23,7 @@ pub enum InvariantResult {
     NotChecked,
 }
 
-/// What became of an invariant.
+/// The result of an invariant.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Standing {
     pub invariant: Invariant,
@@ -49,7 +49,7 @@ pub struct Quantiles {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Recovery {
     pub faults: u64,
-    /// After how many of them there was no effect any more, or which never ended.
+    /// How many of these faults never ended, or had no effect after their end.
     pub without_effect: u64,
     pub median: f64,
     pub max: f64,

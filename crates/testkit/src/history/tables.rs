@@ -1,4 +1,4 @@
-//! All that is kept of a history.
+//! The tables of a history: all that the checks need of its lines.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -33,7 +33,7 @@ pub(crate) struct FaultRecord {
     pub(crate) class: FaultClass,
     pub(crate) pid: Option<u32>,
     pub(crate) begin: u64,
-    /// [`NEVER`](super::records::NEVER) if it does not end.
+    /// When it ends; [`NEVER`](super::records::NEVER) if it does not.
     pub(crate) end: u64,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct RunTables {
     pub(crate) starts: HashMap<u32, u32>,
     pub(crate) exits: Vec<ExitRecord>,
     pub(crate) logs: Vec<LogRecord>,
-    /// By what was measured: the name, then the process.
+    /// The series of samples, by name and process.
     pub(crate) series: BTreeMap<(String, String), Series>,
     pub(crate) locks: Vec<LockRecord>,
     pub(crate) alarms: Vec<(u32, Alarm)>,
@@ -146,7 +146,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// Sorts all records by job and time.
+    /// Sorts all records by job and time, and keeps one delivery where a call was [sent again](is_once_more).
     pub(crate) fn sort(&mut self) {
         fn by_place<R: JobRecord>(records: &mut [R]) {
             records.sort_unstable_by_key(R::place);
@@ -168,18 +168,19 @@ impl Tables {
         by_place(&mut self.finals);
     }
 
-    /// How many processes were killed.
+    /// The number of processes that were ended by SIGKILL.
     pub(crate) fn kills(&self) -> u64 {
         self.run.exits.iter().filter(|exit| exit.signal == Some(SIGKILL)).count() as u64
     }
 
-    /// How many final lines have a state.
+    /// The number of final lines with a state.
     pub(crate) fn final_count(&self, state: JobState) -> u64 {
         self.finals.iter().filter(|last| last.state == state).count() as u64
     }
 }
 
-/// Whether a call that its receiver ended without an answer was sent again as the same attempt. The second one counts.
+/// Whether `next` is the call `one` sent again as the same attempt, because the receiver had ended that without an
+/// answer. The second call counts.
 fn is_once_more(one: &Delivery, next: &Delivery) -> bool {
     let is_unanswered = one.end_line != NONE && one.status == 0 && one.end <= next.start;
     is_unanswered && one.job == next.job && one.attempt == next.attempt && one.webhook == next.webhook

@@ -11,7 +11,7 @@ mod written;
 use super::generator::{Plan, generate};
 use super::{Report, check};
 
-/// A history that is right, as text.
+/// A generated history that is right, as text.
 fn history(seed: u64, jobs: u64, has_faults: bool) -> Vec<u8> {
     let mut text = Vec::new();
     generate(Plan { seed, jobs, has_faults }, &mut text).expect("memory can be written");

@@ -5,7 +5,7 @@
 pub(crate) struct Windows(Vec<(u64, u64)>);
 
 impl Windows {
-    /// The union of stretches from a first to a last time.
+    /// The union of stretches, each given by its first and last time.
     pub(crate) fn new(stretches: impl IntoIterator<Item = (u64, u64)>) -> Self {
         let mut stretches: Vec<_> = stretches.into_iter().collect();
         stretches.sort_unstable();
@@ -19,17 +19,16 @@ impl Windows {
         Self(merged)
     }
 
-    /// Whether it has no time at all.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether it has a time between these two.
+    /// Whether a stretch has a time from `first` to `last`.
     pub(crate) fn overlap(&self, first: u64, last: u64) -> bool {
         self.0.get(self.0.partition_point(|(_, end)| *end < first)).is_some_and(|(start, _)| *start <= last)
     }
 
-    /// The end of the stretch that a time is in, else that time.
+    /// The end of the stretch that contains a time; that time itself if none does.
     pub(crate) fn end_around(&self, time: u64) -> u64 {
         let next = self.0.get(self.0.partition_point(|(_, end)| *end < time));
         next.filter(|(start, _)| *start <= time).map_or(time, |(_, end)| *end)

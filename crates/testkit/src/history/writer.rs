@@ -55,14 +55,14 @@ impl History {
         self.0.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Appends a line.
+    /// Appends a line to the buffer, which goes into the file when it is full or flushed.
     pub fn write(&self, entry: &Entry<'_>) {
         let mut line = serde_json::to_vec(entry).expect("an entry has only names for keys");
         line.push(b'\n');
         self.file().write_all(&line).expect("the history can be written");
     }
 
-    /// Hands everything that was written to the operating system.
+    /// Writes what is buffered into the file.
     pub fn flush(&self) {
         self.file().flush().expect("the history can be written");
     }

@@ -1,4 +1,4 @@
-//! Requests and answers of HTTP/1.1 whose bodies have a length, as text; and connections that read and write them.
+//! Messages of HTTP/1.1 with a `content-length`, and connections that read and write them.
 
 use std::io;
 
@@ -42,7 +42,8 @@ impl HttpMessage {
         self.headers.retain(|(known, _)| known != name);
     }
 
-    /// A message without its body, and how long that is.
+    /// Parses a head. Returns the message without body and `content-length`, and the value of that header, 0 without
+    /// one.
     fn parse(head: &[u8]) -> (Self, usize) {
         let head = String::from_utf8_lossy(head);
         let mut lines = head.split("\r\n");
@@ -78,7 +79,7 @@ impl Peer {
         Ok(Self { stream, rest: Vec::new() })
     }
 
-    /// Reads the next message.
+    /// Reads the next message with its body. Fails at the end of the connection.
     pub(super) async fn read(&mut self) -> io::Result<HttpMessage> {
         let end = loop {
             if let Some(end) = self.rest.windows(END.len()).position(|bytes| bytes == END) {
@@ -98,7 +99,7 @@ impl Peer {
 
     /// Reads some bytes. Fails at the end of the connection.
     pub(super) async fn read_more(&mut self) -> io::Result<()> {
-        // What is sent together is read together.
+        // With this room, bytes that are sent together are read together.
         self.rest.reserve(8 * 1024);
         match self.stream.read_buf(&mut self.rest).await? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -106,12 +107,12 @@ impl Peer {
         }
     }
 
-    /// Writes a message, and bytes behind it.
+    /// Writes a message, then the bytes `extra`.
     pub(super) async fn write(&mut self, message: &HttpMessage, extra: &[u8]) -> io::Result<()> {
         self.stream.write_all(&[&message.to_bytes(), extra].concat()).await
     }
 
-    /// What was read behind the last message.
+    /// Removes and returns the bytes that were read after the last message.
     pub(super) fn take_rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.rest)
     }

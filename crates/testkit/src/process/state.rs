@@ -1,4 +1,4 @@
-//! What a process says of itself on its admin port and in its log, and the waits until it says something.
+//! The state of a process: its readiness and metrics on the admin port and its log, and waits for them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use crate::network::http_client;
 use crate::time::eventually;
 
 impl Process {
-    /// The address of its admin port.
+    /// The address of the admin port, from `RINGBACK_ADMIN_LISTEN`. Panics if that is not set.
     pub fn admin(&self) -> SocketAddr {
         let listen =
             self.setting("RINGBACK_ADMIN_LISTEN").expect("a process that is asked for its state has one");
         listen.parse().expect("RINGBACK_ADMIN_LISTEN is an address with a port")
     }
 
-    /// Waits until `/readyz` of its admin port answers 200.
+    /// Waits until `/readyz` of the admin port answers 200.
     ///
     /// # Panics
-    /// Also when it ends before.
+    /// After `within`, and when the process ends before.
     pub async fn ready(&mut self, within: Duration) {
         let binary = self.spec.binary.clone();
         eventually(within, &format!("{binary} is ready"), async || {
@@ -33,17 +33,17 @@ impl Process {
         .await;
     }
 
-    /// The status and the text of `/readyz` of its admin port.
+    /// The status and the text of `/readyz` of the admin port.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// When the admin port does not answer.
     pub async fn readiness(&self) -> Result<(u16, String), String> {
         let url = format!("http://{}/readyz", self.admin());
         let answer = http_client().get(url).send().await.map_err(|error| error.to_string())?;
         Ok((answer.status().as_u16(), answer.text().await.map_err(|error| error.to_string())?))
     }
 
-    /// Waits until `/readyz` answers with this status and a text with this part, and returns the text.
+    /// Waits until `/readyz` answers `status` and a text with `part`, and returns the text. Panics after `within`.
     pub async fn wait_readiness(&self, status: u16, part: &str, within: Duration) -> String {
         eventually(within, &format!("/readyz answers {status} with {part:?}"), async || {
             match self.readiness().await? {
@@ -54,7 +54,7 @@ impl Process {
         .await
     }
 
-    /// The text of `/metrics` of its admin port.
+    /// The text of `/metrics` of the admin port.
     pub async fn metrics(&self) -> String {
         let url = format!("http://{}/metrics", self.admin());
         let answer = http_client().get(&url).send().await.and_then(reqwest::Response::error_for_status);
@@ -62,7 +62,7 @@ impl Process {
         answer.text().await.unwrap_or_else(|error| panic!("{url}: {error}"))
     }
 
-    /// The value of a metric, added up over its labels if none are named; `None` while it is absent.
+    /// The value of a metric, summed over its labels if `name` has none; `None` while the metric is absent.
     pub async fn metric(&self, name: &str) -> Option<f64> {
         let text = self.metrics().await;
         let rests = text.lines().filter_map(|line| line.strip_prefix(name));
@@ -71,7 +71,7 @@ impl Process {
             .reduce(|sum, value| sum + value)
     }
 
-    /// Waits until a metric has a value.
+    /// Waits until [`Self::metric`] has a value. Panics after `within`.
     pub async fn wait_metric(&self, name: &str, value: f64, within: Duration) {
         eventually(within, &format!("{name} is {value}"), async || match self.metric(name).await {
             Some(found) if found == value => Ok(()),
@@ -80,7 +80,7 @@ impl Process {
         .await;
     }
 
-    /// Waits until its log has a text, and returns the log.
+    /// Waits until the log contains a text, and returns the whole log. Panics after `within`.
     pub async fn wait_log(&self, part: &str, within: Duration) -> String {
         eventually(within, &format!("the log says {part:?}"), async || {
             let log = self.log();

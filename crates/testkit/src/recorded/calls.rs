@@ -1,4 +1,4 @@
-//! The calls of clients and consumers, each with its outcome.
+//! Calls of clients and consumers, each written to the history with its outcome.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::history::{
 const CALL: Duration = Duration::from_secs(10);
 
 impl Recorded {
-    /// Submits a job at an API, given by its base URL. Returns status and answer, if there was one.
+    /// Submits a job at the API with this base URL. Returns the status and the answer; `None` without a complete answer.
     pub async fn submit(&self, api: &str, job: &RecordedJob) -> Option<(u16, Value)> {
         let n = self.submitted(job);
         let mut request = self.http.post(format!("{api}/v1/jobs")).header("content-type", "application/json");
@@ -26,7 +26,8 @@ impl Recorded {
         self.call(n, request.body(job.text())).await
     }
 
-    /// Submits jobs as one batch. Returns the status of each; `None` where there was no answer.
+    /// Submits jobs as one batch. Returns the status of each, or that of the whole batch if it failed; `None` without
+    /// an answer.
     pub async fn submit_all(&self, api: &str, jobs: &[RecordedJob]) -> Vec<Option<u16>> {
         let numbers: Vec<_> = jobs.iter().map(|job| self.submitted(job)).collect();
         let texts: Vec<_> = jobs.iter().map(RecordedJob::text).collect();
@@ -39,7 +40,7 @@ impl Recorded {
         place.map(|(place, n)| self.ended(n, whole, &json["results"][place])).collect()
     }
 
-    /// Writes the outcome of a job in a batch. Returns its status, or that of the whole batch.
+    /// Writes the outcome of a job in a batch. Returns its own status, or an error status of the whole batch.
     fn ended(&self, n: u64, whole: Option<u16>, result: &Value) -> Option<u16> {
         let own = result["status"].as_u64().and_then(|status| u16::try_from(status).ok());
         let status = own.or(whole.filter(|status| *status >= 400));
@@ -47,7 +48,7 @@ impl Recorded {
         status
     }
 
-    /// Writes that a job is submitted. Returns the number of the call.
+    /// Writes the request of a submit. Returns the number of the call.
     fn submitted(&self, job: &RecordedJob) -> u64 {
         let n = self.history.next();
         self.history.write(&Entry::Submit(Submit {
@@ -74,7 +75,8 @@ impl Recorded {
         self.call(n, self.http.delete(format!("{api}/v1/jobs/{}", job.name()))).await
     }
 
-    /// Makes a job due now, or a dead job due again, or removes a dead one.
+    /// Runs, revives or purges a job. Returns the status and the answer; `None` without a complete answer. Panics for
+    /// a reschedule.
     pub async fn move_job(&self, api: &str, job: &RecordedJob, kind: MoveKind) -> Option<(u16, Value)> {
         let n = self.history.next();
         let (at, delay) = (None, None);
@@ -120,7 +122,8 @@ impl Recorded {
         answer.jobs
     }
 
-    /// Settles a pull job by its receipt, or renews its lease.
+    /// Settles a pull job by its receipt, or renews its lease by 5 seconds. Returns the status and the answer; `None`
+    /// without a complete answer.
     pub async fn settle(&self, api: &str, receipt: &str, kind: SettleKind) -> Option<(u16, Value)> {
         let n = self.history.next();
         self.history.write(&Entry::Settle(Settle { t: self.history.t(), n, token: receipt, kind }));
@@ -130,19 +133,21 @@ impl Recorded {
         self.call(n, request).await
     }
 
-    /// Any other call, which the history does not need.
+    /// Makes any other call, which is not written to the history. Returns the status and the text; `None` without an
+    /// answer.
     pub async fn other(&self, method: Method, url: &str, body: Option<&Value>) -> Option<(u16, String)> {
         let request = self.http.request(method, url);
         self.answer(if let Some(body) = body { with_json(request, body) } else { request }).await
     }
 
-    /// Posts JSON lines, which the history does not need.
+    /// Posts JSON lines, which are not written to the history. Returns the status and the text; `None` without an
+    /// answer.
     pub async fn send_lines(&self, url: &str, lines: &str) -> Option<(u16, String)> {
         let request = self.http.post(url).header("content-type", "application/x-ndjson");
         self.answer(request.body(lines.to_owned())).await
     }
 
-    /// Makes a call about one job, and writes its outcome.
+    /// Sends the request of call `n`, and writes its outcome.
     async fn call(&self, n: u64, request: RequestBuilder) -> Option<(u16, Value)> {
         let answer = self.answer(request).await;
         let json: Value =
@@ -152,7 +157,7 @@ impl Recorded {
         status.map(|status| (status, json))
     }
 
-    /// The status and the text of an answer that is complete.
+    /// The status and the text of an answer; `None` if it is not complete within [`CALL`].
     async fn answer(&self, request: RequestBuilder) -> Option<(u16, String)> {
         let answer = request.timeout(CALL).send().await.ok()?;
         let status = answer.status().as_u16();

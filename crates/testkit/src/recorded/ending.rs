@@ -14,7 +14,7 @@ use crate::time::eventually;
 const COUNTS: [&str; 2] = ["ledger", "lane_count"];
 
 impl Recorded {
-    /// Waits until no job of some topics is left but dead ones.
+    /// Waits until all jobs that are left in some topics are dead. Panics if that takes longer than `within`.
     pub async fn drain(&self, stack: &Stack, topics: &[&str], within: Duration) {
         eventually(within, "everything drains", async || {
             let jobs = exported(stack, topics).await;
@@ -27,8 +27,8 @@ impl Recorded {
         .await;
     }
 
-    /// Writes what is left of some topics, what the check finds and, if asked to, the counts, which are those of all
-    /// topics. The run has been drained.
+    /// Writes the jobs that are left in some topics, the result of the consistency check and the end. With
+    /// `has_ledger` it also writes the counts, which are those of all topics. The run must have been drained.
     pub async fn end(&self, stack: &Stack, topics: &[&str], has_ledger: bool) {
         for job in exported(stack, topics).await {
             self.left(&job);
@@ -87,7 +87,7 @@ impl Recorded {
     }
 }
 
-/// The jobs of some topics.
+/// The jobs of some topics, from the export of all.
 async fn exported(stack: &Stack, topics: &[&str]) -> Vec<Value> {
     let export = stack.get("/v1/export").await;
     let text = String::from_utf8(export.body.to_vec()).expect("JSON");

@@ -1,4 +1,4 @@
-//! The log of epochs of carriers, as lines of a history: who claimed which shard, and what was done under the claim.
+//! Copies the epochs that carriers log into a history: which process claimed a shard, and what it did under the claim.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -6,8 +6,8 @@ use serde_json::Value;
 use super::Recorded;
 use crate::history::{Entry, History, LockUse};
 
-/// Writes a line of a log, given by its fields, if it is one about an epoch. `t` is when it was logged, `pid` who did.
-/// Whether it was one.
+/// Writes the fields of a log line as a claim or an effect, if they are about an epoch, and returns whether they are.
+/// `t` is the time of the line, `pid` the process that logged it.
 pub fn write_epoch(fields: &Value, t: u64, pid: u32, history: &History) -> bool {
     let is_claim = match fields["message"].as_str() {
         Some("epoch begins") => true,
@@ -29,11 +29,11 @@ pub fn write_epoch(fields: &Value, t: u64, pid: u32, history: &History) -> bool 
 }
 
 impl Recorded {
-    /// Writes the epochs in the whole log of a process, which logs JSON. A process that was restarted counts as one.
-    /// Returns how many uses were fenced.
+    /// Writes the epochs in the whole JSON log of a process, which counts as one process over its restarts. Returns
+    /// how many uses were fenced.
     pub fn epochs(&self, log: &str, pid: u32) -> usize {
         let mut fenced = 0;
-        // What a killed process has left of a line is not JSON.
+        // A line that a killed process has left incomplete is not JSON.
         for line in log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
             let fields = line.get("fields").unwrap_or(&line);
             let logged = line["timestamp"].as_str().and_then(|time| time.parse::<Timestamp>().ok());

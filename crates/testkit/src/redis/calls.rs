@@ -1,7 +1,6 @@
-//! Counts the commands that clients send to a server.
-//!
-//! INFO commandstats, `total_commands_processed` and the slow log also count commands that scripts call. MONITOR
-//! prints `lua` instead of a client's address for those, so that they can be left out.
+//! Counts the commands that clients send to a server. INFO commandstats, `total_commands_processed` and the slow log
+//! also count commands that scripts call. MONITOR prints `lua` for those in place of a client's address, so they can
+//! be left out.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,8 +57,8 @@ fn add(counts: &Mutex<BTreeMap<String, u64>>, name: String) {
     *counts.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_insert(0) += 1;
 }
 
-/// The command of a line like `1763631780.01 [0 127.0.0.1:50312] "FCALL" "…"`, and the function that it calls;
-/// `None` for a command of a script.
+/// Parses a line of MONITOR such as `1763631780.01 [0 127.0.0.1:50312] "FCALL" "…"`. Returns the command in lower case
+/// and, for FCALL, the function; `None` for a command of a script.
 fn client_command(line: &str) -> Option<(String, Option<String>)> {
     let (_, rest) = line.split_once('[')?;
     let (source, command) = rest.split_once("] ")?;
@@ -72,7 +71,7 @@ fn client_command(line: &str) -> Option<(String, Option<String>)> {
     Some((name, function))
 }
 
-/// `calls` by command, from INFO commandstats.
+/// The number of calls of each command, parsed from INFO commandstats.
 pub(crate) fn commandstats(info: &str) -> BTreeMap<String, u64> {
     info.lines()
         .filter_map(|line| {

@@ -12,7 +12,7 @@ use crate::time::eventually;
 
 /// The first and the last slot of each master, as redis-cli assigns them.
 const SLOTS: [(u16, u16); 3] = [(0, 5_460), (5_461, 10_922), (10_923, 16_383)];
-/// A new master takes writes two seconds after it has seen the cluster complete.
+/// The limit until a cluster is complete. A new master accepts writes two seconds after it has seen that.
 const FORM_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Three running masters, and a replica of each if there are any; they are killed when this is dropped.
@@ -31,8 +31,7 @@ impl RedisCluster {
         Self::start_nodes(options, SLOTS.len()).await
     }
 
-    /// A cluster of servers with these options in which each master has a replica: the fourth node is that of the
-    /// first, and so on.
+    /// A cluster of servers with these options: each master has a replica; the fourth node follows the first, and so on.
     pub async fn start_with_replicas(options: RedisOptions) -> Self {
         let options = options.arg("--repl-diskless-sync-delay", "0");
         let cluster = Self::start_nodes(options, 2 * SLOTS.len()).await;
@@ -64,23 +63,23 @@ impl RedisCluster {
         cluster
     }
 
-    /// `redis-cluster://127.0.0.1:p1,127.0.0.1:p2,127.0.0.1:p3`, and the replicas.
+    /// `redis-cluster://127.0.0.1:p1,127.0.0.1:p2,…`: the masters, then the replicas.
     pub fn url(&self) -> String {
         let nodes: Vec<String> = self.nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
         format!("redis-cluster://{}", nodes.join(","))
     }
 
-    /// The masters, in the order of their slots at the start, and then the replicas.
+    /// The nodes: the masters in the order of their first slots, then the replicas.
     pub fn nodes(&self) -> &[RedisServer] {
         &self.nodes
     }
 
-    /// The slot of a key, which may be only a hash tag in braces.
+    /// The slot of a key. A hash tag in braces is a key too.
     pub async fn slot_of(&self, key: &str) -> u16 {
         ask(&self.nodes[0], &["KEYSLOT", key]).await
     }
 
-    /// Adds a node with these options as a replica of a master, and waits until it has its data. Returns its index.
+    /// Adds a node as a replica of the node `master`, and waits until it has the data. Returns its index.
     pub async fn add_replica(&mut self, options: RedisOptions, master: usize) -> usize {
         let bus = free_port();
         let node = node(options.arg("--repl-diskless-sync-delay", "0"), bus).start().await;
@@ -103,7 +102,7 @@ impl RedisCluster {
         self.nodes.len() - 1
     }
 
-    /// Lets these nodes forget another one, as soon as it is the master of none of them.
+    /// Makes the nodes `by` forget the node `gone`. Waits while that node is still the master of one of them.
     pub async fn forget(&self, gone: usize, by: &[usize]) {
         let id: String = ask(&self.nodes[gone], &["MYID"]).await;
         for node in by {
@@ -117,7 +116,7 @@ impl RedisCluster {
         }
     }
 
-    /// Whether every node sees all slots served.
+    /// Whether every node reports that all slots are served.
     pub async fn serves_all_slots(&self) -> bool {
         for node in &self.nodes {
             let info: String = ask(node, &["INFO"]).await;
@@ -133,7 +132,8 @@ impl RedisCluster {
         &mut self.nodes[index]
     }
 
-    /// Lets each master announce another port to clients, that of a proxy to it, and waits until all masters say so.
+    /// Makes each master announce another port to clients, that of a proxy to it, and waits until all masters know
+    /// these ports.
     pub async fn announce(&self, ports: &[u16]) {
         for (node, port) in self.nodes.iter().zip(ports) {
             let mut config = redis::cmd("CONFIG");
@@ -163,7 +163,7 @@ impl RedisCluster {
             .expect("the cluster answers")
     }
 
-    /// Assigns the slots and introduces the masters to the first one.
+    /// Assigns epochs and slots to the masters, and introduces the other nodes to the first one.
     async fn form(&self, buses: &[u16]) -> RedisResult<()> {
         for (epoch, node) in self.nodes.iter().enumerate() {
             let mut client = node.client().await;
@@ -184,8 +184,8 @@ impl RedisCluster {
         Ok(())
     }
 
-    /// Waits until every node sees all of them and every slot served. One that does not know the others yet may follow a
-    /// former master for ever.
+    /// Waits until every node knows all nodes and sees every slot served. A node that does not know the others yet may
+    /// follow a former master for ever.
     pub async fn is_ok(&self) {
         for node in &self.nodes {
             let what = format!("cluster_state:ok on port {}", node.port());

@@ -1,5 +1,4 @@
-//! The connections of other servers, and of programs with the same library, to a server: they go through proxies, so
-//! that some can be held and others not.
+//! Connections of servers and preloaded programs to a server, through proxies that can hold those of chosen addresses.
 
 use std::net::IpAddr;
 
@@ -8,7 +7,8 @@ use crate::preload::Seen;
 use crate::proxy::{Proxy, ProxyMode};
 
 impl RedisServer {
-    /// One for each port that others connect to.
+    /// Starts a proxy for the port and, in a cluster, the bus port, and leads connections to it. Does nothing without
+    /// [`RedisOptions::behind_proxies`](super::RedisOptions::behind_proxies).
     pub(super) fn start_proxies(&mut self) {
         let Some(preload) = &self.options.preload else { return };
         for port in [Some(self.port), self.options.bus].into_iter().flatten() {
@@ -18,18 +18,18 @@ impl RedisServer {
         }
     }
 
-    /// What it sees of the world, if it is [behind proxies](super::RedisOptions::behind_proxies).
+    /// The server's clock, names and address; `None` unless it is [behind proxies](super::RedisOptions::behind_proxies).
     pub fn seen(&self) -> Option<&Seen> {
         self.seen.as_deref()
     }
 
-    /// The proxies that it is behind: that of its port, and that of its cluster bus.
+    /// The proxies in front of the server's port and of its cluster bus; empty without proxies.
     pub fn proxies(&self) -> &[Proxy] {
         &self.proxies
     }
 
-    /// Holds what is sent between it and the programs at some addresses, over connections that they have made or will
-    /// make, until the connections are [healed](Self::heal_links).
+    /// Holds what passes between the server and programs at some addresses, on existing and new connections, until
+    /// [`Self::heal_links`].
     pub fn hold_links(&self, from: &[IpAddr]) {
         self.proxies.iter().for_each(|proxy| proxy.fail_from(Some(from), ProxyMode::Hold));
     }

@@ -1,4 +1,4 @@
-//! How a server is started.
+//! The options that a test starts a redis-server with: persistence, memory limit, environment, proxies and any other.
 
 use super::{PORT_TRIES, RedisServer};
 use crate::network::free_port;
@@ -28,6 +28,7 @@ pub struct RedisOptions {
     /// The cluster bus port of a node of a cluster.
     pub(super) bus: Option<u16>,
     pub(super) preload: Option<Preload>,
+    pub(super) counts_instructions: bool,
 }
 
 impl Default for RedisOptions {
@@ -41,6 +42,7 @@ impl Default for RedisOptions {
             is_sentinel: false,
             bus: None,
             preload: None,
+            counts_instructions: false,
         }
     }
 }
@@ -52,24 +54,30 @@ impl RedisOptions {
         self
     }
 
-    /// The memory limit as Redis writes it, such as `64mb`; none by default.
+    /// Sets the memory limit as Redis writes it, such as `64mb`; none by default.
     pub fn maxmemory(mut self, limit: &str) -> Self {
         self.maxmemory = Some(limit.to_owned());
         self
     }
 
-    /// The policy at the memory limit; `noeviction` by default.
+    /// Sets the policy at the memory limit; `noeviction` by default.
     pub fn maxmemory_policy(mut self, policy: &str) -> Self {
         policy.clone_into(&mut self.maxmemory_policy);
         self
     }
 
-    /// As a master, sends its data to a new replica at once, and a first change soon after.
+    /// Makes a master send its data to a new replica at once, and the first change within a second.
     pub fn copies_at_once(self) -> Self {
         self.arg("--repl-diskless-sync-delay", "0").arg("--repl-ping-replica-period", "1")
     }
 
-    /// Adds an option, as in `arg("--maxclients", "64")`. It overrides those set here.
+    /// Runs the server under valgrind, for an [`InstructionCount`](super::InstructionCount).
+    pub fn count_instructions(mut self) -> Self {
+        self.counts_instructions = true;
+        self
+    }
+
+    /// Adds an option, as in `arg("--maxclients", "64")`. It overrides the options set by other methods.
     pub fn arg(mut self, name: &str, value: &str) -> Self {
         self.args.extend([name.to_owned(), value.to_owned()]);
         self
@@ -81,14 +89,13 @@ impl RedisOptions {
         self
     }
 
-    /// Loads the library into the server, and leads connections of all programs that have it to proxies of the server:
-    /// those of other servers too.
+    /// Loads the library into the server. Programs and servers that have it then connect to this server through proxies.
     pub fn behind_proxies(mut self, preload: Preload) -> Self {
         self.preload = Some(preload);
         self
     }
 
-    /// Starts a server with these options and waits until it answers.
+    /// Starts a server with these options on a free port, and waits until it answers. Panics if it does not.
     pub async fn start(self) -> RedisServer {
         let mut last = String::new();
         for _ in 0..PORT_TRIES {

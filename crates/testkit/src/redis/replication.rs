@@ -1,4 +1,4 @@
-//! Replicas of a server, and their promotion.
+//! Replicas of a redis-server: follows a master, waits for roles, and promotes a replica.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use crate::time::eventually;
 
 /// How long a first copy of the data may take.
 const COPY_DEADLINE: Duration = Duration::from_secs(30);
-/// Within this a server is what the others have agreed on.
+/// The limit until a server has the role on which the others have agreed.
 const AGREE_DEADLINE: Duration = Duration::from_secs(60);
 
 impl RedisServer {
-    /// Makes this server a replica of another, and waits until it has its data.
+    /// Makes this server a replica of another, and waits until it has the data and has rewritten its own file.
     pub async fn follow(&self, master: &Self) {
         self.replica_of("127.0.0.1", &master.port().to_string()).await;
         eventually(COPY_DEADLINE, "the replica has the data of its master", async || {
@@ -34,11 +34,11 @@ impl RedisServer {
         .await;
     }
 
-    /// Closes the connections to its replicas, and waits until it has written something after that. Replicas that are
-    /// stopped never get it, if it is killed before they go on.
+    /// Closes the connections to the replicas, and waits until the server has written something after that. Replicas
+    /// that are stopped never get that write if the server is killed before they go on.
     ///
     /// # Panics
-    /// If nobody writes.
+    /// If nobody writes to the server within 30 seconds.
     pub async fn writes_without_replicas(&self) {
         let mut kill = redis::cmd("CLIENT");
         let kill = kill.arg("KILL").arg("TYPE").arg("replica");
@@ -51,12 +51,12 @@ impl RedisServer {
         .await;
     }
 
-    /// Whether it says that it is a master.
+    /// Whether the server says that it is a master.
     pub async fn is_master(&self) -> bool {
         self.info_field("replication", "role").await == "master"
     }
 
-    /// Waits until it is a master.
+    /// Waits until the server is a master. Panics after a minute.
     pub async fn becomes_master(&self) {
         eventually(AGREE_DEADLINE, "the replica takes over", async || {
             if self.is_master().await { Ok(()) } else { Err("it is a replica") }
@@ -64,7 +64,7 @@ impl RedisServer {
         .await;
     }
 
-    /// Waits until it is a replica.
+    /// Waits until the server is a replica. Panics after a minute.
     pub async fn becomes_replica(&self) {
         eventually(AGREE_DEADLINE, "the server becomes a replica", async || {
             if self.is_master().await { Err("it is a master") } else { Ok(()) }

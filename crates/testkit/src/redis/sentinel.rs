@@ -11,9 +11,9 @@ const NAME: &str = "jobs";
 /// How many replicas there are, and one more server.
 const SERVERS: usize = 3;
 const SENTINELS: usize = 3;
-/// A sentinel that is silent for so long is left out of a fail-over, a master is replaced.
+/// After this many ms of silence a master is replaced, and a sentinel is left out of the fail-over.
 const DOWN_AFTER: &str = "1500";
-/// Replicas and sentinels find each other within this, and agree on a new master.
+/// The limit until replicas and sentinels know each other, or agree on a new master.
 const AGREE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// A running master, its replicas and their sentinels; they are killed when this is dropped.
@@ -24,7 +24,7 @@ pub struct RedisSentinel {
 }
 
 impl RedisSentinel {
-    /// Servers with these options, the first of which is the master.
+    /// Starts a master and two replicas with these options, and three sentinels; waits until all know each other.
     pub async fn start(options: RedisOptions) -> Self {
         let options = options.arg("--repl-diskless-sync-delay", "0");
         let mut servers = Vec::new();
@@ -56,7 +56,7 @@ impl RedisSentinel {
         self.url_of(0..self.sentinels.len())
     }
 
-    /// The same with some sentinels, by their numbers from 0.
+    /// The URL with the sentinels of these numbers, from 0.
     pub fn url_of(&self, sentinels: impl IntoIterator<Item = usize>) -> String {
         let host = |index: usize| format!("127.0.0.1:{}", self.sentinels[index].port());
         let hosts: Vec<_> = sentinels.into_iter().map(host).collect();
@@ -77,7 +77,8 @@ impl RedisSentinel {
         &self.sentinels
     }
 
-    /// Cuts a server and a sentinel off from all others, if they are [behind proxies](RedisOptions::behind_proxies).
+    /// Holds what passes between one server with one sentinel and all others. Does nothing unless they are [behind
+    /// proxies](RedisOptions::behind_proxies).
     pub fn part(&self, server: usize, sentinel: usize) {
         let is_near = |at: usize| at == server || at == SERVERS + sentinel;
         let all: Vec<_> = self.servers.iter().chain(&self.sentinels).enumerate().collect();
@@ -88,7 +89,7 @@ impl RedisSentinel {
         }
     }
 
-    /// Ends a partition.
+    /// Ends a partition, and passes on what was held.
     pub fn join(&self) {
         self.servers.iter().chain(&self.sentinels).for_each(RedisServer::heal_links);
     }
@@ -105,7 +106,7 @@ impl RedisSentinel {
         self.servers.iter().position(|server| server.port() == port).expect("it is one of the servers")
     }
 
-    /// Waits until a sentinel names another master than this, and returns its index.
+    /// Waits until a sentinel names another master than `than`, and returns its index. Panics after a minute.
     pub async fn another_master(&self, sentinel: usize, than: usize) -> usize {
         eventually(AGREE_DEADLINE, "another master is chosen", async || {
             let master = self.master_of(sentinel).await;
@@ -114,7 +115,8 @@ impl RedisSentinel {
         .await
     }
 
-    /// SENTINEL FAILOVER: another master is chosen while the first one works.
+    /// Makes the sentinels replace a working master (SENTINEL FAILOVER), and waits until they begin. Panics after a
+    /// while.
     pub async fn fail_over(&self) {
         eventually(AGREE_DEADLINE, "a fail-over begins", async || {
             let mut sentinel = redis::cmd("SENTINEL");
@@ -124,12 +126,12 @@ impl RedisSentinel {
         .await;
     }
 
-    /// Waits until two replicas have all that the master has.
+    /// Waits until both other servers have all that the master has.
     pub async fn are_in_sync(&self, master: usize) {
         self.servers[master].is_replicated_to(SERVERS - 1).await;
     }
 
-    /// Waits until every sentinel knows the replicas and the other sentinels.
+    /// Waits until every sentinel knows both replicas and both other sentinels. Panics after a minute.
     pub async fn is_complete(&self) {
         for sentinel in &self.sentinels {
             eventually(AGREE_DEADLINE, "a sentinel knows the others", async || {
@@ -144,7 +146,7 @@ impl RedisSentinel {
 }
 
 impl RedisOptions {
-    /// A sentinel that watches nothing yet, behind proxies as the servers are.
+    /// The options of a sentinel that watches nothing yet. It is behind proxies if the servers are.
     fn sentinel(&self) -> Self {
         Self { is_sentinel: true, preload: self.preload.clone(), ..Self::default() }
     }

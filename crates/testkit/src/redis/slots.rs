@@ -1,4 +1,4 @@
-//! Moves a slot of a cluster from one master to another, in the steps that `redis-cli --cluster reshard` takes.
+//! Moves a slot of a cluster from one master to another, in the same steps as `redis-cli --cluster reshard`.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use redis::aio::MultiplexedConnection;
 use super::{RedisCluster, RedisServer};
 use crate::time::eventually;
 
-/// All masters know within this who has a slot.
+/// The limit until all masters know who has a slot.
 const OWNER_DEADLINE: Duration = Duration::from_secs(20);
 
 /// A slot that is on its way from one master to another.
@@ -21,7 +21,7 @@ pub struct SlotMove {
 }
 
 impl RedisCluster {
-    /// The master that has a slot: its index among the nodes.
+    /// The index of the master that has a slot. Waits until one has it.
     pub async fn master_of(&self, slot: u16) -> usize {
         let found = async || self.find_master_of(slot).await.ok_or("no master has it");
         eventually(OWNER_DEADLINE, "a slot has a master", found).await
@@ -36,7 +36,7 @@ impl RedisCluster {
                 .await
                 .expect("CLUSTER NODES answers");
             let own = nodes.lines().find(|line| line.contains("myself,master")).unwrap_or_default();
-            // After the eight fields of a node come its slots.
+            // The slots of a node come after its eight fields.
             let mut ranges = own.split(' ').skip(8).filter_map(|range| {
                 let (first, last) = range.split_once('-').unwrap_or((range, range));
                 Some((first.parse::<u16>().ok()?, last.parse::<u16>().ok()?))
@@ -48,7 +48,7 @@ impl RedisCluster {
         None
     }
 
-    /// Begins to move a slot: from now on its keys can be moved.
+    /// Begins to move a slot between two masters, given by their indexes: keys can be moved from now on.
     pub async fn begin_move(&self, slot: u16, from: usize, to: usize) -> SlotMove {
         let (from, to) = (&self.nodes()[from], &self.nodes()[to]);
         let begun = SlotMove {
@@ -66,7 +66,7 @@ impl RedisCluster {
 }
 
 impl SlotMove {
-    /// Moves at most `count` keys, and returns how many were left to move.
+    /// Moves at most `count` keys of the slot. Returns how many were moved; 0 means that none is left.
     pub async fn keys(&mut self, count: usize) -> usize {
         let mut cluster = redis::cmd("CLUSTER");
         let cluster = cluster.arg("GETKEYSINSLOT").arg(self.slot).arg(count);
@@ -74,7 +74,7 @@ impl SlotMove {
         if !keys.is_empty() {
             let mut migrate = redis::cmd("MIGRATE");
             migrate.arg("127.0.0.1").arg(self.to_port).arg("").arg(0).arg(5_000).arg("KEYS").arg(&keys);
-            // For a moment after a master was replaced, some nodes refuse all keys.
+            // Some nodes refuse all keys for a moment after a master was replaced.
             eventually(OWNER_DEADLINE, "keys are moved", async || {
                 let moved: Result<String, _> = migrate.query_async(&mut self.from).await;
                 moved.map_err(|error| error.to_string())
@@ -84,7 +84,7 @@ impl SlotMove {
         keys.len()
     }
 
-    /// Ends the move, after all keys were moved.
+    /// Gives the slot to its new master, after all keys were moved.
     pub async fn end(mut self) {
         for node in [&mut self.to, &mut self.from] {
             set_slot(node, self.slot, &["NODE", &self.to_id]).await;

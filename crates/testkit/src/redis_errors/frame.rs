@@ -1,6 +1,6 @@
 //! Frames of the protocol of Redis (RESP2 and RESP3): where one ends, and the name of a call.
 
-/// The length of the first frame; `None` if it is not complete.
+/// The length in bytes of the first frame; `None` if the frame is incomplete or cannot be read.
 pub(super) fn length(bytes: &[u8]) -> Option<usize> {
     let end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
     let (kind, head) = (bytes[0], end + 2);
@@ -13,7 +13,7 @@ pub(super) fn length(bytes: &[u8]) -> Option<usize> {
         },
         b'*' | b'~' | b'>' => frames(bytes, head, number()?),
         b'%' | b'|' => frames(bytes, head, 2 * number()?),
-        // One line.
+        // A frame of one line.
         _ => Some(head),
     }
 }
@@ -29,8 +29,8 @@ fn command(call: &[u8]) -> Option<String> {
     word(call, 0)
 }
 
-/// The name of a call: of the script whose function it calls, else of the command in capitals; of two words for
-/// `FUNCTION LOAD` and the like.
+/// The name of a call: for FCALL that of the script's function, else the command in capitals, with its second word for
+/// `FUNCTION LOAD` and `CONFIG`. `None` if the call cannot be read.
 pub(super) fn name(call: &[u8]) -> Option<String> {
     let command = command(call)?.to_ascii_uppercase();
     if matches!(command.as_str(), "FUNCTION" | "CONFIG") {
@@ -45,7 +45,7 @@ pub(super) fn name(call: &[u8]) -> Option<String> {
     Some(name.strip_suffix("_logged").unwrap_or(name).to_owned())
 }
 
-/// An argument of a call, from 0.
+/// The word of a call at a place: the command is at 0, the arguments follow. `None` if there is none.
 fn word(call: &[u8], place: usize) -> Option<String> {
     let mut at = call.windows(2).position(|pair| pair == b"\r\n")? + 2;
     for _ in 0..place {

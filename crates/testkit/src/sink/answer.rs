@@ -1,4 +1,4 @@
-//! The answers of a receiver and their order.
+//! The answers of a receiver: status, headers and body, delays, faults, and scripts that give their order.
 
 use std::time::Duration;
 
@@ -25,17 +25,17 @@ pub(crate) enum End {
 }
 
 impl Answer {
-    /// A status without a body.
+    /// A response with a status and no body.
     pub fn status(status: u16) -> Self {
         Self::of(End::Response { status, headers: Vec::new(), body: Bytes::new() })
     }
 
-    /// The connection is closed without a response.
+    /// No response: the connection is closed.
     pub fn close() -> Self {
         Self::of(End::Close)
     }
 
-    /// Any bytes instead of a response, after which the connection is closed.
+    /// Any bytes in place of a response, after which the connection is closed.
     pub fn raw(bytes: impl Into<Bytes>) -> Self {
         Self::of(End::Raw(bytes.into()))
     }
@@ -44,7 +44,7 @@ impl Answer {
         Self { after: Duration::ZERO, held: false, extra: Bytes::new(), end }
     }
 
-    /// Adds a header to a response.
+    /// Adds a header to a response. Panics for other answers.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         match &mut self.end {
             End::Response { headers, .. } => headers.push((name.to_owned(), value.to_owned())),
@@ -53,7 +53,7 @@ impl Answer {
         self
     }
 
-    /// Sets the body of a response.
+    /// Sets the body of a response. Panics for other answers.
     pub fn body(mut self, bytes: impl Into<Bytes>) -> Self {
         match &mut self.end {
             End::Response { body, .. } => *body = bytes.into(),
@@ -62,7 +62,7 @@ impl Answer {
         self
     }
 
-    /// Sends more bytes behind a response, and keeps the connection open.
+    /// Sends more bytes after a response, and keeps the connection open.
     pub fn with_extra_bytes(mut self, bytes: impl Into<Bytes>) -> Self {
         self.extra = bytes.into();
         self
@@ -95,7 +95,7 @@ impl Script {
         Self { first: Vec::new(), last: answer }
     }
 
-    /// `answer` for the next `count` requests, then 200.
+    /// `answer` for the next `count` requests, then status 200.
     pub fn first(count: usize, answer: Answer) -> Self {
         Self { first: vec![(count, answer)], last: Answer::status(200) }
     }

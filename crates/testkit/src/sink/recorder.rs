@@ -39,7 +39,7 @@ impl Recorder {
     }
 }
 
-/// The digest of the headers that the job brought: recorded runs name them so.
+/// The digest of the headers that the job brought. Recorded runs name such headers `x-…` or send them as context.
 fn own_headers(arrival: &Arrival) -> Digest {
     let own = arrival.headers.iter().filter_map(|(name, value)| {
         let name = name.as_str();
@@ -50,7 +50,8 @@ fn own_headers(arrival: &Arrival) -> Digest {
 }
 
 impl Delivery<'_> {
-    /// The answer is sent: its last byte comes next.
+    /// Writes the end of the delivery: the status and `retry-after` of a response, or else status 0 and a cut. Must be
+    /// called just before the last byte of the answer is sent.
     pub(super) fn answers(&self, answer: &Answer) {
         match &answer.end {
             End::Response { status, headers, .. } => {
@@ -62,7 +63,7 @@ impl Delivery<'_> {
         }
     }
 
-    /// The caller went away before the answer.
+    /// Writes that the caller went away before the answer.
     pub(super) fn hung_up(&self) {
         self.respond(0, true, None);
     }

@@ -21,7 +21,7 @@ use crate::time::now;
 /// More headers than any job may bring.
 const MAX_HEADERS: usize = 128;
 
-/// Serves connections until it is aborted, which ends them too.
+/// Accepts and serves connections until the task is aborted, which ends the connections too.
 pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     let mut connections = JoinSet::new();
     loop {
@@ -36,7 +36,8 @@ pub(crate) async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-/// One connection, request after request.
+/// Serves the requests of a connection one after the other: records each, and writes its answer after its delay. Counts
+/// a hang-up if the caller closes the connection before that.
 async fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut input = BytesMut::with_capacity(8 * 1024);
@@ -54,7 +55,7 @@ async fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
             };
             tokio::select! {
                 () = due => {}
-                // No client sends a second request before the first is answered: close the connection.
+                // The client sends no second request before the first answer, so it has closed the connection.
                 _ = stream.read_buf(&mut input) => {
                     shared.hung_up.fetch_add(1, Ordering::AcqRel);
                     delivery.iter().for_each(|delivery| delivery.hung_up());
@@ -69,7 +70,7 @@ async fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads the next request; `None` when the caller has closed the connection.
+/// Reads the next request. Returns `None` when the caller has closed the connection.
 async fn read_request(
     stream: &mut TcpStream,
     input: &mut BytesMut,
@@ -101,7 +102,8 @@ struct Head {
     headers: HeaderMap,
 }
 
-/// Takes a complete head from `input`; the body's length with it.
+/// Removes a complete head from `input`. Returns it, with the headers that `detail` needs, and the length of the body;
+/// `None` while the head is incomplete.
 fn parse_head(input: &mut BytesMut, detail: Detail) -> io::Result<Option<(Head, usize)>> {
     let mut slots = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut slots);
@@ -132,7 +134,7 @@ fn parse_head(input: &mut BytesMut, detail: Detail) -> io::Result<Option<(Head, 
     Ok(Some((head, length)))
 }
 
-/// Whether the connection goes on afterwards. The delivery is recorded before the last byte.
+/// Writes an answer, and records the delivery before the last byte. Returns whether the connection stays open.
 async fn write_answer(
     stream: &mut TcpStream,
     answer: &Answer,

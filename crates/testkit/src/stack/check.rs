@@ -1,5 +1,5 @@
-//! The check at the end of a stack: after any test all indexes must lead to their jobs and all counts must be right. It
-//! runs over HTTP, or in this process when no API answers any more.
+//! The consistency check when a stack is dropped: all indexes must lead to their jobs and all counts must be right.
+//! The check runs over HTTP, or in this process if no API runs any more.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Drop for Stack {
             return;
         }
         let Some(target) = self.check_target() else { return };
-        // On a runtime of its own, because the test's runtime may be the one that drops this.
+        // Runs on a runtime of its own, because the test's runtime may be the one that drops this.
         let check = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime can be built").block_on(target.check())
@@ -53,7 +53,7 @@ impl Stack {
         self.is_checked = false;
     }
 
-    /// `None` for a stack without processes.
+    /// The store to check and a running API, if there is one. `None` for a stack without processes.
     fn check_target(&mut self) -> Option<Target> {
         let (apis, ups) = (&mut self.apis, &mut self.ups);
         let running = |process: &mut &mut crate::Process| process.exit_status().is_none();

@@ -33,7 +33,7 @@ impl Role {
         }
     }
 
-    /// The command that starts it, without settings.
+    /// The command that starts a process of the role, without settings.
     fn start(self) -> ProcessSpec {
         let spec = ProcessSpec::new(self.binary());
         match self {
@@ -97,8 +97,8 @@ impl StackOptions {
         self
     }
 
-    /// Uses a store by its URL, which outlives the stack. `embedded:` with a relative directory is below the directory
-    /// of each process, which keeps it over restarts.
+    /// Uses the store at a URL, which outlives the stack. A relative directory after `embedded:` is below the
+    /// directory of each process, which keeps it over restarts.
     pub fn store(mut self, url: &str) -> Self {
         self.store = StoreOptions::Running(url.to_owned());
         self
@@ -162,7 +162,7 @@ impl StackOptions {
         none.count(Role::Up, 1)
     }
 
-    /// Skips the check at the end, for benchmarks and for stores that are damaged on purpose.
+    /// Skips the check when the stack is dropped, for benchmarks and for stores that are damaged on purpose.
     pub fn unchecked(self) -> Self {
         Self { is_checked: false, ..self }
     }
@@ -172,12 +172,12 @@ impl StackOptions {
         Self { is_unread: true, ..self }
     }
 
-    /// Gives the address guard its defaults. Without this callbacks may go everywhere.
+    /// Gives the address guard its default settings. Otherwise callbacks may go to every address.
     pub fn guarded(self) -> Self {
         Self { is_guarded: true, ..self }
     }
 
-    /// Sets how long a carrier's lock outlives its carrier.
+    /// Sets how long the locks of carriers and feed processes outlive these.
     pub fn lock_ttl(self, ttl: &str) -> Self {
         self.env("RINGBACK_LOCK_TTL", ttl).env("RINGBACK_FEED_LOCK_TTL", ttl)
     }
@@ -204,7 +204,7 @@ impl StackOptions {
         self
     }
 
-    /// The settings of one more process of a role.
+    /// The settings of one more process of a role: free ports, the store, and those options that the role knows.
     pub(crate) fn spec(&self, role: Role, store: &str) -> ProcessSpec {
         let listen = || format!("127.0.0.1:{}", free_port());
         let mut spec = role.start().env("RINGBACK_STORE", store);
@@ -224,7 +224,7 @@ impl StackOptions {
     }
 }
 
-/// Whether a role has a setting, because processes refuse unknown ones.
+/// Whether a role knows a setting. Processes refuse unknown settings.
 fn known_to(role: Role, name: &str) -> bool {
     match name {
         "RINGBACK_LOCK_TTL" => matches!(role, Role::Carrier | Role::Up),

@@ -47,12 +47,12 @@ impl Stack {
         self.send(Method::PATCH, path, body).await
     }
 
-    /// A request with any method and a JSON body.
+    /// Sends a request with any method and a JSON body.
     pub async fn send(&self, method: Method, path: &str, body: &Value) -> Reply {
         self.request(method, path, Some((JSON, body.to_string().into()))).await
     }
 
-    /// A request with any method; the body, if there is one, comes with its content type.
+    /// Sends a request with any method and optionally a body of a content type. Panics without a complete response.
     pub async fn request(&self, method: Method, path: &str, body: Option<(&str, Bytes)>) -> Reply {
         let mut request = self.http.request(method, self.url(path));
         if let Some((content_type, body)) = body {
@@ -86,7 +86,7 @@ impl Reply {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The body as JSON; `null` when it is empty.
+    /// The body as JSON; `null` when the body is empty. Panics if it is not JSON.
     pub fn json(&self) -> Value {
         if self.body.is_empty() {
             return Value::Null;
@@ -95,14 +95,14 @@ impl Reply {
             .unwrap_or_else(|error| panic!("{error} in a response {}: {:?}", self.status, self.body))
     }
 
-    /// The body as JSON, of a response that must have this status.
+    /// The body as JSON. Panics if the response has another status.
     #[track_caller]
     pub fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{:?}", self.body);
         self.json()
     }
 
-    /// The problem of a response that must have this status, and this part in its `detail`.
+    /// The problem in the body of a refusal. Panics if its status is another, or if `detail` does not contain `part`.
     #[track_caller]
     pub fn refused(&self, status: u16, part: &str) -> Value {
         let problem = self.expect(status);

@@ -11,7 +11,8 @@ use super::requests::Reply;
 use crate::time::eventually;
 
 impl Stack {
-    /// Waits until the response of a `GET`, which is 200, is as it should be, and returns it.
+    /// Repeats a `GET` until `is_right` accepts its answer, and returns the answer. Panics after `within`, or for a
+    /// status other than 200.
     pub async fn wait_get(&self, path: &str, within: Duration, is_right: impl Fn(&Value) -> bool) -> Value {
         eventually(within, &format!("GET {path} shows what it should"), async || {
             let answer = self.get(path).await.expect(200);
@@ -20,7 +21,7 @@ impl Stack {
         .await
     }
 
-    /// Waits until a `GET` has a status, and returns the response.
+    /// Repeats a `GET` until it has a status, and returns the body. Panics after `within`.
     pub async fn wait_status(&self, path: &str, status: u16, within: Duration) -> Value {
         eventually(within, &format!("GET {path} is answered {status}"), async || {
             let reply = self.get(path).await;
@@ -34,44 +35,44 @@ impl Stack {
         self.request(http::Method::POST, "/v1/jobs", Some(("application/json", job.into()))).await
     }
 
-    /// Submits one job: the status and the response.
+    /// Submits one job. Returns the status and the body.
     pub async fn submit(&self, job: &Value) -> (u16, Value) {
         self.submit_text(job.to_string()).await.parts()
     }
 
-    /// Submits a job that must be new, and returns it as the response shows it.
+    /// Submits a job that must be new (201), and returns the body.
     pub async fn accept(&self, job: &Value) -> Value {
         let (status, answer) = self.submit(job).await;
         assert_eq!(status, 201, "{job} is answered {answer}");
         answer
     }
 
-    /// Submits many jobs as a JSON array: the status and the response.
+    /// Submits many jobs as a JSON array. Returns the status and the body.
     pub async fn batch(&self, jobs: &[Value]) -> (u16, Value) {
         self.post("/v1/jobs/batch", &jobs.into()).await.parts()
     }
 
-    /// Reads a job: the status and the response.
+    /// Reads a job. Returns the status and the body.
     pub async fn job(&self, topic: &str, id: &str) -> (u16, Value) {
         self.get(&job_path(topic, id)).await.parts()
     }
 
-    /// Cancels a job: the status and the response.
+    /// Cancels a job. Returns the status and the body.
     pub async fn cancel(&self, topic: &str, id: &str) -> (u16, Value) {
         self.delete(&job_path(topic, id)).await.parts()
     }
 
-    /// Gives a job another due time (`{"delay":…}` or `{"at":…}`): the status and the response.
+    /// Gives a job another due time (`{"delay":…}` or `{"at":…}`). Returns the status and the body.
     pub async fn reschedule(&self, topic: &str, id: &str, when: &Value) -> (u16, Value) {
         self.patch(&job_path(topic, id), when).await.parts()
     }
 
-    /// Makes a job due now: the status and the response.
+    /// Makes a job due now. Returns the status and the body.
     pub async fn run(&self, topic: &str, id: &str) -> (u16, Value) {
         self.post_empty(&format!("{}/run", job_path(topic, id))).await.parts()
     }
 
-    /// Makes one dead job due again: the status and the response.
+    /// Makes one dead job due again. Returns the status and the body.
     pub async fn revive(&self, topic: &str, id: &str) -> (u16, Value) {
         self.post_empty(&format!("{}/revive", job_path(topic, id))).await.parts()
     }
@@ -81,7 +82,7 @@ impl Stack {
         items(&self.get(&format!("{}/attempts", job_path(topic, id))).await.expect(200))
     }
 
-    /// Sets the policy of a topic, which may have one already: the response, 200 or 201.
+    /// Sets the policy of a topic, new or not. Panics for a status other than 200 and 201.
     pub async fn set_policy(&self, topic: &str, policy: &Value) -> Reply {
         let reply = self.put(&topic_path(topic), policy).await;
         assert!(matches!(reply.status, 200 | 201), "{} {:?}", reply.status, reply.body);
@@ -93,31 +94,31 @@ impl Stack {
         self.get(&topic_path(topic)).await.expect(200)
     }
 
-    /// Reserves pull jobs: the jobs of the response, none when the wait ended without one.
+    /// Reserves pull jobs. Returns the reserved jobs; none when the wait ended without one.
     pub async fn reserve(&self, topic: &str, ask: &Value) -> Vec<Value> {
         let answer = self.post(&format!("{}/reserve", topic_path(topic)), ask).await.expect(200);
         answer["jobs"].as_array().unwrap_or_else(|| panic!("no jobs in {answer}")).clone()
     }
 
-    /// Reserves one pull job, which must be there.
+    /// Reserves exactly one pull job, and returns it.
     pub async fn reserve_one(&self, topic: &str, ask: &Value) -> Value {
         let mut jobs = self.reserve(topic, ask).await;
         assert_eq!(jobs.len(), 1, "{jobs:?}");
         jobs.remove(0)
     }
 
-    /// Posts to a route of a reserved job's receipt: `action` is `finish`, `release`, `bury` or `renew`.
+    /// Posts `body` to the route `action` of a reserved job's receipt: `finish`, `retry`, `bury`, `release` or `renew`.
     pub async fn settle(&self, reserved: &Value, action: &str, body: &Value) -> Reply {
         let receipt = reserved["receipt"].as_str().unwrap_or_else(|| panic!("no receipt in {reserved}"));
         self.post(&format!("/v1/receipts/{receipt}/{action}"), body).await
     }
 
-    /// Imports jobs, one JSON document per line.
+    /// Imports jobs, one JSON document a line.
     pub async fn import_lines(&self, lines: impl Into<Bytes>) -> Reply {
         self.post_lines("/v1/import", lines).await
     }
 
-    /// Imports jobs that must all be new.
+    /// Imports jobs, 5,000 a call. Panics unless all are new.
     pub async fn import(&self, jobs: &[Value]) {
         for jobs in jobs.chunks(5000) {
             let lines: Vec<_> = jobs.iter().map(ToString::to_string).collect();
@@ -126,7 +127,7 @@ impl Stack {
         }
     }
 
-    /// All items of a list whose pages are linked by `next`, page by page. `path` has a query already.
+    /// All pages of a list, each as its items, by following `next`. `path` must have a query already.
     pub async fn pages(&self, path: &str) -> Vec<Vec<Value>> {
         let (mut pages, mut next) = (Vec::new(), String::new());
         loop {
@@ -155,13 +156,13 @@ impl Stack {
         self.get("/v1/stats").await.expect(200)
     }
 
-    /// The number of jobs in a state, from the statistics, which are up to a second old.
+    /// The number of jobs in a state, from the statistics, which may be a second old.
     pub async fn count_in(&self, state: &str) -> u64 {
         let stats = self.stats().await;
         stats["states"][state].as_u64().unwrap_or_else(|| panic!("no count of {state} in {stats}"))
     }
 
-    /// Waits until exactly `count` jobs are in a state.
+    /// Waits until exactly `count` jobs are in a state. Panics after `within`.
     pub async fn wait_count(&self, state: &str, count: u64, within: Duration) {
         eventually(within, &format!("{count} jobs are {state}"), async || match self.count_in(state).await {
             n if n == count => Ok(()),
@@ -170,7 +171,7 @@ impl Stack {
         .await;
     }
 
-    /// Waits until a job is in a state and returns it.
+    /// Waits until a job is in a state, and returns the job. Panics after `within`.
     pub async fn wait_state(&self, topic: &str, id: &str, state: &str, within: Duration) -> Value {
         eventually(within, &format!("{topic}/{id} is {state}"), async || {
             let (status, job) = self.job(topic, id).await;

@@ -22,8 +22,8 @@ const NEEDS_ZONE: &str =
 /// From here on a delay without a unit may be meant in milliseconds, as other systems have it.
 const LONG: Duration = Duration::from_secs(86_400);
 
-/// What to say of the `delay` of a request that was accepted: without a unit it is in seconds, which more than a day
-/// may not have been meant in.
+/// A note for the answer to a request that was accepted with a number over a day (in seconds) as its `delay`: it may
+/// have been meant in milliseconds. `None` for other requests.
 pub fn delay_note(json: &[u8], due: Due) -> Option<String> {
     let Due::In(delay) = due else { return None };
     if delay <= LONG {
@@ -38,7 +38,7 @@ pub fn delay_note(json: &[u8], due: Due) -> Option<String> {
     ))
 }
 
-/// When a job is due: `delay`, `at` with or without `time_zone`, or now without any.
+/// When a job is due: `delay`, `at` with or without `time_zone`, or now without any. Anything wrong adds a mistake.
 pub(crate) fn due(fields: &Fields<'_>, now: Timestamp, mistakes: &mut Mistakes) -> Due {
     let due = match (fields.get("delay"), fields.get("at")) {
         (Some(_), Some(_)) => {
@@ -90,7 +90,7 @@ fn wrong(mistakes: &mut Mistakes, field: &str, raw: &RawValue, why: impl Display
     mistakes.add(field, format_args!("{}: {why}", shown(raw)), allowed);
 }
 
-/// A field that is a point in time, or a local time of a zone.
+/// A field that is a point in time, or a local time in `zone`; `None` if missing, or wrong, which adds a mistake.
 pub(crate) fn local_time(
     fields: &Fields<'_>,
     name: &str,
@@ -107,7 +107,7 @@ pub(crate) fn local_time(
     time.map_err(|error| wrong(mistakes, name, raw, &error, allowed(&error))).ok()
 }
 
-/// A field that is a point in time. The last part of `path` is its name.
+/// A point in time in the field that `path` ends with; `None` if it is missing, or wrong, which adds a mistake.
 pub(crate) fn time(fields: &Fields<'_>, path: &str, mistakes: &mut Mistakes) -> Option<Timestamp> {
     let raw = fields.get(path.rsplit('.').next()?)?;
     let time = read::<String>(raw).ok_or(TimeError::Unreadable).and_then(|text| parse_time(&text));

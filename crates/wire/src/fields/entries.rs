@@ -10,12 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Entries(Box<[(String, String)]>);
 
 impl Entries {
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each name with its value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }

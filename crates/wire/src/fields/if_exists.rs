@@ -25,7 +25,7 @@ pub enum Mode {
     Postpone,
 }
 
-/// Reads both fields. A submit that can change a job gets a token.
+/// Reads both fields; wrong ones add mistakes. A submit that can change a job gets a token from `make_token`.
 pub(crate) fn if_exists(
     fields: &Fields<'_>,
     make_token: &mut dyn FnMut() -> Token,

@@ -70,7 +70,7 @@ impl Mistakes {
         });
     }
 
-    /// Adds the mistakes of an object that is a field.
+    /// Adds the mistakes of an object that is the field `field` of this one.
     pub(crate) fn add_within(&mut self, field: &str, inner: Self) {
         let within = |error: FieldError| FieldError { field: format!("{field}.{}", error.field), ..error };
         self.0.extend(inner.0.into_iter().map(within));
@@ -118,7 +118,7 @@ pub(crate) fn open_or_empty(json: &[u8]) -> Result<Fields<'_>, Problem> {
 }
 
 impl<'a> Fields<'a> {
-    /// Adds a mistake for each field that is not `known` or occurs twice.
+    /// Adds a mistake for each field that is not `known` or occurs twice. Mistakes have `prefix` before the names.
     pub(crate) fn check_names(&self, prefix: &str, known: &[&str], mistakes: &mut Mistakes) {
         for (i, (name, _)) in self.0.iter().enumerate() {
             let path = || format!("{prefix}{}", name_start(name));
@@ -130,8 +130,8 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Adds a mistake for each field that is longer than [`MAX_FIELD`] and not among the `long` ones. Whether there is
-    /// none: to look for what else is wrong with such a field would take time.
+    /// Adds a mistake for each field that is longer than [`MAX_FIELD`] and not among the `long` ones. Returns whether
+    /// there is no such field. If there is one, the caller parses no further, because that would take time.
     pub(crate) fn fit(&self, long: &[&str], mistakes: &mut Mistakes) -> bool {
         let is_over = |(name, raw): &&(Cow<'_, str>, &RawValue)| {
             raw.get().len() > MAX_FIELD && !long.contains(&name.as_ref())
@@ -150,28 +150,28 @@ impl<'a> Fields<'a> {
         self.raw(name).filter(|raw| raw.get() != "null")
     }
 
-    /// A field that may be null.
+    /// A field, also if it is null; `None` if it is absent.
     pub(crate) fn raw(&self, name: &str) -> Option<&'a RawValue> {
         self.0.iter().find(|(n, _)| n == name).map(|(_, raw)| *raw)
     }
 
-    /// All fields, for hashing.
+    /// All fields in the order written, for hashing.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
         self.0.iter().map(|(name, raw)| (name.as_ref(), *raw))
     }
 }
 
-/// A value as a type.
+/// Parses a value as a type; `None` if it is something else.
 pub(crate) fn read<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
     serde_json::from_str(raw.get()).ok()
 }
 
-/// A string, parsed.
+/// Parses the text of a string; `None` if the value is not a string or its text cannot be parsed.
 pub(crate) fn parse_text<T: FromStr>(raw: &RawValue) -> Option<T> {
     read::<String>(raw)?.parse().ok()
 }
 
-/// A value as written, shortened for an error message.
+/// A value as it was written, cut after 80 characters, for an error message.
 pub(crate) fn shown(raw: &RawValue) -> String {
     let text = raw.get();
     match text.char_indices().nth(80) {
@@ -180,7 +180,7 @@ pub(crate) fn shown(raw: &RawValue) -> String {
     }
 }
 
-/// The nesting depth of a valid JSON text.
+/// The nesting depth of a valid JSON text; 0 without arrays and objects.
 pub(crate) fn depth(json: &str) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for b in json.bytes() {

@@ -9,7 +9,7 @@ use super::super::first_items::FirstItems;
 use super::object::{Fields, Mistakes, read, shown};
 use super::values::{duration, field, object};
 
-/// The retry policy.
+/// Reads the retry policy; `None` if it is missing, or wrong, which adds mistakes.
 pub(crate) fn retry(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<RetryPolicy> {
     const ALLOWED: &str = "an object with delays (1 to 50, each 10 ms to 30 days), preset (default, standard-webhooks, none) or backoff, \
         and optionally max (failures, -1 for ever) and jitter (0 to 1)";
@@ -39,7 +39,7 @@ pub(crate) fn retry(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Retr
     policy.map_err(|e| mistakes.add("retry", e, ALLOWED)).ok()
 }
 
-/// The field `backoff`: delays that grow.
+/// Reads the field `backoff` with delays that grow; `None` if it is missing, or wrong, which adds mistakes.
 fn backoff(policy: &Fields<'_>, mistakes: &mut Mistakes) -> Option<RetryPolicy> {
     const ALLOWED: &str = "an object with base and count, and optionally factor and max";
     let fields = object(policy, "retry.backoff", ALLOWED, mistakes)?;

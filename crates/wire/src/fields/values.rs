@@ -1,5 +1,5 @@
-//! Values of single fields: durations, URLs, headers, reasons and errors. A parser adds a mistake for a
-//! value that is not allowed.
+//! Parsers of values that many requests have: durations, URLs, objects, lists of headers, reasons. A value that is not
+//! allowed adds a mistake. Also limits and forms for error messages.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) const DURATION: &str = "seconds as a number (2, 0.25), or a duration 
 pub const REASON: &str = "1 to 64 visible ASCII characters, such as exhausted, gone or lost";
 const WRONG_TYPE: &str = "is of the wrong type";
 
-/// A duration: a number of seconds, fractions allowed, or a friendly text. The error says why it is none.
+/// A duration: a number of seconds, fractions allowed, or a friendly text. The error says why the value is not one.
 pub(crate) fn duration(raw: &RawValue) -> Result<Duration, String> {
     let text = raw.get();
     if text.starts_with('"') {
@@ -39,8 +39,8 @@ pub(crate) fn duration(raw: &RawValue) -> Result<Duration, String> {
     })
 }
 
-/// A duration that lies in a range. Otherwise the mistake is the value followed by `wrong`, such as "is no
-/// timeout", and the reason if it is not a duration at all.
+/// A duration within a range; `None` if it is missing or wrong. A wrong one adds a mistake: the value followed by
+/// `wrong`, such as "is no timeout", and the reason if it is not a duration at all.
 pub(crate) fn duration_within(
     fields: &Fields<'_>,
     name: &str,
@@ -61,13 +61,13 @@ pub(crate) fn duration_within(
     None
 }
 
-/// A URL.
+/// A URL; `None` if it is missing or not allowed, which adds a mistake.
 pub(crate) fn url(fields: &Fields<'_>, name: &str, mistakes: &mut Mistakes) -> Option<Callback> {
     let text: String = field(fields, name, WRONG_TYPE, Callback::ALLOWED, mistakes, read)?;
     Callback::parse(&text).map_err(|e| mistakes.add(name, e.detail, e.allowed)).ok()
 }
 
-/// A field that is an object itself.
+/// A field that is an object; `None` if it is missing or of another type, which adds a mistake.
 pub(crate) fn object<'a>(
     fields: &Fields<'a>,
     name: &str,
@@ -77,8 +77,8 @@ pub(crate) fn object<'a>(
     field(fields, name, WRONG_TYPE, allowed, mistakes, |raw| serde_json::from_str(raw.get()).ok())
 }
 
-/// An object of strings, in the order written. A name that occurs twice is refused, and so are more than `MOST`
-/// entries, of which no more are read.
+/// An object of strings, parsed by `parse` in the order written; `None` if it is missing or wrong, which adds a
+/// mistake. More than `MOST` entries are refused, and the rest of them is not read.
 pub(crate) fn entries<const MOST: usize, T>(
     fields: &Fields<'_>,
     name: &str,
@@ -92,7 +92,7 @@ pub(crate) fn entries<const MOST: usize, T>(
     parsed.map_err(|(detail, allowed)| mistakes.add(name, detail, allowed)).ok()
 }
 
-/// The names and values of an object of strings, or why it is none.
+/// The names and values of an object of strings, or why it is not one of at most `MOST` entries.
 fn strings<const MOST: usize>(raw: &RawValue) -> Result<Vec<(String, String)>, String> {
     const WRONG: &str = "not an object of strings";
     let FirstEntries::<MOST> { first, has_more } = serde_json::from_str(raw.get()).map_err(|_| WRONG)?;
@@ -103,8 +103,8 @@ fn strings<const MOST: usize>(raw: &RawValue) -> Result<Vec<(String, String)>, S
     strings.collect::<Option<_>>().ok_or_else(|| WRONG.to_owned())
 }
 
-/// Refuses the mask of a secret header value in a submit or an import: the mask means "keep the stored value", and a new
-/// job has none.
+/// Adds a mistake for each header with the mask in place of its secret value. In a policy the mask means "keep the
+/// stored value", and a new job has none.
 pub(crate) fn refuse_masks(headers: &Headers, mistakes: &mut Mistakes) {
     for name in headers.masked_names() {
         let detail = format!(
@@ -114,7 +114,7 @@ pub(crate) fn refuse_masks(headers: &Headers, mistakes: &mut Mistakes) {
     }
 }
 
-/// The value of a field, if it is there and allowed; see [`field`].
+/// The value of a field; `None` if it is missing or `parse` refuses it, which adds a mistake. See [`field`].
 pub(crate) fn parsed<'a, T>(
     fields: &Fields<'a>,
     path: &str,
@@ -125,8 +125,8 @@ pub(crate) fn parsed<'a, T>(
     field(fields, path, "is not valid", allowed, mistakes, parse)
 }
 
-/// The value of a field, if it is there and allowed. Otherwise the mistake is the value followed by
-/// `wrong`, such as "is not a timeout". The last part of `path` is the field's name.
+/// The value of a field; `None` if it is missing or `parse` refuses it. The latter adds a mistake: the value followed
+/// by `wrong`, such as "is not a timeout". The last part of `path` is the field's name.
 pub(crate) fn field<'a, T>(
     fields: &Fields<'a>,
     path: &str,
@@ -143,7 +143,7 @@ pub(crate) fn field<'a, T>(
     value
 }
 
-/// Whether a text can be the reason of a dead job: visible ASCII characters.
+/// Whether a text can be the reason of a dead job: 1 to 64 visible ASCII characters.
 pub fn is_reason(text: &str) -> bool {
     (1..=MAX_REASON).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic())
 }

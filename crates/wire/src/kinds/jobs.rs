@@ -45,7 +45,7 @@ kinds! {
     PendingState: State = valid(|raw| parse_text(raw).filter(|state: &State| !state.is_terminal()));
 }
 
-/// The field `expires`: a duration from the first due time, or a time.
+/// The field `expires`, a duration from the first due time, or a time; `None` if missing, or wrong, adding a mistake.
 fn expires(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Expires> {
     let raw = fields.get("expires")?;
     let after = |duration| (MIN_EXPIRES..=MAX_AHEAD).contains(&duration).then_some(Expires::After(duration));
@@ -60,7 +60,7 @@ fn expires(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Expires> {
     found
 }
 
-/// The field `tags`.
+/// The field `tags`; `None` if it is missing, or wrong, which adds a mistake.
 fn tags(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Tags> {
     let raw = fields.get("tags")?;
     let found = serde_json::from_str(raw.get()).map_err(|_| format!("{} is not a list", shown(raw)));

@@ -12,7 +12,7 @@ use crate::problem::Problem;
 const ALLOWED: &str = "at most 32 origins, which are scheme, host and port, such as [\"https://shop.example\"]; or [\"*\"] for all";
 const ALL: &str = "*";
 
-/// The field `headers_to`: the origins, or `None` for all.
+/// The field `headers_to`: the sorted origins, `Some(None)` for all; `None` if missing, or wrong, which adds a mistake.
 pub(super) fn headers_to(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Option<Vec<String>>> {
     parsed(fields, "headers_to", ALLOWED, mistakes, |raw| {
         let texts = read::<Vec<String>>(raw).filter(|texts| texts.len() <= MAX_HEADERS_TO)?;
@@ -27,7 +27,7 @@ pub(super) fn headers_to(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option
     })
 }
 
-/// An origin as callbacks have it: without a default port, and in lower case. `None` if the text is more than an origin.
+/// An origin as callbacks have it: in lower case, without a default port. `None` if the text is anything else.
 pub(crate) fn parse_origin(text: &str) -> Option<String> {
     let callback = Callback::parse(text).ok()?;
     let rest = text.trim_end_matches('/').splitn(4, '/').nth(3);
@@ -35,11 +35,11 @@ pub(crate) fn parse_origin(text: &str) -> Option<String> {
         .then(|| callback.origin().to_owned())
 }
 
-/// A policy as a caller puts it, with the origins that its headers go to. By default these are the origin of its own
-/// URL; without one, headers that are not secrets go to all.
+/// Adds `headers_to` to a policy that has headers and does not say where they go: the origin of its own URL. Without a
+/// URL, headers that are not secret go to all.
 ///
 /// # Errors
-/// 422 if it has a secret header and says nowhere where that goes.
+/// 422 if there is a secret header, no URL and no `headers_to`; else as [`parse_policy`].
 pub fn close_policy(policy: Policy) -> Result<Policy, Problem> {
     let says_where = open(policy.written().as_bytes())?.get("headers_to").is_some();
     if policy.headers.entries().is_empty() || says_where {

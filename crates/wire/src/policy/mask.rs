@@ -27,12 +27,11 @@ pub(crate) fn masked_policy(policy: &Policy) -> Cow<'_, str> {
     Cow::Owned(with_headers(&written, mask))
 }
 
-/// A policy as it is to be stored: masked header values are those of the stored policy.
+/// A policy as it is to be stored: each masked header value is replaced by that of the stored policy.
 ///
 /// # Errors
-/// 422 if no value is stored for a masked header, or a stored value would go to an origin that it did not go to, and all
-/// problems of [`parse_policy`], since the stored
-/// values may be too long together with the new ones.
+/// 422 if no value is stored for a masked header, or a stored value would go to an origin that it did not go to; else
+/// as [`parse_policy`], since the stored values may be too long together with the new ones.
 pub fn unmask_policy(policy: &Policy, stored: Option<&Policy>) -> Result<Policy, Problem> {
     let values = stored.map_or(&[][..], |stored| stored.headers.entries());
     let value_of = |name: &str| values.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -61,7 +60,7 @@ pub fn unmask_policy(policy: &Policy, stored: Option<&Policy>) -> Result<Policy,
     parse_policy(written.as_bytes())
 }
 
-/// An origin that gets the headers of a policy and not those of the stored one.
+/// An origin (or `all origins`) that gets the headers of a policy, and did not get those of the stored one.
 fn new_origin<'a>(policy: &'a Policy, stored: &Policy) -> Option<&'a str> {
     match (&policy.headers_to, &stored.headers_to) {
         (_, None) => None,
@@ -77,7 +76,7 @@ pub(super) fn without_sealed_headers(written: Cow<'_, str>) -> Cow<'_, str> {
     without_field(written, SEALED_HEADERS)
 }
 
-/// The JSON of a policy with changed header values. All other fields stay as they are.
+/// The JSON of a policy whose header values `change` may change, by their names. All other fields stay as they are.
 pub(super) fn with_headers(written: &str, mut change: impl FnMut(&str, &mut Value)) -> String {
     let fields = open(written.as_bytes()).expect("a policy keeps the JSON that it was parsed from");
     let mut parts = Vec::new();

@@ -25,7 +25,7 @@ impl PolicyPatch {
     /// Parses a patch. The values of its fields are checked when it is merged.
     ///
     /// # Errors
-    /// A 400 problem if it is not a JSON object in UTF-8, 422 with all wrong names.
+    /// A 400 problem if it is not a JSON object in UTF-8, 413 if it is too long, 422 with all wrong names.
     pub fn parse(json: &[u8]) -> Result<Self, Problem> {
         let (fields, mut mistakes) = (open(json)?, Mistakes::default());
         fields.check_names("", &PolicyPatchRequest::names(), &mut mistakes);
@@ -56,8 +56,8 @@ impl PolicyPatch {
     }
 }
 
-/// The entries of a stored object with those of a patch in place of the ones of the same names, in any case; `None` if
-/// the patch has no object.
+/// The entries of a stored object with those of a patch in place of the ones of the same names, in any case. `None` if
+/// the patch is not an object or has invalid headers: then the whole policy is refused.
 fn merged_entries(name: &str, stored: Option<&RawValue>, patch: &RawValue) -> Option<String> {
     if name == HEADERS {
         // The names are checked, also of those to remove.
@@ -76,7 +76,7 @@ fn merged_entries(name: &str, stored: Option<&RawValue>, patch: &RawValue) -> Op
     Some(format!("{{{}}}", entries.join(",")))
 }
 
-/// The fields that a policy had before a change and does not have after it. Answers never show the sealed ones.
+/// The names of the fields that a policy had before a change and does not have after it. Sealed ones are never named.
 pub fn dropped_fields(before: Option<&Policy>, after: &Policy) -> Vec<String> {
     let Some(before) = before else { return Vec::new() };
     let (before, after) = (masked_policy(before), masked_policy(after));

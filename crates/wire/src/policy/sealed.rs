@@ -1,6 +1,6 @@
 //! The secret header values of a policy, sealed: the field `sealed_headers` of a stored policy has them, and its
-//! `headers` have a mask in their place. Whoever has the master key seals and opens them; here they are taken out and
-//! put back.
+//! `headers` have a mask in their place. Here they are moved between the two fields; sealing and opening them needs the
+//! master key, which is not known here.
 
 use ringback_core::job::{MASK, is_masked, is_secret};
 use ringback_core::topic_policy::{MAX_SEALED_HEADERS, Policy};
@@ -13,7 +13,7 @@ use crate::problem::Problem;
 
 const ALLOWED: &str = "what GET /v1/export/topics prints of this topic; leave it out otherwise";
 
-/// The field `sealed_headers` of a policy. Its value is not shown.
+/// The field `sealed_headers` of a policy; `None` if missing, or wrong, which adds a mistake that does not show it.
 pub(super) fn sealed_headers(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Box<str>> {
     let raw = fields.get(SEALED_HEADERS)?;
     let sealed = read::<String>(raw).filter(|text| text.len() <= MAX_SEALED_HEADERS);
@@ -23,7 +23,7 @@ pub(super) fn sealed_headers(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Op
     sealed.map(Into::into)
 }
 
-/// The secret header values of a policy that are not masked, as JSON; `None` without any.
+/// The secret header values of a policy that are not masked, as a JSON object by name; `None` if there are none.
 pub fn secret_header_values(policy: &Policy) -> Option<String> {
     let plain = |(name, value): &&(String, String)| is_secret(name) && !is_masked(name, value);
     let values = policy.headers.entries().iter().filter(plain);
@@ -31,7 +31,7 @@ pub fn secret_header_values(policy: &Policy) -> Option<String> {
     (!values.is_empty()).then(|| Value::Object(values).to_string())
 }
 
-/// A policy with its secret header values masked, and these instead.
+/// A policy with its secret header values masked, and with `sealed` as its `sealed_headers`.
 ///
 /// # Errors
 /// As [`parse_policy`]: a mask is longer than a short value, so that the headers can be too long with it.
@@ -46,7 +46,7 @@ pub fn with_sealed_headers(policy: &Policy, sealed: &str) -> Result<Policy, Prob
     parse_policy(json.as_bytes())
 }
 
-/// A policy with the values that were sealed in place of their masks; `None` if these are not the values of its masks.
+/// A policy with opened values in place of its masks; `None` if one is missing in `values`, or it is not valid then.
 pub fn with_opened_headers(policy: &Policy, values: &[u8]) -> Option<Policy> {
     let values = serde_json::from_slice::<Map<String, Value>>(values).ok()?;
     let mut is_complete = true;
@@ -62,8 +62,8 @@ pub fn with_opened_headers(policy: &Policy, values: &[u8]) -> Option<Policy> {
     parse_policy(json.as_bytes()).ok().filter(|_| is_complete)
 }
 
-/// The headers of a policy with the values that were sealed in place of their masks; `None` if these are not the values
-/// of its masks. Each attempt needs them, so nothing else of the policy is parsed.
+/// The headers of a policy with opened values in place of their masks; `None` if `values` does not have one for each
+/// mask. Each attempt needs them, so nothing else of the policy is parsed.
 pub fn opened_headers(policy: &Policy, values: &[u8]) -> Option<Vec<(String, String)>> {
     let values = serde_json::from_slice::<Map<String, Value>>(values).ok()?;
     let opened = |(name, value): &(String, String)| {

@@ -1,5 +1,5 @@
-//! The secrets of a topic: the field `secrets` of a stored policy, and the calls that add, list and delete them. Only a
-//! policy as a backup has it brings the field along; a policy that is put without it keeps the stored secrets.
+//! The signing secrets of a topic: the field `secrets` of a stored policy, and requests and answers to add, list and
+//! delete them. Only a policy from a backup has the field; a policy that is put without it keeps the stored secrets.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -64,7 +64,7 @@ impl SealedSecret {
     }
 }
 
-/// The field `secrets` of a policy.
+/// The field `secrets` of a policy; `None` if missing, or wrong, which adds a mistake that does not show it.
 pub(super) fn secrets(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Option<Vec<StoredSecret>> {
     // The value is not shown: it may be a secret that is not sealed.
     parse(fields.get(SECRETS)?).map_err(|why| mistakes.add(SECRETS, why, ALLOWED)).ok()
@@ -96,7 +96,7 @@ pub(super) fn without_field<'a>(written: Cow<'a, str>, field: &str) -> Cow<'a, s
     Cow::Owned(format!("{{{}}}", others.join(",")))
 }
 
-/// Whether a policy brings secrets along, or says that it has none.
+/// Whether a policy has the field `secrets`, even as an empty list.
 pub fn brings_secrets(policy: &Policy) -> bool {
     !policy.secrets.is_empty()
         || open(policy.written().as_bytes()).is_ok_and(|fields| fields.get(SECRETS).is_some())
@@ -105,7 +105,7 @@ pub fn brings_secrets(policy: &Policy) -> bool {
 /// A policy with these secrets in place of its own.
 ///
 /// # Panics
-/// If they are more than [`MAX_SECRETS`], or have the same id.
+/// If they cannot be those of a policy: more than [`MAX_SECRETS`], two with the same id, or too long.
 pub fn with_secrets(policy: &Policy, secrets: &[StoredSecret]) -> Policy {
     let others = without_secrets(policy);
     let written: Vec<_> = secrets.iter().map(SealedSecret::of).collect();
@@ -167,7 +167,7 @@ pub struct SecretDetails {
 }
 
 impl SecretsResponse {
-    /// The answer for a topic: the secrets that sign now.
+    /// The answer for a topic: the secrets that sign at `now`.
     pub fn new(topic: &Topic, policy: Option<&Policy>, now: Timestamp) -> Self {
         let item = |secret: &StoredSecret| SecretDetails {
             id: secret.id.to_string(),

@@ -6,7 +6,7 @@ use ringback_core::schedule::{Firing, Progress, Rule, Schedule, ScheduleId, Sche
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::request::RequestDetails;
+use crate::request_details::RequestDetails;
 
 /// A schedule as a request puts it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -117,7 +117,7 @@ impl From<&Firing> for FiringDetails {
 }
 
 impl ScheduleResponse {
-    /// A schedule with secret header values masked.
+    /// A schedule and its progress, with secret header values masked.
     pub fn new(id: &ScheduleId, state: ScheduleState) -> Self {
         let progress = state.progress.clone();
         let Progress { created, next, last, fired, missed, overlapped, .. } = progress;

@@ -1,4 +1,4 @@
-//! The fields that say when a schedule fires: `cron`, or `every` and `anchor`.
+//! The fields that say when a schedule fires: `cron`, or `every` and `anchor`, as its rule. Refuses times before 1970.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::schedule::{Cron, MAX_EVERY, MIN_EVERY, Rule, Schedule};
@@ -16,7 +16,7 @@ pub(super) struct Timing<'a> {
     pub(super) stored: Option<&'a Schedule>,
 }
 
-/// When the schedule fires.
+/// The rule of a schedule; `None` if its fields are missing or wrong, which adds a mistake.
 pub(super) fn rule(fields: &Fields<'_>, timing: Timing<'_>, mistakes: &mut Mistakes) -> Option<Rule> {
     match (fields.get("cron"), fields.get("every")) {
         (Some(_), Some(_)) => mistakes.add("every", "given together with cron", "one of cron and every"),
@@ -27,7 +27,7 @@ pub(super) fn rule(fields: &Fields<'_>, timing: Timing<'_>, mistakes: &mut Mista
     None
 }
 
-/// Refuses times that cannot be counted: all before 1970 would be the same.
+/// Adds a mistake for a time before 1970: such times cannot be told apart.
 pub(super) fn after_1970(fields: &Fields<'_>, name: &str, time: Option<Timestamp>, mistakes: &mut Mistakes) {
     let year = || read::<String>(fields.get(name)?)?.get(..4)?.parse::<u16>().ok();
     if time == Some(Timestamp::default()) && year().is_none_or(|year| year < 1970) {

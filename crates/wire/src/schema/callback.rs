@@ -1,4 +1,4 @@
-//! OpenAPI schemas of how callbacks are made: their methods, when they are retried, what ends a job early, and how it ended.
+//! OpenAPI schemas of retry policies, of statuses and expiries that end a job early, and of the states of ended jobs.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -215,7 +215,7 @@ fn text(min: usize, max: usize) -> ObjectBuilder {
     text.min_length(Some(min).filter(|min| *min > 0))
 }
 
-/// Seconds as a number within a range, or a text of which a pattern cannot say whether it is within it.
+/// The schema of a duration: a number of seconds within a range, or a friendly text, whose range no pattern can tell.
 fn duration(min: Duration, max: Duration) -> OneOfBuilder {
     let seconds = ObjectBuilder::new()
         .schema_type(Type::Number)
@@ -224,7 +224,7 @@ fn duration(min: Duration, max: Duration) -> OneOfBuilder {
     OneOfBuilder::new().item(seconds).item(Ref::from_schema_name("FriendlyDuration"))
 }
 
-/// An object of texts; with `Type::Null` beside it some values may be null.
+/// The schema of an object of at most `max` texts; with `Type::Null` beside it some values may be null.
 fn texts(max: usize, values: impl Into<SchemaType>) -> ObjectBuilder {
     let value = ObjectBuilder::new().schema_type(values).build();
     ObjectBuilder::new()

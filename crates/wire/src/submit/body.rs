@@ -16,7 +16,7 @@ pub(crate) const DEFAULT_CONTENT_TYPE: &str = "application/octet-stream";
 /// The content type of a JSON body.
 pub(crate) const JSON: &str = "application/json";
 
-/// The fields `body`, `body_base64` and `content_type`.
+/// Reads the fields `body`, `body_base64` and `content_type`. Wrong ones add mistakes; a body too large fails with 413.
 pub(super) fn body(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Result<Body, Problem> {
     let content_type = fields.get("content_type");
     let bytes = match (fields.raw("body"), fields.get("body_base64")) {
@@ -52,8 +52,8 @@ pub(super) fn body(fields: &Fields<'_>, mistakes: &mut Mistakes) -> Result<Body,
     Ok(Body { bytes, content_type: Some(content_type).filter(|name| name != JSON) })
 }
 
-/// The body as a JSON value that can be written into an answer unchanged. Not a body with white space at
-/// its ends, which would be lost.
+/// The body as a JSON value that can be written into an answer unchanged. `None` if it is not JSON, or has white space
+/// at its ends, which would be lost.
 pub(crate) fn as_json(body: &Body) -> Option<&RawValue> {
     if body.content_type() != JSON {
         return None;

@@ -1,4 +1,4 @@
-//! The declaration of a submitted job. What its fields need of each other is checked in `submit`.
+//! The declaration of a submitted job, and of a batch of them. Rules that concern several fields are in `submit`.
 
 use ringback_core::job::{CallbackMethod, Context, Headers, Tags, Topic};
 use utoipa::ToSchema;

@@ -1,4 +1,4 @@
-//! Bodies of many frames, and bodies that are too large, too slow, or too many at once.
+//! Tests of reading request bodies: of many frames, and too large, too slow, or too many at once.
 
 use std::io;
 
@@ -25,13 +25,13 @@ fn endless(bytes: usize) -> Body {
     Body::from_stream(frames([vec![b'x'; bytes]]).chain(stream::pending()))
 }
 
-/// Ticks every second, first in a second.
+/// An interval of a second, whose first tick is in a second.
 fn seconds() -> Interval {
     let second = Duration::from_secs(1);
     interval_at(Instant::now() + second, second)
 }
 
-/// An endless body that brings `bytes` every second.
+/// A body that brings `bytes` every second, and never ends.
 fn dripping(bytes: usize) -> Body {
     Body::from_stream(stream::unfold(seconds(), move |mut seconds| async move {
         seconds.tick().await;
@@ -43,7 +43,7 @@ async fn text(body: Body, limit: usize) -> Bytes {
     read(body, limit, &MemoryBudget::default()).await.unwrap().bytes
 }
 
-/// The status for a body that cannot be read, and after how many seconds it is known.
+/// Reads a body that must be refused. Returns the status, and after how many seconds.
 async fn refusal(body: Body, limit: usize, memory: &MemoryBudget) -> (u16, u64) {
     let start = Instant::now();
     let status = read(body, limit, memory).await.unwrap_err().0.status;

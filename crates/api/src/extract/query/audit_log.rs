@@ -1,4 +1,4 @@
-//! Queries of the audit log.
+//! The query of the audit log: which entries to find, and where the page begins.
 
 use ringback_core::access::KeyId;
 use ringback_core::clock::Timestamp;

@@ -1,4 +1,4 @@
-//! The query of a forecast.
+//! The query of a forecast: the topic, the length of a slot, and how far ahead to look.
 
 use std::time::Duration;
 

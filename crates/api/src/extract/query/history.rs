@@ -1,4 +1,4 @@
-//! Queries of the history.
+//! Queries of the history: pages of ended jobs, of all jobs or of one, and erasures.
 
 use std::str::FromStr;
 

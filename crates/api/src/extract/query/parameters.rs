@@ -47,12 +47,12 @@ impl Parameters {
         Ok(Self { pairs, with_plus, known: Vec::new(), mistakes: Vec::new(), caller, refusal: None })
     }
 
-    /// Parses a parameter. `None` if it is absent or wrong.
+    /// Parses a parameter. `None` if it is absent or wrong; a wrong value is a mistake.
     pub(super) fn parse<T: FromStr>(&mut self, name: &'static str, allowed: impl Display) -> Option<T> {
         self.read(name, allowed, |text| text.parse().map_err(|_| is_no(name, text)))
     }
 
-    /// A text that `is_valid` accepts.
+    /// Reads a text that `is_valid` accepts. `None` if it is absent or wrong; a wrong value is a mistake.
     pub(super) fn text(
         &mut self,
         name: &'static str,
@@ -64,7 +64,8 @@ impl Parameters {
         })
     }
 
-    /// The parameter `topic`: one of the caller's.
+    /// The parameter `topic`, as a topic of the caller's tenant. `None` if it is absent or wrong. A topic in a list of
+    /// all tenants is a mistake; for one that the key may not use, [`Self::finish`] fails with 403.
     pub(super) fn topic(&mut self) -> Option<Topic> {
         let topic: Topic = self.parse("topic", Topic::ALLOWED)?;
         if self.caller.lists_all_tenants() {
@@ -76,7 +77,7 @@ impl Parameters {
         Some(topic)
     }
 
-    /// A cursor that is a topic, as [`cursor_of`] writes it.
+    /// The parameter `cursor`, if it is a topic as [`cursor_of`] writes it. `None` if it is absent or wrong.
     pub(super) fn topic_cursor(&mut self, allowed: impl Display) -> Option<Topic> {
         let name = "cursor";
         let topic =
@@ -94,7 +95,7 @@ impl Parameters {
         self.caller.own().clone()
     }
 
-    /// All jobs that the caller reaches.
+    /// A filter that matches all jobs that the caller's key reaches.
     pub(super) fn filter_of_caller(&self) -> Filter {
         let (scope, among) = (self.caller.reach().clone(), self.caller.topics().to_vec());
         Filter { scope, among, ..Filter::default() }
@@ -116,7 +117,7 @@ impl Parameters {
         self.count("limit", DEFAULT_PAGE, MAX_PAGE)
     }
 
-    /// A number of things from 1 to `most`.
+    /// Reads a number from 1 to `most`; `default` if it is absent or wrong. A wrong value is a mistake.
     pub(super) fn count(&mut self, name: &'static str, default: usize, most: usize) -> usize {
         let count = self.read(name, format_args!("1 to {most}"), |text| {
             // `usize` would parse a sign too.
@@ -148,8 +149,8 @@ impl Parameters {
         self.mistakes.push(FieldError { field, detail, allowed });
     }
 
-    /// Returns all mistakes as one problem, if there are any. Parameters that were not read, and those
-    /// that are repeated, come first.
+    /// Ends the reading of a query: 422 with all mistakes, of which unknown and repeated parameters come first; without
+    /// a mistake, 403 if the caller may not use the topic that it names.
     pub(super) fn finish(mut self) -> Result<(), ApiError> {
         let mut wrong_values = mem::take(&mut self.mistakes);
         for mistake in wrong_values.iter_mut().filter(|mistake| self.with_plus.contains(&mistake.field)) {
@@ -172,7 +173,7 @@ impl Parameters {
     }
 }
 
-/// A topic as a cursor has it: with its tenant where the list is about all.
+/// A topic as a cursor has it: with its tenant if the caller lists all tenants, else by its name alone.
 pub(crate) fn cursor_of(topic: &Topic, caller: &Principal) -> String {
     if caller.lists_all_tenants() { topic.as_str().to_owned() } else { topic.to_string() }
 }
@@ -182,7 +183,7 @@ pub(crate) fn is_no(name: &str, text: &str) -> String {
     format!("{:?} is no {name}", shortened(text))
 }
 
-/// A value for a message.
+/// A value for a message, with `…` in place of what follows the first 80 characters.
 pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(MAX_SHOWN) {
         Some((cut, _)) => format!("{}…", &text[..cut]),

@@ -1,4 +1,4 @@
-//! Each query: all of its parameters, none of them, and every mistake by name.
+//! Tests of reading queries: each with all of its parameters, with none, and with every mistake.
 
 use http::Request;
 use ringback_core::job::TenantScope;
@@ -17,7 +17,7 @@ async fn refused<T: FromQuery>(query: &str) -> Problem {
     problem
 }
 
-/// The wrong fields of a query, separated by spaces.
+/// The fields that are wrong in a query, which must be refused with 422, separated by spaces.
 async fn wrong<T: FromQuery>(query: &str) -> String {
     let problem = refused::<T>(query).await;
     assert_eq!(problem.status, 422, "{query}: {problem:?}");

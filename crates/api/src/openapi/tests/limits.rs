@@ -1,4 +1,4 @@
-//! The limits in the document are those of the parsers, where an attribute states them as a number.
+//! Tests that the limits that attributes state as numbers in the OpenAPI document are those of the parsers.
 
 use ringback_core::job::{JobId, MAX_TAGS, Topic};
 use ringback_core::retry::{DEFAULT_JITTER, MAX_TIERS};

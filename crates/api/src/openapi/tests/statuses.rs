@@ -1,5 +1,5 @@
-//! Every status that the document gives for an operation is one that its route answers. A new operation, or
-//! a new status, has no request here, and fails the test until it gets one.
+//! Tests that the route of an operation answers each status that the OpenAPI document gives for it, and that scopes
+//! allow what is documented. A new operation or status fails the test until it gets a request here.
 
 mod bulk;
 
@@ -73,7 +73,7 @@ fn operations() -> Vec<Operation> {
 }
 
 impl Operation {
-    /// A valid request, as long as what it names exists.
+    /// A request that is valid if what it names exists.
     fn good(&self) -> Request<Body> {
         let body = match self.id.as_str() {
             "submit" => r#"{"topic":"t","id":"i","url":"http://h/","delay":"1h"}"#,
@@ -114,7 +114,7 @@ impl Operation {
         request.header("content-type", kind).body(body.into()).unwrap()
     }
 
-    /// A request that is refused with this status for what it is.
+    /// A request that is refused with this status whatever the store contains.
     fn refused(&self, status: u16) -> Request<Body> {
         let target = self.target("t");
         let has_topic = self.path.contains("{topic}");
@@ -157,7 +157,7 @@ async fn answer(app: &Router, request: Request<Body>) -> (u16, Value) {
     (status, serde_json::from_slice(&body).unwrap_or_default())
 }
 
-/// Calls of `POST` that prepare a store, and what the last one answered.
+/// Makes a `POST` that must succeed, and returns what it answers.
 async fn post(app: &Router, path: &str, body: &str) -> Value {
     let kind = if path == "/v1/import" { "application/x-ndjson" } else { "application/json" };
     let request = Request::post(path).header("content-type", kind).body(Body::from(body.to_owned())).unwrap();
@@ -179,13 +179,13 @@ async fn add_all_secrets(app: &Router, path: &str) {
     }
 }
 
-/// Puts a credential to which a policy refers.
+/// Puts a credential, and a policy that refers to it.
 async fn put_credential_in_use(app: &Router, path: &str) {
     put(app, path, CREDENTIAL).await;
     put(app, "/v1/topics/t", r#"{"credentials":"bank"}"#).await;
 }
 
-/// Puts the schedule that a request is about, for another topic if it is to be in its way.
+/// Puts the schedule `i`: for 200 as a request has it, for 409 of another topic, for other statuses not at all.
 async fn scheduled(app: &Router, status: u16) {
     match status {
         200 => put(app, "/v1/schedules/i", SCHEDULE).await,
@@ -300,7 +300,7 @@ async fn every_status_of_the_document_is_one_that_the_route_answers() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Puts the most policies that there can be. Many at once share a commit.
+/// Puts the most policies that there can be, many at once, which then share a commit.
 async fn put_all_policies(api: &Api) {
     let topics = (0..MAX_POLICIES).map(|n| format!("topic-{n}").parse::<Topic>().unwrap());
     let mut puts = stream::iter(topics)
@@ -311,7 +311,7 @@ async fn put_all_policies(api: &Api) {
     }
 }
 
-/// Attaches an archive, and ends a job, whose end waits for it.
+/// Attaches an archive, and cancels a job, whose record waits for the archive.
 async fn attach_archive(api: &Arc<Api>) {
     let (states, when_full) = (EndedStates::all(), WhenFull::Stall);
     let settings = ArchiveSettings { states, with_bodies: true, bound: 1 << 20, when_full };
@@ -386,7 +386,7 @@ async fn an_operation_with_a_503_answers_it_without_a_store() {
     }
 }
 
-/// A request that is too large for the memory that is left.
+/// Takes all memory of the budget, and returns a request whose body needs some.
 async fn without_memory(api: &Api, operation: &Operation) -> Request<Body> {
     // Nothing is given back before the test ends.
     std::mem::forget(api.memory.acquire(api.memory.free()).await.unwrap());

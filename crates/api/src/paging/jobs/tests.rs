@@ -1,4 +1,4 @@
-//! Pages over a scripted store, whose jobs are in buckets that are scanned as a whole.
+//! Tests of pages of jobs over a scripted store, whose jobs are in buckets that are scanned as a whole.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -68,7 +68,7 @@ impl Buckets {
         (jobs.iter().map(|job| job.job.key.id.to_string()).collect(), next)
     }
 
-    /// All pages, by the written form of their cursors.
+    /// Reads all pages of at most `limit` jobs, and checks that each cursor stays the same when written and parsed.
     async fn all(&self, limit: usize) -> Vec<Vec<String>> {
         let (mut pages, mut from) = (Vec::new(), None);
         loop {

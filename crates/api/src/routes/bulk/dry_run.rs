@@ -1,5 +1,5 @@
-//! Dry runs of bulk operations: counts the jobs that a filter fits, and changes nothing. If time is up before all jobs
-//! were looked at, the number is estimated from those that were.
+//! Dry runs of bulk operations: count the jobs that match a filter, and change nothing. If the deadline is near before
+//! all jobs were examined, the number is estimated from those that were.
 
 use futures_util::future::try_join_all;
 use ringback_admission::Principal;
@@ -14,7 +14,7 @@ use crate::state::Api;
 /// How many jobs one page of the store looks at, so that the store can answer others between two of them.
 const LOOK: usize = 200;
 
-/// Counts the jobs that a filter fits, once it is the caller's turn.
+/// Counts the jobs that match a filter, once it is the caller's turn. Only operators learn how many were examined.
 pub(super) async fn count(
     api: &Api,
     caller: &Principal,
@@ -29,7 +29,7 @@ pub(super) async fn count(
     Ok(DryRunResponse { examined, ..counted })
 }
 
-/// Counts the jobs that a filter fits, until the deadline is near.
+/// Counts the jobs that match a filter. If the deadline is near before all were examined, estimates the number.
 async fn count_until(api: &Api, filter: &Filter, deadline: Deadline) -> Result<DryRunResponse, StoreError> {
     let mut answer = DryRunResponse { count: 0, exact: false, examples: Vec::new(), examined: None };
     let (mut examined, indexed) = (0, api.store.indexed_jobs(filter).await?);
@@ -68,7 +68,7 @@ async fn count_until(api: &Api, filter: &Filter, deadline: Deadline) -> Result<D
     Ok(answer)
 }
 
-/// How many of all jobs fit if this many of those that were looked at do.
+/// Estimates how many of `all` jobs match, if `fitting` of the `examined` jobs do.
 fn estimate(fitting: u64, examined: u64, all: u64) -> u64 {
     let all = u128::from(all.max(examined));
     let estimate = u128::from(fitting) * all / u128::from(examined.max(1));

@@ -1,4 +1,4 @@
-//! `GET /v1/export/topics`: streams what is set for topics, their policies and pauses, as NDJSON.
+//! `GET /v1/export/topics`: streams the policies and pauses of topics as NDJSON.
 
 use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
@@ -80,7 +80,7 @@ struct TopicExport {
 }
 
 impl TopicExport {
-    /// Takes the paused topics of a page, and the policies of topics up to its end.
+    /// Makes this the current page: its paused topics, and all topics with a policy up to the end of it.
     fn turn_to(&mut self, page: TopicPage) {
         let paused =
             page.items.into_iter().filter(|(topic, counts)| counts.paused && self.caller.reaches(topic));
@@ -95,7 +95,7 @@ impl TopicExport {
         (self.page, self.next) = (topics.into_iter(), page.next);
     }
 
-    /// The next lines; `None` after the last.
+    /// The next lines, about 64 KiB; `None` after the last. Fails if the next page cannot be read.
     async fn chunk(mut self) -> Result<Option<(Bytes, Self)>, Incomplete> {
         let mut chunk = Vec::new();
         loop {

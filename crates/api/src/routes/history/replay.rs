@@ -1,4 +1,4 @@
-//! Replays: the jobs of the history that a filter matches are submitted again, some with each call.
+//! `POST /v1/history/replay`: submits the ended jobs that match a filter again, for about a second with each call.
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -28,10 +28,10 @@ use crate::audit_log::{Audited, Change};
 use crate::error::ApiError;
 use crate::extract::{Items, JsonBody};
 use crate::history::filter_of;
-use crate::inspect;
 use crate::limits::Deadline;
 use crate::schema::SubmitJobProblems;
 use crate::state::{Api, ApiState};
+use crate::whole_jobs;
 
 /// How long one call submits jobs.
 const REPLAY_FOR: Duration = Duration::from_secs(1);
@@ -74,13 +74,13 @@ pub(crate) async fn replay_history(
     };
     api.history.check()?;
     let _turn = Deadline::from_now().bound(api.replays.wait(caller.holder(peer))).await?;
-    let _permit = api.acquire_for_whole_jobs(inspect::ONE_PAGE).await?;
+    let _permit = api.acquire_for_whole_jobs(whole_jobs::ONE_PAGE).await?;
     let replay = Replay { api: &api, caller: &caller, ask: &ask };
     let answer = replay.run(cursor).await?;
     Ok((change(&ask, &answer), Json(answer)))
 }
 
-/// What a call has submitted again.
+/// What a call has submitted again, for the audit log.
 fn change(ask: &ReplayRequest, answer: &ReplayResponse) -> Change {
     let WrittenFilter { topic, id, tag, .. } = &ask.filter;
     let target = AuditLogTarget {
@@ -127,10 +127,10 @@ impl Replay<'_> {
         }
     }
 
-    /// Submits the jobs of the next page, and moves the cursor on.
+    /// Submits the jobs of the next page, counts the results in `answer`, and moves the cursor behind them.
     ///
     /// # Errors
-    /// If some were not tried. The cursor is behind those that were, and the answer has these.
+    /// If some were not tried. Those before the first of them are counted, and the cursor is behind these.
     async fn step(&self, cursor: &mut ReplayCursor, answer: &mut ReplayResponse) -> Result<Step, ApiError> {
         let ask = HistoryRequest {
             filter: self.filter(cursor.before),
@@ -161,7 +161,7 @@ impl Replay<'_> {
         }
     }
 
-    /// The filter, without what ended after the first call.
+    /// The filter of the replay, limited to what the caller may see, without notices and what ended after `before`.
     fn filter(&self, before: Timestamp) -> HistoryFilter {
         let mut filter = self.ask.filter.clone();
         filter.finished_before = Some(filter.finished_before.map_or(before, |wanted| wanted.min(before)));
@@ -170,11 +170,11 @@ impl Replay<'_> {
         HistoryFilter { not_topics, ..filter_of(self.caller, &filter) }
     }
 
-    /// Submits some ended jobs again. The result of each is `None` if it was not tried, or may not have been; then the
-    /// error says why. One that was accepted all the same exists the next time.
+    /// Submits some ended jobs again. The result of a job is `None` if it was not submitted, or it is not known whether
+    /// it was; then the error says why. If it was accepted all the same, the next call finds that it exists.
     ///
     /// # Errors
-    /// If none was tried.
+    /// If no job was submitted.
     async fn submit(
         &self,
         rows: &[EndedJobRow],
@@ -228,7 +228,7 @@ impl Replay<'_> {
 }
 
 struct Step {
-    /// How many ended jobs it has tried to submit.
+    /// How many ended jobs have a result.
     tried: u32,
     has_more: bool,
 }
@@ -275,7 +275,7 @@ fn in_one_line(problem: &Problem) -> String {
 struct ReplayCursor {
     /// When it began: what ended later is left out.
     before: Timestamp,
-    /// The last ended job that was submitted again.
+    /// The last ended job that has a result; `None` at the beginning.
     after: Option<Cursor>,
 }
 

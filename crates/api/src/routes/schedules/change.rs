@@ -1,4 +1,5 @@
-//! Changes of schedules: each is made of the schedule that was read, and made again if another change came between.
+//! Puts, changes and fires schedules: reads the schedule, makes a new state from it, and stores that unless the
+//! schedule was changed meanwhile. In that case it tries again.
 
 use std::time::Duration;
 
@@ -80,7 +81,7 @@ fn parse(
     Ok(new)
 }
 
-/// Names the fields of a job as those of the field `job`.
+/// Prefixes the fields that a problem names with `job.`.
 fn within_job(problem: Problem) -> Problem {
     if problem.errors.is_empty() {
         return problem;
@@ -89,7 +90,8 @@ fn within_job(problem: Problem) -> Problem {
     Problem::fields(problem.errors.into_iter().map(within).collect())
 }
 
-/// Adds a schedule. `None` if there is one meanwhile.
+/// Adds a schedule. `None` if one with this key was added meanwhile. 409 if the id has a schedule of another topic (403
+/// if the caller may not use that one), or at the limit of schedules; 503 if the store is nearly full.
 async fn add(
     api: &Api,
     caller: &Principal,
@@ -118,14 +120,17 @@ fn new_state(schedule: Schedule, paused: Option<bool>, now: Timestamp) -> Schedu
     ScheduleState { schedule, progress: Progress { created: now, paused, next, ..Progress::default() } }
 }
 
-/// How many schedules the caller's tenant may have, if that is limited: as many as it may have jobs.
+/// How many schedules the caller's tenant may have: at most [`MAX_TENANT_SCHEDULES`], and no more than its quota allows
+/// jobs. `None` for a caller without a tenant. 503 until the quotas have been read.
 fn most(api: &Api, caller: &Principal) -> Result<Option<u64>, ApiError> {
     let Some(tenant) = caller.limited_tenant() else { return Ok(None) };
     let jobs = api.policies.quota(tenant)?.and_then(|quota| quota.jobs);
     Ok(Some(jobs.map_or(MAX_TENANT_SCHEDULES, |jobs| jobs.min(MAX_TENANT_SCHEDULES))))
 }
 
-/// Puts a schedule in place of another. `None` if that was changed meanwhile.
+/// Puts a schedule in place of `row`, with the counts of `stored`, which is `None` if it cannot be read. `None` if
+/// `row` was changed meanwhile. 403 if the caller may not use the topic of `row`, 409 if the new schedule has another
+/// one, 503 if the store is nearly full.
 async fn replace(
     api: &Api,
     caller: &Principal,
@@ -155,8 +160,8 @@ async fn replace(
     Ok(store(api, row, &state, missed).await?.then_some(state))
 }
 
-/// Stores a schedule in place of what was read, and counts the firings that were missed by the change. False if that was
-/// changed meanwhile.
+/// Stores a schedule in place of `read`, and counts the firings that were missed by the change in a metric. False, and
+/// nothing is stored, if `read` was changed meanwhile.
 async fn store(
     api: &Api,
     read: ScheduleRow,
@@ -173,7 +178,8 @@ async fn store(
     Ok(is_changed)
 }
 
-/// Changes a schedule that exists. Returns whether it was paused before, and what it is now.
+/// Changes a schedule that exists. Returns whether it was paused before, and what it is now. 404 if there is none, 403
+/// if the caller may not use its topic, 503 if others keep changing it.
 pub(super) async fn change(
     api: &Api,
     caller: &Principal,
@@ -192,7 +198,9 @@ pub(super) async fn change(
     Err(outdated())
 }
 
-/// Fires a schedule now. With a caller's key the same call again finds the job and changes nothing.
+/// Fires a schedule now: submits its job, and stores the firing as its last. If the job of the `idempotency_key` is
+/// known already, changes nothing and returns the schedule with that firing as its last. Fails as [`change`] does, and
+/// if the store has no room, or the job is beyond a limit or may not be sent to its URL.
 pub(super) async fn run_now(
     api: &Api,
     caller: &Principal,

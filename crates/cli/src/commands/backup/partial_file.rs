@@ -20,10 +20,10 @@ pub(super) struct PartialFile {
 }
 
 impl PartialFile {
-    /// Creates the file. Only its owner can read it.
+    /// Creates the file under its temporary name. Only its owner can read it.
     ///
     /// # Errors
-    /// When it cannot be written there.
+    /// When `path` is a directory, or the file cannot be created.
     pub(super) fn create(path: &Path) -> anyhow::Result<Self> {
         if path.is_dir() {
             bail!("{} is a directory", path.display());
@@ -52,10 +52,10 @@ impl PartialFile {
         self.file.write_all(bytes).with_context(|| self.part.display().to_string())
     }
 
-    /// Makes the file safe and gives it its name.
+    /// Writes the file to disk, gives it its name, in place of any file of that name, and writes the directory to disk.
     ///
     /// # Errors
-    /// When that fails. Then there is no file.
+    /// When one of these steps fails. Before the last one, the file is removed.
     pub(super) fn finish(mut self) -> anyhow::Result<()> {
         let flushed = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
         flushed.with_context(|| self.part.display().to_string())?;

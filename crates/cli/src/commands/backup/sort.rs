@@ -1,6 +1,6 @@
-//! Sorts the lines of an export by topic and id, and keeps of each job the line that was read last: an export can have
-//! a job twice while jobs move. Memory is bounded: lines that do not fit are sorted in runs, which are written to
-//! nameless files and merged.
+//! Sorts the lines of an export by topic and id, and keeps of each job only the line that was read last, since an
+//! export can have a job twice while jobs move. Lines beyond 64 MiB are sorted in runs, which are written to nameless
+//! files and merged.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -54,10 +54,11 @@ impl Sorter {
         Self { directory, max_run, fan, run: Vec::new(), bytes: 0, levels: Vec::new() }
     }
 
-    /// Adds a line, which is later than all before it.
+    /// Adds a line. Once there are 64 MiB of them, writes them to a file as a sorted run, and merges runs if there are
+    /// many.
     ///
     /// # Errors
-    /// When a run cannot be written.
+    /// When a run cannot be written or read.
     pub(super) fn add(&mut self, entry: Entry) -> io::Result<()> {
         self.bytes += entry.size();
         self.run.push(entry);
@@ -103,7 +104,7 @@ impl Sorter {
     }
 }
 
-/// Sorts a run, and keeps the last of the lines of each job.
+/// Sorts a run, and keeps only the last line of each job.
 fn sorted(mut run: Vec<Entry>) -> Vec<Entry> {
     // The last one comes first, and stays.
     run.reverse();
@@ -133,7 +134,7 @@ impl Source {
     }
 }
 
-/// Reads the next entry of a run.
+/// Reads the next entry of a run; `None` at its end.
 fn read(file: &mut BufReader<File>) -> io::Result<Option<Entry>> {
     let mut head = String::new();
     if file.read_line(&mut head)? == 0 {
@@ -217,7 +218,7 @@ mod tests {
         Entry { key, line: format!("{{\"line\": \"{line}\n\"}}").into() }
     }
 
-    /// Lines of few jobs, so that many come twice, in an order that follows no pattern of theirs.
+    /// `count` lines of at most 291 keys, so that keys repeat, in an order that looks random.
     fn lines(count: u64) -> Vec<Entry> {
         let number = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         (0..count).map(|n| entry(["a", "b", "a.b"][(number(n) % 3) as usize], number(n) % 97, n)).collect()

@@ -1,4 +1,4 @@
-//! `ringback dead revive`: the bulk operation that makes the dead jobs of a topic due again.
+//! `ringback dead revive`: starts the bulk operation that makes the dead jobs of a topic due again, and watches it.
 
 use clap::Args;
 use http::Method;

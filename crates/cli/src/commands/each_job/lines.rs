@@ -1,4 +1,4 @@
-//! Reads the jobs that lines name: `TOPIC/ID` or `TOPIC ID`. Empty lines are skipped.
+//! Reads jobs from lines, each `TOPIC/ID` or `TOPIC ID`. Empty lines are skipped. After a failure to read, it ends.
 
 use std::io::{self, BufRead, Read as _};
 
@@ -32,7 +32,7 @@ impl<R: BufRead> Lines<R> {
         Self { reader, number: 0, is_broken: false }
     }
 
-    /// Reads a line, or its start up to the longest that is allowed. It is empty at the end.
+    /// Reads a line with its line break, or one byte more than the longest that is allowed. Empty at the end.
     fn read(&mut self) -> io::Result<Vec<u8>> {
         let mut line = Vec::new();
         self.reader.by_ref().take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line)?;

@@ -1,4 +1,5 @@
-//! `ringback history replay`: submits jobs of the history again, one call after the other.
+//! `ringback history replay`: submits ended jobs of the archive again, one call after the other until all are tried,
+//! and prints the counts and refusals. Waits when a quota or the archive holds up a replay that has begun.
 
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ Examples:
 Jobs are submitted as they were, to be due at once: with new ids, so that a repeated replay of the same name submits
 none twice, or with the same ids, where those are free. Exits with 1 if some could not be submitted.";
 
-/// How long to wait for a quota or for the archive, and how often in a row.
+/// How long to wait after a transient error or a quota that is used up, and how often in a row.
 const WAIT: Duration = Duration::from_secs(1);
 const MAX_WAITS: u32 = 10;
 

@@ -15,13 +15,13 @@ struct Line<'a> {
     topic: Option<&'a RawValue>,
 }
 
-/// A value that is present, even if it is null.
+/// Reads a value that is present as `Some`, even if it is null.
 fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-/// The line with an id: its own, or one made from its content and number. A line that is not a JSON object, or has no
-/// topic, stays unchanged.
+/// The line with an id made from its content and number, if it has none or null. A line with an id, one that is not a
+/// JSON object, and one without a topic stay unchanged.
 pub(crate) fn with_id(line: &[u8], number: u64) -> Cow<'_, [u8]> {
     let Ok(Line { id, topic: Some(_) }) = serde_json::from_slice::<Line<'_>>(line) else {
         return line.into();

@@ -1,5 +1,5 @@
-//! Reads the lines of a source into batches. Memory is bounded for any source: a line that is too long for a job is
-//! skipped without being kept.
+//! Reads the lines of a source into batches, with an id for each line that has none. A line that is too long for a job
+//! is skipped without being kept in memory, and refused. Blank lines are skipped.
 
 use std::io::{self, BufRead, Read as _};
 use std::ops::Range;
@@ -12,7 +12,7 @@ use ringback_wire::Problem;
 
 use super::line_id::with_id;
 
-/// The most lines of a batch: a fifth of what the API takes, so that each request is short.
+/// The most lines of a batch: a fifth of what the API allows, so that each request is short.
 pub(crate) const MAX_LINES: usize = 2_000;
 /// A batch with this many bytes is full.
 pub(crate) const FULL: usize = 4 * 1024 * 1024;
@@ -37,7 +37,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// The same batch with only some of its lines, given by their positions.
+    /// The same batch with only the lines at these positions, and without refused ones.
     pub(crate) fn only(&self, places: &[usize]) -> Self {
         let mut bytes = BytesMut::new();
         let mut lines = Vec::with_capacity(places.len());
@@ -97,7 +97,7 @@ impl<R: BufRead> Batches<R> {
         Ok(Some(batch).filter(|batch| batch.source_bytes > 0))
     }
 
-    /// Reads the next line into `self.line`, or skips it when it is too long.
+    /// Reads the next line into `self.line`. If it is too long, skips the rest of it and says so. 0 bytes at the end.
     fn read_line(&mut self) -> io::Result<ReadLine> {
         self.line.clear();
         // The line break may have two bytes.

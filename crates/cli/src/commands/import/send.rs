@@ -1,10 +1,10 @@
-//! Sends a batch of an import until every line has a result. It gives up when no line gets one within the time for
-//! retries.
+//! Sends a batch of an import until every line has a result: lines with a transient failure are sent again. It gives up
+//! when no line gets a result within the time for retries.
 
 use http::Method;
 use ringback_wire::{ImportResponse, Problem};
 
-use super::super::retry::{PatientCalls, Retry};
+use super::super::call_retries::{PatientCalls, Retry};
 use super::super::session::parse;
 use super::read::Batch;
 use crate::access::tenant_header;
@@ -22,7 +22,8 @@ pub(crate) struct BatchResult {
     pub(crate) stopped: Option<ClientError>,
 }
 
-/// Sends a batch. Lines with a transient failure are sent again.
+/// Sends a batch, and sends lines with a transient failure again. `stopped` in the result is set if it gave up, or an
+/// error was permanent.
 pub(crate) async fn send(calls: PatientCalls<'_>, mut batch: Batch) -> BatchResult {
     let PatientCalls { client, retry_for, progress } = calls;
     let refused = std::mem::take(&mut batch.refused);
@@ -49,7 +50,8 @@ pub(crate) async fn send(calls: PatientCalls<'_>, mut batch: Batch) -> BatchResu
     sent
 }
 
-/// Sends the remaining lines once. `left` keeps the lines with a transient failure, which is returned.
+/// Sends the lines of `left` once and adds their results to `sent`. `left` keeps the lines with a transient failure, of
+/// which the last is returned; `None` if there are none.
 async fn round(
     client: &Client,
     left: &mut Batch,

@@ -1,4 +1,4 @@
-//! Counts the results of an import, prints refused lines, and knows up to which line all have a result.
+//! Counts the results of an import, prints refused lines and the counts, and knows up to which line all have a result.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ impl Tally {
         Self { format, counts: Counts::default(), finished: BTreeMap::new(), next: 0 }
     }
 
-    /// Counts a batch and prints its refused lines.
+    /// Counts the results of a batch, prints its refused lines, and advances the progress if the batch is finished.
     pub(crate) fn add(&mut self, sent: &BatchResult, progress: &Progress) {
         let refused = sent.refused.len() as u64;
         let lines = sent.created + sent.repeated + refused;
@@ -91,7 +91,7 @@ impl Tally {
         self.counts.refused
     }
 
-    /// For an import that stopped: up to which line every line has a result.
+    /// For the error of an import that stopped: a text that says up to which line every line has a result.
     pub(crate) fn how_far(&self) -> String {
         match self.counts.through {
             0 => "some lines from the first one were not imported".to_owned(),

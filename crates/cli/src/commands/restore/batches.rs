@@ -1,5 +1,5 @@
-//! Reads the jobs of a backup into batches as an import sends them. Jobs of tenants name them; jobs without a tenant are
-//! sent as such, so that a server does not take them for those of the key's tenant.
+//! Reads the jobs of a backup into batches of an import. A job of a tenant names the tenant itself; jobs without one
+//! are in batches of their own, which are sent for no tenant, so that they do not become jobs of the key's tenant.
 
 use std::io::BufRead;
 
@@ -30,7 +30,7 @@ pub(super) struct Batches<R> {
 }
 
 impl<R: BufRead> Batches<R> {
-    /// The batches of the jobs of a backup, of which nothing was read.
+    /// The batches of the jobs of a backup. `source` is at the beginning of the backup.
     pub(super) fn new(source: R, chosen: Chosen) -> Self {
         Self { source: Some(source), lines: None, chosen, next: None, sequence: 0 }
     }

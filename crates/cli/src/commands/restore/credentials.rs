@@ -1,5 +1,6 @@
-//! Puts the credentials of a backup before the policies that refer to them. One that is there stays as it is, since
-//! nothing can be said of its secrets. Without their master keys they can be left out.
+//! Puts the credentials of a backup, before the policies that refer to them. A credential that the installation has
+//! already stays as it is, since sealed secrets cannot be compared; it is refused if its origins differ.
+//! `--without-secrets` leaves all credentials out.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -10,22 +11,23 @@ use ringback_core::job::Tenant;
 use ringback_wire::CredentialLine;
 use serde_json::json;
 
-use super::super::retry::PatientCalls;
+use super::super::call_retries::PatientCalls;
 use super::Plan;
 use super::policies::Secrets;
-use super::present::each_line;
+use super::present_topics::each_line;
 use super::results::Results;
 use crate::backup_file::{Kind, Lines};
 use crate::client::{Call, SHORT};
 
-/// What helps if a credential cannot be opened.
+/// The advice if a credential cannot be put.
 const SEALED: &str = "it is sealed; start the server with the master keys that sealed it (RINGBACK_MASTER_KEYS), or leave \
     credentials out with --without-secrets";
 
 /// The credentials that are there, by tenant and name, with their origins.
 type Present = BTreeMap<(Option<Tenant>, String), Vec<String>>;
 
-/// Restores the credentials that a backup begins with.
+/// Restores the credentials at the beginning of a backup, unless secrets are left out, and counts them in `results`.
+/// One that has other origins here stays, and counts as refused, with a note. Fails at the first that cannot be put.
 pub(super) async fn restore(
     calls: PatientCalls<'_>,
     source: impl BufRead,

@@ -1,5 +1,5 @@
-//! Pauses the destinations of a backup before its jobs are there, so that nothing is sent to them. One that is paused
-//! stays paused.
+//! Pauses the destinations that are paused in a backup, before its jobs are restored, so that nothing is sent to them.
+//! A pause that is there already is counted as repeated.
 
 use std::io::BufRead;
 
@@ -7,14 +7,15 @@ use anyhow::Context as _;
 use http::Method;
 use ringback_wire::DestinationLine;
 
-use super::super::retry::PatientCalls;
+use super::super::call_retries::PatientCalls;
 use super::Plan;
 use super::results::Results;
 use crate::backup_file::{Kind, Lines};
 use crate::client::{Call, ClientError, SHORT};
 use crate::response_lines::ResponseLines;
 
-/// Restores the paused destinations, which follow the credentials.
+/// Restores the pauses of destinations, which follow the credentials in a backup, and counts them in `results`. Stops
+/// at the first that cannot be made.
 pub(super) async fn restore(
     calls: PatientCalls<'_>,
     source: impl BufRead,
@@ -46,7 +47,7 @@ pub(super) async fn restore(
     Ok(())
 }
 
-/// The pauses of destinations that are there, as far as the key reaches.
+/// The pauses of destinations that the installation has already, as far as the key reaches.
 async fn all_present(calls: PatientCalls<'_>) -> Result<Vec<DestinationLine>, ClientError> {
     let call = Call::new(Method::GET, &["v1", "export", "destinations"]);
     let mut lines = ResponseLines::new(calls.open(&call, "paused destinations").await?);

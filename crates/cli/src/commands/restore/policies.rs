@@ -1,4 +1,5 @@
-//! What is done with the policy of a topic that a backup has: it is set, it is there already, or the topic has another.
+//! Decides what to do with the policy of a topic in a backup: it is set, it is there already, or the topic has another
+//! one, which stays. Compares policies without their sealed secrets. `topics` makes the calls.
 
 use ringback_core::clock::{Clock as _, SystemClock, Timestamp};
 use ringback_core::job::{MASK, is_masked, is_secret};
@@ -10,7 +11,7 @@ const SECRETS: &str = "secrets";
 const SEALED_HEADERS: &str = "sealed_headers";
 const CREDENTIALS: &str = "credentials";
 
-/// What is done with the sealed secrets in a backup.
+/// Whether the sealed secrets in a backup are restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Secrets {
     Restored,
@@ -28,13 +29,13 @@ pub(super) struct Policy {
 /// Identifies a policy without keeping it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
-    /// What it has beside secrets; `None` for nothing.
+    /// A hash of everything but secrets; `None` if there is nothing else.
     others: Option<[u8; 32]>,
-    /// Its secrets, with whichever master key they are sealed; `None` without any.
+    /// A hash of the secrets without their sealed values; `None` without secrets.
     secrets: Option<[u8; 32]>,
 }
 
-/// What becomes of a topic's policy.
+/// What to do with the policy of a topic in a backup.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     Put,
@@ -46,7 +47,8 @@ pub(super) enum Fate {
 }
 
 impl Policy {
-    /// Parses a policy. One that is not an object is left to the server to refuse.
+    /// Parses a policy; `None` if it is not a JSON object. Secrets that no longer sign are left out, and with
+    /// [`Secrets::LeftOut`] all secrets, sealed headers and credentials.
     pub(super) fn parse(json: &str, secrets: Secrets) -> Option<Self> {
         Self::at(json, secrets, SystemClock.now())
     }
@@ -68,7 +70,8 @@ impl Policy {
         Some(Self { others, sealed_headers, secrets })
     }
 
-    /// Sealed header values differ each time that they are sealed, so secret values count as one mask.
+    /// Identifies the policy. The values of secret headers and the sealed values of secrets are ignored, since they
+    /// differ each time that they are sealed.
     pub(super) fn identity(&self) -> Identity {
         let digest = |text: String| <[u8; 32]>::from(Sha256::digest(text));
         let mut others = self.others.clone();
@@ -86,7 +89,7 @@ impl Policy {
         Identity { others, secrets: (!secrets.is_empty()).then(|| digest(Value::from(secrets).to_string())) }
     }
 
-    /// Its JSON, for the server.
+    /// The JSON of the policy, for the server.
     pub(super) fn json(mut self) -> String {
         if !self.secrets.is_empty() {
             self.others.insert(SECRETS.to_owned(), self.secrets.into());
@@ -97,7 +100,7 @@ impl Policy {
 }
 
 impl Identity {
-    /// What becomes of this policy of a backup, if the topic has another one now.
+    /// What to do with this policy of a backup, if the topic has the policy `stored` now.
     pub(super) fn fate(self, stored: Option<Self>) -> Fate {
         let Some(stored) = stored else { return Fate::Put };
         let brings_none = self.secrets.is_none();

@@ -1,4 +1,4 @@
-//! The results of a restore, and how they are printed.
+//! Counts the results of a restore by kind, and prints them.
 
 use serde::Serialize;
 

@@ -1,4 +1,5 @@
-//! Puts the schedules of a backup after everything else, so that nothing fires before. One that is there stays as it is.
+//! Puts the schedules of a backup after everything else, so that nothing fires before. A schedule that the installation
+//! has already stays as it is; it is refused if it differs.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -10,8 +11,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::super::retry::PatientCalls;
-use super::present::each_line;
+use super::super::call_retries::PatientCalls;
+use super::present_topics::each_line;
 use super::results::Results;
 use super::{Plan, from_backup};
 use crate::backup_file::{Kind, Lines};
@@ -28,7 +29,7 @@ struct ScheduleLine<'a> {
 /// The schedules that are there, by tenant and id.
 type Present = BTreeMap<(Option<Tenant>, String), Content>;
 
-/// What a schedule says, to compare. The body of its job is a text: not every JSON text is a value.
+/// The content of a schedule, for comparison. The body of its job is kept as text: not every JSON text is a value.
 #[derive(PartialEq)]
 struct Content {
     fields: Map<String, Value>,
@@ -53,7 +54,8 @@ fn values(parts: BTreeMap<String, &RawValue>) -> serde_json::Result<Map<String, 
     parts.into_iter().map(|(name, raw)| Ok((name, serde_json::from_str(raw.get())?))).collect()
 }
 
-/// Restores the schedules that a backup ends with.
+/// Restores the schedules at the end of a backup, and counts them in `results`. Those that are other ones here, which
+/// stay, and those that the server refuses with 409 or 422, count as refused, with a note. Fails at any other error.
 pub(super) async fn restore(
     calls: PatientCalls<'_>,
     source: impl BufRead,

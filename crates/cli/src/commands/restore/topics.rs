@@ -11,19 +11,19 @@ use ringback_wire::TopicLine;
 use serde::Serialize;
 use tokio::time::sleep;
 
-use super::super::retry::PatientCalls;
+use super::super::call_retries::PatientCalls;
 use super::policies::{Fate, Policy, Secrets};
-use super::present::{AllPresent, Present};
+use super::present_topics::{AllPresent, Present};
 use super::results::Results;
 use super::{Plan, from_backup};
 use crate::args::Format;
 use crate::backup_file::{Kind, Lines};
 use crate::client::{Call, ClientError, SHORT};
 
-/// After what time all processes of an installation know a new policy.
+/// How long it takes until all processes of an installation know a new policy.
 const POLICIES_KNOWN: Duration = Duration::from_secs(1);
 
-/// What helps if secrets cannot be opened.
+/// The advice if secrets cannot be opened.
 const SEALED: &str = "its secrets are sealed; start the server with the master keys that sealed them \
     (RINGBACK_MASTER_KEYS), or leave them out with --without-secrets";
 
@@ -57,7 +57,7 @@ impl Restored {
         Call::topic(method, &self.topic.topic, below).for_tenant(self.tenant.as_ref())
     }
 
-    /// Its line and its name, for people.
+    /// The line and the name of the topic, for messages.
     fn place(&self) -> String {
         let Self { line, tenant, topic } = self;
         let of = tenant.as_ref().map(|tenant| format!(" of tenant {tenant}")).unwrap_or_default();
@@ -107,7 +107,7 @@ pub(super) async fn restore(
     Ok(())
 }
 
-/// Pauses a topic that is not paused yet. Returns whether it did.
+/// Pauses a topic that is paused in the backup and not yet here. Returns whether it did.
 async fn pause(calls: PatientCalls<'_>, restored: &Restored, before: Present) -> Result<bool, ClientError> {
     let is_needed = restored.topic.paused && !before.paused;
     if is_needed {
@@ -116,7 +116,8 @@ async fn pause(calls: PatientCalls<'_>, restored: &Restored, before: Present) ->
     Ok(is_needed)
 }
 
-/// Puts the policy of a topic where nothing is lost by it.
+/// Puts the policy of a topic if that replaces nothing that the topic has. Returns what was done; `Present` also if the
+/// backup has no policy of it.
 async fn put(
     calls: PatientCalls<'_>,
     restored: &Restored,

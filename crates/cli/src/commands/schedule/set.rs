@@ -1,4 +1,4 @@
-//! `ringback schedule set`: the schedule that its flags describe, or a file has.
+//! `ringback schedule set`: puts a schedule that flags describe or a file has.
 
 use std::path::PathBuf;
 
@@ -94,7 +94,7 @@ pub(super) async fn run(session: &mut Session, args: SetArgs) -> anyhow::Result<
     session.print(&body, details)
 }
 
-/// The schedule as JSON.
+/// The schedule that the flags describe, as JSON text.
 fn schedule(args: SetArgs) -> anyhow::Result<String> {
     let job = [("topic", text(args.topic))].into_iter().chain(args.fields.json()?);
     Ok(object([

@@ -1,14 +1,14 @@
-//! Where a job goes that was submitted without a URL: it is a pull job, or has the URL of its topic's policy. The stored
-//! job shows which, because the policy may have changed since.
+//! Makes the note on where a job goes that was submitted without a URL: it is a pull job, or has the URL of its topic's
+//! policy. Reads the stored job to find out, because the policy may have changed since.
 
 use ringback_wire::{InspectedJob, JobResponse};
 
 use crate::args::values;
 use crate::client::SHORT;
-use crate::commands::inspect;
+use crate::commands::get_full;
 use crate::commands::session::{Session, parse};
 
-/// Where an accepted job without a URL of its own goes; `None` if it has ended.
+/// The note on where an accepted job without a URL of its own goes; `None` if it is done or cancelled.
 pub(super) async fn of(session: &Session, job: &JobResponse) -> Option<String> {
     let topic = &job.topic;
     let found = look(session, job).await;
@@ -31,9 +31,9 @@ pub(super) async fn of(session: &Session, job: &JobResponse) -> Option<String> {
     })
 }
 
-/// The job with its request; `None` if the server does not show it. The job is accepted in any case.
+/// The job with its request; `None` if the call fails, since the job is accepted in any case.
 async fn look(session: &Session, job: &JobResponse) -> Option<InspectedJob> {
     let key = values::parse_job_key(&[job.topic.as_str(), job.id.as_str()]).ok()?;
-    let reply = session.client.ask(inspect::call(&key), SHORT).await.ok()?;
+    let reply = session.client.ask(get_full::call(&key), SHORT).await.ok()?;
     parse(&reply.body).ok()
 }

@@ -1,4 +1,4 @@
-//! The JSON of the job that the flags of `ringback submit` describe.
+//! Makes the JSON of the job that the flags of `ringback submit` describe, and checks that they fit together.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -7,10 +7,10 @@ use super::{IfExists, SubmitArgs};
 use crate::args::values;
 use crate::commands::job_fields::{object, text, wait};
 
-/// The job as JSON.
+/// The job as JSON text.
 ///
 /// # Errors
-/// A usage error when flags contradict each other, and when the file with the body cannot be read.
+/// A usage error when flags contradict each other or the body is not JSON, and when its file cannot be read.
 pub(super) fn job(args: SubmitArgs) -> anyhow::Result<Bytes> {
     check(&args)?;
     let before = [
@@ -27,7 +27,7 @@ pub(super) fn job(args: SubmitArgs) -> anyhow::Result<Bytes> {
     Ok(object(before.into_iter().chain(args.fields.json()?).chain(after)).into())
 }
 
-/// Checks what the definitions of the flags cannot express.
+/// Checks combinations of flags that their definitions cannot express; a usage error if they contradict each other.
 fn check(args: &SubmitArgs) -> Result<(), clap::Error> {
     values::check_zone(args.at.as_deref(), args.time_zone.as_deref())?;
     let changes_none = matches!(args.if_exists, None | Some(IfExists::Refuse));

@@ -1,5 +1,5 @@
-//! Prints events: one line each, in columns for people or as JSON for scripts. Messages about the connection go to
-//! standard error; only missed events are also a line of JSON.
+//! Prints the events of `ringback watch`: one line each, in columns for people or as JSON for scripts. Messages about
+//! the connection go to standard error; only that events were missed is a line of JSON.
 
 use anstyle::{AnsiColor, Style};
 use ringback_core::clock::Timestamp;

@@ -26,7 +26,7 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Opens the stream. It has every event after this returns.
+    /// Opens the stream, and waits until it is ready: it has every event that happens after this returns.
     pub(crate) async fn open(client: &Client, call: &Call) -> Result<Self, ClientError> {
         let response = client.open(call.clone()).await?;
         let mut stream = Self { response, read: Events::default(), pending: VecDeque::new() };
@@ -34,7 +34,7 @@ impl Stream {
         Ok(stream)
     }
 
-    /// The next item; the error says why the stream has ended.
+    /// Waits for the next item. Events of unknown kinds are skipped. The error says why the stream has ended.
     pub(crate) async fn next(&mut self) -> Result<Item, ClientError> {
         loop {
             let (name, data) = self.named().await?;
@@ -53,12 +53,12 @@ impl Stream {
         }
     }
 
-    /// Whether no item that has arrived is left.
+    /// Whether all items that have arrived were returned.
     pub(crate) fn is_drained(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// The name and the data of the next event.
+    /// Waits for the next event, and returns its name and its data.
     async fn named(&mut self) -> Result<(String, String), ClientError> {
         loop {
             if let Some(item) = self.pending.pop_front() {
@@ -80,7 +80,7 @@ struct Events {
 }
 
 impl Events {
-    /// Adds a chunk; returns the events that it completes.
+    /// Adds a chunk; returns the events that it completes. Fails if an event is longer than [`MAX_EVENT`].
     fn add(&mut self, chunk: &[u8]) -> Result<Vec<(String, String)>, ClientError> {
         let mut whole = Vec::new();
         for part in chunk.split_inclusive(|byte| *byte == b'\n') {

@@ -2,8 +2,8 @@
 
 use jiff::civil::Date;
 
-/// How many months a search looks at. No day of any month, on any weekday, is further from the next one like it: the
-/// 29th of February on a Sunday comes after 40 years at the most, as 2100 is not a leap year.
+/// How many months a search covers. The next equal date on the same weekday is never further away: the 29th of February
+/// on a Sunday comes after 40 years at the most, as 2100 is not a leap year.
 const MAX_MONTHS: usize = 40 * 12 + 1;
 
 /// Days of the week: bits 0 to 6 for Sunday to Saturday.
@@ -31,7 +31,7 @@ pub(super) struct Weekdays {
     pub(super) last: u8,
 }
 
-/// How the day of the month and the day of the week go together.
+/// How the day of the month and the day of the week are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Match {
     Both,
@@ -56,7 +56,7 @@ struct Month {
 }
 
 impl Dates {
-    /// The first date from this one on; `None` if there is none, which is known after [`MAX_MONTHS`] months.
+    /// The first matching date that is not before this one; `None` if the next [`MAX_MONTHS`] months have none.
     pub(super) fn first_from(&self, date: Date) -> Option<Date> {
         let least = u32::MAX << date.day();
         let months = months_from(date).zip(std::iter::once(least).chain(std::iter::repeat(u32::MAX)));
@@ -73,7 +73,7 @@ impl Dates {
         None
     }
 
-    /// The days of a month that match, a bit each.
+    /// The days of a month that match, as bits 1 to 31.
     fn within(&self, month: Month) -> u32 {
         let (days, weekdays) = (self.days.within(month), self.weekdays.within(month));
         match self.needs {
@@ -83,7 +83,7 @@ impl Dates {
     }
 }
 
-/// The first days of the month of a date and of those after it.
+/// The first days of a date's month and of the months after it, [`MAX_MONTHS`] in all.
 fn months_from(date: Date) -> impl Iterator<Item = Date> {
     let following = |first: &Date| match first.month() {
         12 => Date::new(first.year().checked_add(1)?, 1, 1).ok(),
@@ -108,7 +108,7 @@ impl Month {
         (u32::MAX >> (31 - self.length)) & !1
     }
 
-    /// The day from Monday to Friday that is nearest to one of its days.
+    /// The day from Monday to Friday that is nearest to a day, within the month.
     const fn nearest_workday(self, day: u8) -> u8 {
         match self.weekday(day) {
             SATURDAY if day == 1 => 3,

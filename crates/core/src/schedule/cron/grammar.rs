@@ -1,4 +1,4 @@
-//! The text of a cron expression: five fields, each a list of items that are read in their own field.
+//! The grammar of cron expressions: five fields, each a list of values, ranges and steps; and names such as `@daily`.
 
 use super::dates::{Dates, Days, Match, Weekdays};
 use super::times::Times;
@@ -52,14 +52,14 @@ const WEEKDAY: Field = Field {
 #[error("{0}")]
 pub struct CronError(String);
 
-/// What an expression means.
+/// A parsed expression.
 pub(super) struct Parsed {
     pub(super) times: Times,
     /// Whether its hours begin with `*`.
     pub(super) is_any_hour: bool,
 }
 
-/// Reads an expression.
+/// Parses an expression or its name: at most 256 bytes of printable ASCII and tabs. The error says what is wrong.
 pub(super) fn parse(text: &str) -> Result<Parsed, CronError> {
     if text.len() > MAX_LENGTH {
         return Err(CronError(format!("it is longer than {MAX_LENGTH} bytes")));
@@ -85,7 +85,8 @@ pub(super) fn parse(text: &str) -> Result<Parsed, CronError> {
     Ok(Parsed { times, is_any_hour: begin_with_star(&[hour]) })
 }
 
-/// The expression that a name stands for; other texts are themselves.
+/// Returns the expression that a name such as `@daily` stands for, and a text without `@` unchanged. Refuses unknown
+/// names, `@every`, and a time zone at the start.
 fn expanded(text: &str) -> Result<&str, CronError> {
     let begins_with = |start: &str| text.get(..start.len()).is_some_and(|s| s.eq_ignore_ascii_case(start));
     if begins_with("CRON_TZ=") || begins_with("TZ=") {
@@ -132,7 +133,7 @@ impl Field {
         Ok(field.split(','))
     }
 
-    /// The values of a list of numbers, names, ranges and steps, a bit each.
+    /// Parses a list of numbers, names, ranges and steps. Returns a bit for each value.
     fn set(&self, field: &str) -> Result<u64, CronError> {
         self.items(field)?.try_fold(0, |set, item| Ok(set | self.item(item)?))
     }
@@ -181,7 +182,7 @@ impl Field {
         })
     }
 
-    /// A number, or a name in upper or lower case.
+    /// Reads a number, or a name in upper or lower case; `None` if it is not a value of this field.
     fn value(&self, text: &str) -> Option<u8> {
         let named = || {
             let place = self.names.iter().position(|name| text.eq_ignore_ascii_case(name))?;
@@ -210,13 +211,13 @@ impl Field {
     }
 }
 
-/// A number of one or two digits.
+/// A number of one or two digits; `None` for another text.
 fn number(text: &str) -> Option<u8> {
     let is_number = (1..=2).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|_| is_number)
 }
 
-/// The days of the month, which have forms of their own.
+/// Parses the days of the month: what [`Field::set`] reads, and `L`, `LW` and days with `W`.
 fn days(field: &str) -> Result<Days, CronError> {
     let mut days = Days::default();
     for item in DAY.items(field)? {
@@ -231,7 +232,7 @@ fn days(field: &str) -> Result<Days, CronError> {
     Ok(days)
 }
 
-/// The days of the week, which have forms of their own.
+/// Parses the days of the week: what [`Field::set`] reads, and days with `L`, or with `#` and 1 to 5. 7 is Sunday too.
 fn weekdays(field: &str) -> Result<Weekdays, CronError> {
     let mut weekdays = Weekdays::default();
     for item in WEEKDAY.items(field)? {
@@ -252,7 +253,7 @@ fn weekdays(field: &str) -> Result<Weekdays, CronError> {
     Ok(weekdays)
 }
 
-/// A set in as many bits as its field needs.
+/// A set in as many bits as the values of its field need.
 fn narrow<T: TryFrom<u64>>(set: u64) -> T {
     T::try_from(set).ok().expect("the values of the field fit")
 }

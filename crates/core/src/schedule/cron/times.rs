@@ -1,4 +1,4 @@
-//! The local times of a cron expression, as if clocks never changed. Knows no zone.
+//! The local times of a cron expression: which minutes match, and the next one. Knows no zone and no change of clocks.
 
 use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime};
@@ -16,7 +16,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// The first time after this one; `None` if there is none.
+    /// The first matching minute after the minute of `local`; `None` if there is none.
     pub(super) fn after(&self, local: DateTime) -> Option<DateTime> {
         // The minute after. Its seconds do not matter.
         let start = local.checked_add(SignedDuration::from_mins(1)).ok()?;
@@ -34,7 +34,7 @@ impl Times {
         at(date, self.hours.trailing_zeros(), self.minutes.trailing_zeros())
     }
 
-    /// The first hour and minute of a day from this one on.
+    /// The first matching hour and minute of a day that is not before this one; `None` if the day has none left.
     fn time_from(&self, hour: u8, minute: u8) -> Option<(u32, u32)> {
         let rest = self.minutes & (u64::MAX << minute);
         if self.hours >> hour & 1 == 1 && rest != 0 {

@@ -1,5 +1,5 @@
-//! The budget of a tenant: how many of its callbacks may fail, what is closed where they have, and when that opens.
-//! Pure.
+//! `Budget`: how many callbacks of a tenant may still fail, which of its lanes are closed because they failed, and when
+//! these open. Pure.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 /// How many callbacks of a tenant may fail a second.
 const RATE: f64 = 100.0;
-/// How many may fail at once, and after how many more all lanes of the tenant are closed.
+/// How many may fail at once, and after how many further failures all lanes of the tenant are closed.
 pub(super) const MOST: f64 = 100.0;
-/// What is closed opens when so many may fail again, so that callbacks come in batches.
+/// Closed lanes open when so many callbacks may fail again, so that callbacks come in batches.
 const BATCH: f64 = 8.0;
 /// How many failing lanes of a tenant are known. With more of them all of its lanes are closed.
 pub(super) const MAX_LANES: usize = 256;
@@ -19,24 +19,24 @@ pub(super) const ACTIVE: Duration = Duration::from_secs(10);
 
 /// A budget, and what it has closed.
 pub(super) struct Budget {
-    /// How many callbacks may fail, or begin where that counts; less than 0 if more have failed.
+    /// How many callbacks may still fail, or begin if that counts; less than 0 if more have failed.
     pub(super) left: f64,
     at: Instant,
     /// When a callback last began or ended.
     pub(super) seen: Instant,
     state: State,
-    /// The lanes that have failed since all was well.
+    /// The lanes that have failed since the budget was full.
     pub(super) lanes: BTreeSet<String>,
-    /// Whether they failed on when they were closed, or more have failed than are known: all lanes of the tenant are
-    /// closed with them.
+    /// Whether lanes went on failing after they were closed, or more have failed than are known: then all lanes of the
+    /// tenant are limited, and callbacks count when they begin.
     pub(super) fails_on: bool,
-    /// When that was last so.
+    /// The time of the last failure while that was so.
     failed_on: Instant,
     /// Whether a callback has succeeded.
     has_succeeded: bool,
     /// How many callbacks in flight counted when they began.
     pub(super) counted: usize,
-    /// How many of its callbacks reserves in flight ask for.
+    /// How many callbacks of the tenant the reserves in flight may bring.
     pub(super) requested: usize,
 }
 
@@ -63,7 +63,8 @@ impl Budget {
         }
     }
 
-    /// Adds what the time since the last refill allows, and opens what may open.
+    /// Adds what the time since the last refill allows, and opens closed lanes if enough is left. Forgets failing lanes
+    /// once the budget is full.
     pub(super) fn refill(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
         (self.left, self.at) = ((self.left + RATE * passed).min(MOST), now);
@@ -81,7 +82,7 @@ impl Budget {
         self.fails_on || !self.has_succeeded
     }
 
-    /// A callback has begun.
+    /// Records that a callback has begun, which costs 1 if callbacks count then.
     pub(super) fn began(&mut self) {
         if self.counts_begun() {
             self.counted += 1;
@@ -89,14 +90,14 @@ impl Budget {
         }
     }
 
-    /// Whether a callback that has ended had counted when it began.
+    /// Ends a callback, and returns whether it had counted when it began.
     fn was_counted(&mut self) -> bool {
         let was_counted = self.counted > 0;
         self.counted = self.counted.saturating_sub(1);
         was_counted
     }
 
-    /// A callback has ended that says nothing of its receiver.
+    /// Records the end of a callback that did not show whether its receiver works. Returns its cost if it had counted.
     pub(super) fn came_to_nothing(&mut self) {
         if self.was_counted() {
             self.left = (self.left + 1.0).min(MOST);
@@ -130,7 +131,7 @@ impl Budget {
         self.lanes.remove(lane);
     }
 
-    /// How many callbacks may start of what has failed; `None` for any number.
+    /// How many callbacks may start in each lane that has failed; `None` for any number.
     pub(super) fn limit(&self) -> Option<usize> {
         match self.state {
             State::Closed => Some(0),
@@ -139,13 +140,13 @@ impl Budget {
         }
     }
 
-    /// How many more may begin, if those that reserves ask for do.
+    /// How many more callbacks may begin beside those of reserves in flight; 0 if less than a batch is left.
     pub(super) fn batch(&self) -> usize {
         let left = self.left - self.requested as f64;
         if left < BATCH { 0 } else { left as usize }
     }
 
-    /// When what is closed opens.
+    /// When the closed lanes open; `None` if none is closed.
     pub(super) fn opens(&self) -> Option<Instant> {
         let (left, is_closed) = if self.counts_begun() {
             (self.left - self.requested as f64, self.batch() == 0)

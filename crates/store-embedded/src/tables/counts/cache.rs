@@ -1,5 +1,5 @@
-//! A table of counts, with the rows that the writer has read or changed in memory. Rows that changed
-//! are written once per group.
+//! A cache in front of a table of counts: keeps the rows that the writer has read or changed in memory, and writes the
+//! changed ones once per group.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,7 +15,7 @@ pub(crate) type ByName<V> = BTreeMap<(u16, String), V>;
 /// The stored rows by shard and name, packed.
 pub(crate) type Stored<A> = Rows<A, (u16, &'static str), &'static [u8]>;
 
-/// A row of counts. One without jobs is not stored.
+/// A row of counts. A blank row is not stored.
 pub(crate) trait CountRow: Copy + Default + Serialize + DeserializeOwned {
     /// Whether the row need not be stored.
     fn is_blank(&self) -> bool;
@@ -46,7 +46,7 @@ impl<A: Access, V: CountRow> Cache<A, V> {
         Ok(all)
     }
 
-    /// The row in memory, or the stored one, which is then kept in memory.
+    /// Returns the row in memory, or the stored one, which is then kept in memory; a blank row if there is neither.
     pub(crate) fn load(&mut self, shard: u16, name: &str) -> Result<V> {
         if let Some(row) = self.rows.get(&shard).and_then(|rows| rows.get(name)) {
             return Ok(*row);
@@ -60,7 +60,8 @@ impl<A: Access, V: CountRow> Cache<A, V> {
         self.rows.get(&shard).and_then(|rows| rows.get(name)).copied().unwrap_or_default()
     }
 
-    /// Changes a row in memory, which must be loaded before, and returns it.
+    /// Changes a row in memory and returns it. The row must be loaded before; otherwise the change begins with a blank
+    /// row.
     pub(crate) fn change(&mut self, shard: u16, name: &str, change: impl FnOnce(&mut V)) -> V {
         let rows = self.rows.entry(shard).or_default();
         let row = match rows.get_mut(name) {

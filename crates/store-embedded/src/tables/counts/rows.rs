@@ -1,5 +1,5 @@
-//! The rows of counts: of a lane, how many of its jobs are in each state; of a topic or a shard, how
-//! many lanes have jobs, whether the topic is paused, and how many of its jobs have ended.
+//! The rows of counts. A lane's row: how many jobs are in each state. A topic's row: how many lanes have jobs, whether
+//! the topic is paused, and how many jobs have ended. The row of a tenant or shard: sums over topics.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ impl LaneCounts {
         slot(state).map_or(0, |slot| self.0[slot])
     }
 
-    /// Counts `n` more jobs in a state. Jobs that have ended are not counted.
+    /// Counts `n` more jobs in a state. Ignores done and cancelled jobs.
     pub(crate) fn count(&mut self, state: State, n: i64) {
         if let Some(slot) = slot(state) {
             self.0[slot] += n;
@@ -50,7 +50,7 @@ impl fmt::Display for LaneCounts {
     }
 }
 
-/// The position of a state's count. It is stored and never changes.
+/// Returns the position of a state's count, which is stored and never changes; `None` for done and cancelled jobs.
 const fn slot(state: State) -> Option<usize> {
     match state {
         State::Delayed => Some(0),
@@ -82,7 +82,7 @@ pub(crate) struct TopicRow {
     pub(crate) ended: EndedCounts,
 }
 
-/// How many jobs of a topic have ended.
+/// How many jobs of a topic are done and cancelled, ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EndedCounts {
     pub(crate) done: u64,
@@ -107,7 +107,7 @@ impl CountRow for TopicRow {
 }
 
 impl EndedCounts {
-    /// Counts one more job that ended in this state.
+    /// Counts one more job that ended in this state. Ignores states other than done and cancelled.
     pub(crate) fn count(&mut self, state: State) {
         match state {
             State::Done => self.done += 1,

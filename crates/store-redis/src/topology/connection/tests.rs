@@ -1,4 +1,4 @@
-//! Tests with connections that are numbers, and with a paused clock.
+//! Tests of when a shared connection is made anew, with which pauses. Connections are numbers, and the clock is paused.
 
 use std::future::pending;
 use std::io;
@@ -20,12 +20,12 @@ const LONGEST: Duration = Duration::from_millis(500);
 struct Servers {
     connection: SharedConnection<usize>,
     attempts: Arc<AtomicUsize>,
-    /// The places that attempts were for.
+    /// The argument of each attempt.
     silent: Arc<Mutex<Vec<Option<usize>>>>,
 }
 
 impl Servers {
-    /// `connect` gets the number of the attempt.
+    /// Returns servers without a connection. `connect` makes each attempt, and gets its number, counted from 1.
     fn new(places: usize, connect: impl Fn(usize) -> Connecting<usize> + Send + Sync + 'static) -> Self {
         let (attempts, silent) = (Arc::<AtomicUsize>::default(), Arc::<Mutex<Vec<_>>>::default());
         let (counted, noted) = (Arc::clone(&attempts), Arc::clone(&silent));
@@ -46,13 +46,13 @@ impl Servers {
         self.attempts.load(Ordering::SeqCst)
     }
 
-    /// A call that is answered. Returns the connection that it used.
+    /// Makes a call that is answered. Returns the connection that it used, or the error if there is no connection.
     async fn asks(&self, place: usize) -> Result<usize, StoreError> {
         let (answer, _) = self.connection.call(place, async |number| Ok(number)).await?;
         Ok(answer.expect("an answer"))
     }
 
-    /// A call that is not answered.
+    /// Makes a call that is not answered. Returns its error.
     async fn asks_in_vain(&self, place: usize) -> StoreError {
         let answer = self.connection.call(place, async |_| pending::<RedisResult<Value>>().await).await;
         answer.expect_err("no answer")
@@ -74,7 +74,7 @@ async fn an_attempt_outlives_the_calls_that_wait_for_it() {
         assert!(matches!(servers.asks(0).await, Err(StoreError::Slow(CALL)) | Ok(1)));
     }
     assert_eq!((servers.asks(0).await.unwrap(), servers.attempts()), (1, 1));
-    // One that nobody waits for any more is not begun again.
+    // An attempt that no call waits for any more is not begun again.
     let servers = Servers::new(1, move |number| sleep(slow).map(move |()| Ok(number)).boxed());
     assert!(timeout(CALL / 2, servers.asks(0)).await.is_err());
     advance(2 * slow).await;

@@ -22,12 +22,12 @@ pub enum JobState {
 }
 
 impl JobState {
-    /// Whether a job stays in it.
+    /// Whether a job stays in this state: done or cancelled.
     pub(crate) const fn is_terminal(self) -> bool {
         matches!(self, Self::Done | Self::Cancelled)
     }
 
-    /// Whether a job in it is still to be delivered.
+    /// Whether a job in this state is still to be delivered: delayed, ready or reserved.
     pub(crate) const fn is_pending(self) -> bool {
         matches!(self, Self::Delayed | Self::Ready | Self::Reserved)
     }

@@ -115,7 +115,7 @@ pub enum FaultClass {
 }
 
 impl FaultClass {
-    /// Whether it hits the store.
+    /// Whether faults of this class hit the store.
     pub(crate) const fn is_store(self) -> bool {
         matches!(self, Self::Store | Self::StoreDown | Self::Amnesia | Self::Split)
     }
@@ -161,7 +161,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Whether what clients were answered may be lost too.
+    /// Whether answers to clients may be lost too, not only attempts and their outcomes.
     pub(crate) const fn has_calls(&self) -> bool {
         self.since < self.t
     }

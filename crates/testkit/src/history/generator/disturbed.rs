@@ -1,4 +1,4 @@
-//! What surrounds the jobs of a stretch: clock readings, locks, samples, and faults with the jobs that they hit.
+//! The lines of a stretch about no job (clock readings, locks, samples and faults), and the jobs that these faults hit.
 
 use super::scene::{AHEAD, Attempt, Scene, first};
 use crate::history::entry::{
@@ -18,7 +18,7 @@ const AMNESIA: u64 = 90_000_000;
 /// How long a lease lasts.
 const LEASE: u64 = 2_000_000;
 
-/// The lines of a stretch that are about no job.
+/// Adds the lines of a stretch that are about no job; faults only if `has_faults`.
 pub(super) fn surroundings(scene: &mut Scene, base: u64, has_faults: bool) {
     for after in [0, 30_000_000, 60_000_000, 95_000_000] {
         let (t, error) = (base + after, scene.random(50, 300));
@@ -34,7 +34,7 @@ pub(super) fn surroundings(scene: &mut Scene, base: u64, has_faults: bool) {
     }
 }
 
-/// A claim of a shard's lock, or an effect under it, by a process.
+/// Adds a claim of the lock of a shard, or an effect under it, by the process `pid`.
 fn lock(scene: &mut Scene, t: u64, token: u64, (pid, is_claim): (u32, bool), fenced: bool) {
     let used = LockUse { t, asked: t - 500, lock: "shard-0", token, pid, fenced };
     scene.push(t, &if is_claim { Entry::Claim(used) } else { Entry::Effect(used) });
@@ -70,7 +70,7 @@ fn fault(scene: &mut Scene, kind: &str, class: FaultClass, pid: Option<u32>, (be
     scene.push(end, &Entry::Healed(Healed { t: end, f }));
 }
 
-/// Submits a job whose first attempt starts shortly before the notifier is killed. Returns its due time.
+/// Submits a job that is due shortly before the notifier is killed. Returns the job and its due time.
 fn before_kill(scene: &mut Scene, kind: &str, base: u64, number: u64) -> (super::scene::Draft, u64) {
     let mut draft = scene.draft(kind, number);
     draft.delay = Some(500);
@@ -79,7 +79,7 @@ fn before_kill(scene: &mut Scene, kind: &str, base: u64, number: u64) -> (super:
     (draft, due)
 }
 
-/// The notifier is killed after the answer, before it is recorded.
+/// A job delivered twice: its notifier is killed after the receiver's answer and before the outcome is stored.
 pub(super) fn killed(scene: &mut Scene, base: u64, number: u64) {
     let (draft, due) = before_kill(scene, "killed", base, number);
     let begun = scene.arrive(&draft, &first(due));
@@ -88,21 +88,21 @@ pub(super) fn killed(scene: &mut Scene, base: u64, number: u64) {
     scene.succeed(&draft, &Attempt { number: 2, due, since });
 }
 
-/// The notifier is killed before it has sent anything.
+/// A job whose notifier is killed after the reserve and before it has sent anything; the second attempt succeeds.
 pub(super) fn skipped(scene: &mut Scene, base: u64, number: u64) {
     let (draft, due) = before_kill(scene, "skipped", base, number);
     let since = scene.host(due) + LEASE + scene.random(0, 500_000);
     scene.succeed(&draft, &Attempt { number: 2, due, since });
 }
 
-/// Five leases in a row run out; one of the attempts arrived.
+/// A job that is dead after five expired leases; only the first attempt arrived.
 pub(super) fn lost(scene: &mut Scene, base: u64, number: u64) {
     let (draft, due) = before_kill(scene, "lost", base, number);
     scene.arrive(&draft, &first(due));
     scene.leave(&draft, JobState::Dead, due, (5, 0), "lost");
 }
 
-/// The store is away at the submit, which is repeated.
+/// A job whose first submit fails because the store is away; the client repeats the submit.
 pub(super) fn outage(scene: &mut Scene, base: u64, number: u64) {
     let draft = scene.draft("outage", number);
     let t = base + OUTAGE + scene.random(10_000, OUTAGE_LASTS - 10_000);

@@ -1,4 +1,4 @@
-//! Pull jobs and their consumers.
+//! Kinds of pull jobs in generated histories, with the calls of their consumers.
 
 use super::scene::{Draft, Scene};
 use crate::history::entry::{Answered, Entry, JobState, Lease, Reserve, Settle, SettleKind};
@@ -13,7 +13,7 @@ struct HeldLease {
     deadline: u64,
 }
 
-/// Submits a pull job. Returns it with its due time.
+/// Submits a pull job. Returns the job and its due time.
 fn submit(scene: &mut Scene, kind: &str, base: u64, number: u64) -> (Draft, u64) {
     let (mut draft, t) = (scene.draft(kind, number), scene.moment(base));
     draft.url = None;
@@ -21,7 +21,7 @@ fn submit(scene: &mut Scene, kind: &str, base: u64, number: u64) -> (Draft, u64)
     (draft, due)
 }
 
-/// Reserves a job at its due time.
+/// Reserves a job just after its due time. Returns the lease.
 fn reserve(scene: &mut Scene, draft: &Draft, attempt: u32, due: u64) -> HeldLease {
     let n = scene.number();
     let t = scene.host(due) + scene.random(500, 2_000);
@@ -35,14 +35,14 @@ fn reserve(scene: &mut Scene, draft: &Draft, attempt: u32, due: u64) -> HeldLeas
     HeldLease { token, granted, deadline }
 }
 
-/// Asks to settle a lease. Returns the number of the call.
+/// Adds the request to settle a lease, without an outcome. Returns the number of the call.
 fn ask(scene: &mut Scene, held: &HeldLease, t: u64, kind: SettleKind) -> u64 {
     let n = scene.number();
     scene.push(t, &Entry::Settle(Settle { t, n, token: &held.token, kind }));
     n
 }
 
-/// Settles a lease. Returns when that was answered.
+/// Settles a lease. Returns the time of the answer.
 fn settle(scene: &mut Scene, held: &HeldLease, kind: SettleKind) -> u64 {
     let t = held.granted + scene.random(1_000, 100_000);
     let n = ask(scene, held, t, kind);
@@ -75,7 +75,7 @@ pub(super) fn retried(scene: &mut Scene, base: u64, number: u64) {
     finish(scene, &held);
 }
 
-/// The first consumer is too late.
+/// A job whose first consumer settles after its lease has expired and is refused; a second consumer finishes the job.
 pub(super) fn expired(scene: &mut Scene, base: u64, number: u64) {
     let (draft, due) = submit(scene, "expired", base, number);
     let stale = reserve(scene, &draft, 1, due);

@@ -1,4 +1,4 @@
-//! Jobs with a URL, without faults.
+//! Kinds of jobs with a URL in generated histories, of which none is hit by a fault.
 
 use ringback_core::store_types::TransitionName;
 
@@ -31,7 +31,7 @@ pub(super) fn retried(scene: &mut Scene, base: u64, number: u64) {
     scene.succeed(&draft, &attempt);
 }
 
-/// A policy with much jitter.
+/// A job whose policy has much jitter: two attempts fail, the third succeeds.
 pub(super) fn patient(scene: &mut Scene, base: u64, number: u64) {
     let (mut draft, t) = (scene.draft("patient", number), scene.moment(base));
     draft.policy = 1;
@@ -58,7 +58,7 @@ pub(super) fn gone(scene: &mut Scene, base: u64, number: u64) {
     scene.leave(&draft, JobState::Dead, due, (1, 1), "gone");
 }
 
-/// Asks to cancel a job. Returns the number of the call.
+/// Adds the request to cancel a job, without an outcome. Returns the number of the call.
 fn cancel(scene: &mut Scene, job: &str, t: u64) -> u64 {
     let n = scene.number();
     scene.push(t, &Entry::Cancel(Call { t, n, job }));
@@ -96,7 +96,7 @@ pub(super) fn cancelled_late(scene: &mut Scene, base: u64, number: u64) {
     scene.refuse(t + 900, n, 404);
 }
 
-/// The answer to the first submit is lost, and the client repeats it.
+/// A job whose first submit is accepted but its answer is lost; the client repeats the submit.
 pub(super) fn repeated(scene: &mut Scene, base: u64, number: u64) {
     let (draft, t) = (scene.draft("repeated", number), scene.moment(base));
     let n = scene.send(&draft, t);
@@ -124,7 +124,7 @@ pub(super) fn keyed(scene: &mut Scene, base: u64, number: u64) {
     scene.succeed(&named, &first(due));
 }
 
-/// The answer with the id that the key made is lost, and the client repeats the submit.
+/// A job with an idempotency key and no id. The answer that accepts it is lost, and the client repeats the submit.
 pub(super) fn keyed_repeated(scene: &mut Scene, base: u64, number: u64) {
     let (mut draft, t) = (scene.draft("keylost", number), scene.moment(base));
     let named = draft.clone();
@@ -138,7 +138,7 @@ pub(super) fn keyed_repeated(scene: &mut Scene, base: u64, number: u64) {
     scene.succeed(&named, &first(due));
 }
 
-/// The answer is lost; every other such job was accepted.
+/// A submit whose answer is lost. Whether the job was accepted and delivered is random.
 pub(super) fn unknown(scene: &mut Scene, base: u64, number: u64) {
     let (draft, t) = (scene.draft("unknown", number), scene.moment(base));
     let n = scene.send(&draft, t);
@@ -149,7 +149,7 @@ pub(super) fn unknown(scene: &mut Scene, base: u64, number: u64) {
     }
 }
 
-/// The server chose an id, and the answer with it was lost.
+/// A job whose id the server chose; the answer with the id was lost.
 pub(super) fn anonymous(scene: &mut Scene, base: u64, number: u64) {
     let (mut draft, t) = (scene.draft("anonymous", number), scene.moment(base));
     let named = draft.clone();
@@ -160,7 +160,7 @@ pub(super) fn anonymous(scene: &mut Scene, base: u64, number: u64) {
     scene.succeed(&named, &first(due));
 }
 
-/// The receiver is too slow once: it answers when the attempt has timed out.
+/// A job whose first attempt times out before the receiver answers; the second succeeds.
 pub(super) fn slow(scene: &mut Scene, base: u64, number: u64) {
     let (draft, t) = (scene.draft("slow", number), scene.moment(base));
     let (_, due) = scene.submit(&draft, t);
@@ -171,7 +171,7 @@ pub(super) fn slow(scene: &mut Scene, base: u64, number: u64) {
     scene.succeed(&draft, &attempt);
 }
 
-/// Asks to move a job. Returns the number of the call.
+/// Adds the request to move a job, without an outcome. Returns the number of the call.
 fn ask(scene: &mut Scene, job: &str, t: u64, kind: MoveKind, delay: Option<u64>) -> u64 {
     let n = scene.number();
     scene.push(t, &Entry::Move(MoveCall { t, n, job, kind, at: None, delay }));
@@ -231,7 +231,7 @@ pub(super) fn replaced(scene: &mut Scene, base: u64, number: u64) {
     scene.succeed(&draft, &first(due));
 }
 
-/// Not due before the end.
+/// A job that is due in a year, so it is still delayed at the end.
 pub(super) fn pending(scene: &mut Scene, base: u64, number: u64) {
     let (mut draft, t) = (scene.draft("pending", number), scene.moment(base));
     draft.delay = Some(365 * 86_400_000);
@@ -239,7 +239,7 @@ pub(super) fn pending(scene: &mut Scene, base: u64, number: u64) {
     scene.leave(&draft, JobState::Delayed, due, (0, 0), "");
 }
 
-/// A job whose states and transitions are in the history.
+/// A job that is delivered once, with two of its states and all of its transitions in the history.
 pub(super) fn observed(scene: &mut Scene, base: u64, number: u64) {
     let (draft, t) = (scene.draft("observed", number), scene.moment(base));
     let (answered, due) = scene.submit(&draft, t);

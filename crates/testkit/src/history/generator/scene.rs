@@ -1,4 +1,4 @@
-//! What all kinds of jobs need: clocks, numbers, and the lines of calls and deliveries.
+//! The state of a generated history: clocks, numbers, random choices, and lines of calls, deliveries and final states.
 
 use std::io::{self, Write};
 
@@ -76,13 +76,13 @@ impl Scene {
         }
     }
 
-    /// Adds a line.
+    /// Adds a line with the host's time `t`. Lines may be added in any order.
     pub(super) fn push(&mut self, t: u64, entry: &Entry<'_>) {
         let line = serde_json::to_string(entry).expect("an entry has only names for keys");
         self.lines.push((t, line));
     }
 
-    /// Writes the lines so far by their times, and returns their number.
+    /// Writes the lines added since the last write, sorted by time. Returns their number.
     pub(super) fn write(&mut self, out: &mut impl Write) -> io::Result<u64> {
         self.lines.sort_by_key(|(t, _)| *t);
         for (_, line) in &self.lines {
@@ -94,7 +94,7 @@ impl Scene {
         Ok(written)
     }
 
-    /// A number that nothing else has.
+    /// A number that no other call or delivery has.
     pub(super) fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
@@ -105,7 +105,7 @@ impl Scene {
         self.rng.random_range(low..high)
     }
 
-    /// A time for a submit in a stretch.
+    /// A random time for a submit in the stretch from `base`, outside of [`AVOIDED`].
     pub(super) fn moment(&mut self, base: u64) -> u64 {
         loop {
             let time = self.random(0, SUBMITS);
@@ -115,12 +115,12 @@ impl Scene {
         }
     }
 
-    /// A time by the store's clock, in ms and rounded up.
+    /// The time in ms, rounded up, that the store's clock shows at the host's time `t`.
     pub(super) fn store(&self, t: u64) -> u64 {
         (WALL + t).saturating_add_signed(AHEAD).div_ceil(1_000)
     }
 
-    /// When the store's clock has a time.
+    /// The host's time at which the store's clock shows `millis`.
     pub(super) fn host(&self, millis: u64) -> u64 {
         (millis * 1_000).saturating_add_signed(-AHEAD) - WALL
     }
@@ -141,7 +141,7 @@ impl Scene {
         }
     }
 
-    /// Sends a submit. Returns the number of the call.
+    /// Adds the request of a submit, without an outcome. Returns the number of the call.
     pub(super) fn send(&mut self, draft: &Draft, t: u64) -> u64 {
         let n = self.number();
         self.push(
@@ -165,7 +165,7 @@ impl Scene {
         n
     }
 
-    /// Submits a job that is new. Returns when the answer came, and the due time.
+    /// Submits a new job. Returns the time of the answer and the due time.
     pub(super) fn submit(&mut self, draft: &Draft, t: u64) -> (u64, u64) {
         let n = self.send(draft, t);
         let (accepted, answered) = (t + self.random(100, 800), t + self.random(900, 2_000));
@@ -175,21 +175,21 @@ impl Scene {
         (answered, due)
     }
 
-    /// The store accepts a job that is new: counts it, and returns its due time.
+    /// Counts a new job as accepted by the store at `t`, without a line. Returns its due time.
     pub(super) fn accept(&mut self, draft: &Draft, t: u64) -> u64 {
         self.ledger.accepted += 1;
         let now = self.store(t);
         draft.at.map_or(now + draft.delay.unwrap_or_default(), |at| at.max(now))
     }
 
-    /// Answers a submit with 200 or 201.
+    /// Adds the answer to a submit: `status`, and the job as delayed.
     pub(super) fn answer(&mut self, t: u64, n: u64, status: u16, draft: &Draft, due: u64) {
         let (status, job, due) = (Some(status), Some(draft.name.as_str()), Some(due));
         let state = Some(JobState::Delayed);
         self.push(t, &Entry::Ok(Answered { t, n, status, job, state, due, ..Answered::default() }));
     }
 
-    /// Answers a call.
+    /// Adds a successful answer to call `n`.
     pub(super) fn ok(&mut self, t: u64, n: u64, state: Option<JobState>, due: Option<u64>) {
         self.push(t, &Entry::Ok(Answered { t, n, state, due, ..Answered::default() }));
     }
@@ -198,12 +198,12 @@ impl Scene {
         self.push(t, &Entry::Fail(Rejected { t, n, status }));
     }
 
-    /// Leaves the outcome of a call unknown.
+    /// Adds the line that the outcome of call `n` is unknown.
     pub(super) fn give_up(&mut self, t: u64, n: u64) {
         self.push(t, &Entry::Info(NotAnswered { t, n }));
     }
 
-    /// Begins a delivery.
+    /// Adds the arrival of a delivery, up to 3 ms after the attempt may start.
     pub(super) fn arrive(&mut self, draft: &Draft, attempt: &Attempt) -> OpenDelivery {
         let start = self.host(attempt.due).max(attempt.since) + self.random(200, 3_000);
         let d = self.number();
@@ -228,13 +228,13 @@ impl Scene {
         OpenDelivery { d, start }
     }
 
-    /// Ends a delivery.
+    /// Adds the end of a delivery. The status 0 means that it was cut.
     pub(super) fn respond(&mut self, t: u64, d: u64, status: u16, retry_after: Option<u64>) {
         let cut = status == 0;
         self.push(t, &Entry::Respond(Respond { t, d, status, cut, unexpected: false, retry_after }));
     }
 
-    /// A delivery that succeeds. Returns when it ended.
+    /// Adds a delivery that succeeds, and counts the job as done. Returns the time of its end.
     pub(super) fn succeed(&mut self, draft: &Draft, attempt: &Attempt) -> u64 {
         let begun = self.arrive(draft, attempt);
         let end = begun.start + self.random(100, 20_000);
@@ -244,7 +244,7 @@ impl Scene {
         end
     }
 
-    /// A delivery that fails. Returns the attempt that the policy would make next.
+    /// Adds a delivery that fails with `status` and a Retry-After of `after` ms. Returns the next attempt.
     pub(super) fn fail(
         &mut self,
         draft: &Draft,
@@ -258,7 +258,8 @@ impl Scene {
         self.after_failure(draft, attempt.number, attempt.number, end, after)
     }
 
-    /// The attempt after a failure that was recorded a little later than at `end`.
+    /// The attempt after a failure that ended at `end` and was stored up to 1.5 ms later. The longer of the policy's
+    /// tier and `after` counts, plus jitter.
     pub(super) fn after_failure(
         &mut self,
         draft: &Draft,
@@ -275,7 +276,8 @@ impl Scene {
         Attempt { number: attempt + 1, due, since: settled }
     }
 
-    /// Notes how a job is at the end.
+    /// Counts a job as delayed or dead at the end, and keeps its final line for [`Self::push_finals`]. Panics for
+    /// other states.
     pub(super) fn leave(
         &mut self,
         draft: &Draft,
@@ -292,7 +294,7 @@ impl Scene {
         self.finals.push((draft.name.clone(), state, due, counts.0, counts.1, why));
     }
 
-    /// Writes how the jobs are that are left.
+    /// Adds the final lines that [`Self::leave`] has kept.
     pub(super) fn push_finals(&mut self, t: u64) {
         for (name, state, due, attempts, failures, reason) in std::mem::take(&mut self.finals) {
             let (job, due, reason) = (name.as_str(), Some(due), reason.into());

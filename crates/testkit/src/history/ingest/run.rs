@@ -1,4 +1,4 @@
-//! Lines about the run as a whole.
+//! Reads a history's lines about the run: settings, clocks, faults, processes, logs, samples and final counts.
 
 use super::{Ingest, IngestResult};
 use crate::history::entry::{Entry, Fault, LockUse, Sample};
@@ -13,7 +13,8 @@ const MAX_LOG_TEXT: usize = 300;
 const MIN_CANARY: usize = 8;
 
 impl Ingest {
-    /// Takes a line that is not about a job.
+    /// Adds a line that is not about a job to the tables. Fails for a canary of less than eight bytes, a fault with a
+    /// wrong number, or a stall that ends before it begins.
     pub(super) fn run_line(&mut self, line: u32, entry: Entry<'_>) -> IngestResult {
         let run = &mut self.tables.run;
         match entry {

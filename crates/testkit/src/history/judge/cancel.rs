@@ -28,7 +28,8 @@ pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     }
 }
 
-/// After the answer `cancelled` no delivery starts.
+/// Checks that after the answer `cancelled` no delivery starts, no lease is granted, and the job stays cancelled.
+/// Skips a cancel whose answer says that an attempt may be in flight.
 fn check_cancelled(run: &Run<'_>, job: &Job<'_>, cancel: &CallRecord, found: &mut Judgement) {
     if cancel.is_in_flight_unknown {
         return;
@@ -58,7 +59,7 @@ fn check_cancelled(run: &Run<'_>, job: &Job<'_>, cancel: &CallRecord, found: &mu
     }
 }
 
-/// A repetition is answered as the first one was.
+/// Checks that a later cancel is neither refused nor answered with another state.
 fn check_repetition(job: &Job<'_>, cancel: &CallRecord, found: &mut Judgement) {
     let later = |call: &&CallRecord| call.asked == CallRequest::Cancel && call.span.sent > cancel.span.ended;
     for repetition in job.calls.iter().filter(later) {
@@ -71,7 +72,8 @@ fn check_repetition(job: &Job<'_>, cancel: &CallRecord, found: &mut Judgement) {
     }
 }
 
-/// After the answer `reserved` only the attempt in flight goes on.
+/// Checks a cancel with the answer `reserved`: at most one delivery goes on, unless a fault explains more, and the job
+/// is not dead or delayed at the end.
 fn check_requested(run: &Run<'_>, job: &Job<'_>, cancel: &CallRecord, found: &mut Judgement) {
     let after = |delivery: &&Delivery| job.end_of(delivery) > cancel.span.ended;
     let rest: Vec<_> = job.deliveries.iter().filter(after).collect();

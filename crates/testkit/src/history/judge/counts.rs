@@ -1,4 +1,4 @@
-//! What a history has of each thing, how late first deliveries were, and how soon there was an effect after a fault.
+//! Counts the contents of a history, and measures how late first deliveries and first effects after faults were.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Lateness {
         Self(Histogram::new_with_bounds(1, MAX, DIGITS).expect("the bounds are in order"))
     }
 
-    /// How many times there are.
+    /// The number of recorded durations.
     pub(crate) fn count(&self) -> u64 {
         self.0.len()
     }
@@ -58,7 +58,7 @@ pub struct Totals {
     pub faults: BTreeMap<String, u64>,
     /// Accepted jobs that are lost.
     pub lost: u64,
-    /// Of the lost ones, those that the store may lose by its profile; not among `lost`.
+    /// Lost jobs that the store may lose; `lost` does not count them.
     pub lost_excused: u64,
     /// Deliveries before their time.
     pub early: u64,
@@ -115,18 +115,18 @@ impl Counts {
         }
     }
 
-    /// The 99th percentile of a tenant's lateness in µs.
+    /// The 99th percentile of a tenant's lateness in µs; `None` if none is known.
     pub(super) fn p99_of_topic(&self, topic: &str) -> Option<u64> {
         self.lateness_by_topic.get(topic).filter(|of_topic| of_topic.count() > 0).map(|of| of.quantile(0.99))
     }
 
-    /// For each fault that ended, in their order, how long after it the first effect came, in µs.
+    /// For each fault that ended, in their order: the time in µs to the first effect after it; `None` if there was none.
     pub(crate) fn recoveries(&self) -> Vec<Option<u64>> {
         self.effects.after_ends()
     }
 }
 
-/// What the tables alone say.
+/// The totals that are counted without the single jobs; the others are 0.
 fn totals(tables: &Tables) -> Totals {
     let mut faults = BTreeMap::new();
     for fault in &tables.run.faults {

@@ -33,7 +33,7 @@ struct AskedDue {
     is_reschedule: bool,
 }
 
-/// What the job's due time can come from.
+/// The due times that submits and moves may have given the job, also calls of unknown outcome; `None` where not known.
 fn asked_dues(run: &Run<'_>, job: &Job<'_>) -> Vec<AskedDue> {
     let submits = job.possible_submits().map(|submit| AskedDue {
         span: submit.span,
@@ -57,7 +57,8 @@ fn asked_dues(run: &Run<'_>, job: &Job<'_>) -> Vec<AskedDue> {
     submits.chain(moves).collect()
 }
 
-/// The earliest due time in µs of a request, by the store's clock.
+/// The earliest due time in µs that a request can lead to, by the store's clock. Returns `None` if the request has no
+/// `at` and that clock is not known.
 fn bound(run: &Run<'_>, job: &Job<'_>, span: Span, at: Option<u64>, delay: u64) -> Option<u64> {
     match at {
         Some(at) => Some(at * 1_000),
@@ -68,7 +69,8 @@ fn bound(run: &Run<'_>, job: &Job<'_>, span: Span, at: Option<u64>, delay: u64) 
     }
 }
 
-/// Answered due times are not before those that were asked for.
+/// Checks that no submit was answered with a due time before the earliest one asked for. Skips jobs that may have been
+/// moved or replaced, jobs with an unknown due time, and answers 200 to submits with a key and no id.
 fn check_answers(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     if job.possible_calls(|asked| matches!(asked, CallRequest::Move(_))).next().is_some()
         || job.possible_submits().any(|submit| submit.replaces)
@@ -91,7 +93,7 @@ fn check_answers(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     }
 }
 
-/// Whether a delivery came before the due time in its header.
+/// Reports a delivery before the due time in its header. Returns whether it was early; false if a time is not known.
 fn before_header(
     run: &Run<'_>,
     job: &Job<'_>,
@@ -111,7 +113,8 @@ fn before_header(
     is_early
 }
 
-/// Checks a delivery or a lease, by its time and line, against what was asked for.
+/// Checks a delivery or a lease, by its time and line, against the earliest due time in force. Skips it if the store's
+/// clock is not known.
 fn before_due(
     run: &Run<'_>,
     job: &Job<'_>,
@@ -160,7 +163,8 @@ fn late(run: &Run<'_>, job: &Job<'_>, delivery: &Delivery, found: &mut Judgement
     }
 }
 
-/// The first attempt is due when the answer to the submit said. A job that was there already may be due again.
+/// Checks that the first attempt has the due time that the submit was answered with. Skips jobs with several submits,
+/// jobs that were there already, and jobs that were moved.
 fn check_first_due(job: &Job<'_>, found: &mut Judgement) {
     let [submit] = job.submits else { return };
     if submit.span.status == 200 {

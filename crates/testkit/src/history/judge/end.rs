@@ -28,14 +28,16 @@ pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     }
 }
 
-/// Whether a job can only be done: it is neither pending nor dead, and nobody cancelled or removed it.
+/// Whether a job can only be done: by its final line it is done, or it has none, and no cancel or purge may have
+/// removed it.
 fn is_gone(job: &Job<'_>) -> bool {
     let is_removed = |asked| matches!(asked, CallRequest::Cancel | CallRequest::Move(MoveKind::Purge));
     let is_done = |state| state == JobState::Done;
     job.last.is_none_or(|last| is_done(last.state)) && job.possible_calls(is_removed).next().is_none()
 }
 
-/// A job that is gone was delivered with success, or finished.
+/// Checks that a job which is gone was delivered with success or finished. A job that the store may lose is only
+/// counted.
 fn check_gone(run: &Run<'_>, job: &Job<'_>, accepted: &SubmitRecord, found: &mut Judgement) {
     let mut lines = accepted.span.lines();
     lines.extend(job.last.map(|last| last.line));
@@ -71,8 +73,8 @@ fn check_gone(run: &Run<'_>, job: &Job<'_>, accepted: &SubmitRecord, found: &mut
     found.findings.violated(NothingLost, Some(job.name), &lines, what);
 }
 
-/// A job whose delivery succeeded is neither pending nor dead, unless a fault before the next attempt kept the success
-/// from being stored.
+/// Checks that a job whose delivery succeeded is neither pending nor dead at the end, unless a fault before the next
+/// attempt kept the success from being stored. Skips jobs that may have begun anew.
 fn check_success(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     let Some(last) = job.last.filter(|last| last.state == JobState::Dead || last.state.is_pending()) else {
         return;
@@ -89,7 +91,7 @@ fn check_success(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     let is_lost = || run.tables.texts.name(last.reason) == "lost";
     let until = |place: usize, success: &Delivery| match job.deliveries.get(place + 1) {
         Some(next) => next.start.max(success.end),
-        // What a fault kept from being stored is delivered again before the job is dead for another reason.
+        // A success that a fault kept from being stored is followed by another delivery before the job dies.
         None if last.state == JobState::Dead && !is_lost() => success.end,
         None => last.time,
     };
@@ -128,7 +130,8 @@ fn check_left(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Judg
     }
 }
 
-/// Attempts and failures by the dump are those that were seen.
+/// Checks that a final line has no fewer attempts than were seen and, for push jobs, no more failures; for push jobs
+/// that no fault hit, exactly as many. Skips jobs that the store lost.
 fn check_numbers(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Judgement) {
     found.findings.checked(CountsAgree);
     let delivered = job.deliveries.iter().map(|delivery| delivery.attempt);
@@ -161,7 +164,7 @@ fn check_numbers(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut J
 
 fn check_reason(run: &Run<'_>, job: &Job<'_>, last: &FinalRecord, found: &mut Judgement) {
     let reason = run.tables.texts.name(last.reason);
-    // Of a job that was replaced, any of the submits may be the one that counts.
+    // Any submit of a replaced job may be the one that counts.
     let policies = || job.possible_submits().map(|submit| run.tables.run.policies.get(&submit.policy));
     let is_used_up = |policy: &Policy| policy.max > 0 && last.failures >= policy.max;
     let has_bury_call =

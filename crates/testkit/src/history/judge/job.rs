@@ -1,4 +1,4 @@
-//! One job after the other, each with its records in the order of time.
+//! Iterates over the jobs of a history, each with its records in the order of time and what follows from them.
 
 use crate::history::entry::Loss;
 use crate::history::records::{
@@ -42,7 +42,7 @@ impl Job<'_> {
         self.name.split_once('/').map_or(self.name, |(topic, _)| topic)
     }
 
-    /// The submits that were accepted or may have been.
+    /// The submits that were accepted or, as their outcome is unknown, may have been.
     pub(crate) fn possible_submits(&self) -> impl Iterator<Item = &SubmitRecord> {
         self.submits.iter().filter(|submit| submit.span.may_count())
     }
@@ -60,7 +60,7 @@ impl Job<'_> {
         self.submits.first().map_or(0, |submit| submit.store)
     }
 
-    /// Cancels and moves that took effect or may have.
+    /// The cancels and moves of a kind that took effect or, as their outcome is unknown, may have.
     pub(crate) fn possible_calls(
         &self,
         asked: impl Fn(CallRequest) -> bool,
@@ -68,22 +68,22 @@ impl Job<'_> {
         self.calls.iter().filter(move |call| call.span.may_count() && asked(call.asked))
     }
 
-    /// Whether it may have begun anew before a time: revived, or another job in its place.
+    /// Whether the job may have begun anew before a time: by a loss of the store, or as [`Self::may_be_another`] says.
     pub(crate) fn may_begin_anew(&self, until: u64) -> bool {
         self.is_forgotten(until) || self.may_be_another(until)
     }
 
-    /// Whether the store may have forgotten before a time what the job came to.
+    /// Whether the store may have lost, before a time, what had become of the job.
     pub(crate) fn is_forgotten(&self, until: u64) -> bool {
         self.lost.is_some_and(|lost| lost <= until)
     }
 
-    /// Whether the store may have forgotten before a time what clients were answered.
+    /// Whether the store may have lost, before a time, what clients had been answered about the job.
     pub(crate) fn are_calls_forgotten(&self, until: u64) -> bool {
         self.lost_calls.is_some_and(|lost| lost <= until)
     }
 
-    /// Whether it may have been revived, or replaced by another job, before a time.
+    /// Whether the job may have been revived, purged or replaced before a time.
     pub(crate) fn may_be_another(&self, until: u64) -> bool {
         use crate::history::entry::MoveKind::{Purge, Revive};
         let mut revives = self.possible_calls(|asked| matches!(asked, CallRequest::Move(Revive | Purge)));
@@ -103,17 +103,19 @@ impl Job<'_> {
         if in_time { DeliveryResult::Success } else { DeliveryResult::Unknown }
     }
 
-    /// When a delivery was over at the latest for the notifier, which knows of its deadline.
+    /// When a delivery was over at the latest for the notifier: at its end or its timeout.
     pub(crate) fn end_of(&self, delivery: &Delivery) -> u64 {
         delivery.end.min(delivery.start + self.timeout)
     }
 
-    /// When it was over at the earliest. On a busy machine a receiver can read a request long after it was sent.
+    /// When a delivery was over at the earliest for the notifier: at its end, or after three quarters of its timeout,
+    /// because a busy receiver can read a request long after it was sent.
     pub(crate) fn earliest_end_of(&self, delivery: &Delivery) -> u64 {
         delivery.end.min(delivery.start + self.timeout / 4 * 3)
     }
 
-    /// The first loss after its first line and before its last one. What is left of it at the end counts for nothing.
+    /// The time of the first loss between the first and the last event of the job; `None` without one. Final lines are
+    /// no events.
     fn find_lost<'l>(&self, mut losses: impl Iterator<Item = &'l Loss>) -> Option<u64> {
         let begin = self.begin();
         let loss = losses.find(|loss| loss.t > begin)?;
@@ -129,7 +131,7 @@ impl Job<'_> {
         .then_some(loss.t)
     }
 
-    /// The time of its first line.
+    /// The time of the first submit or delivery; 0 without one.
     pub(crate) fn begin(&self) -> u64 {
         let submit = self.submits.first().map(|submit| submit.span.sent);
         let delivery = self.deliveries.first().map(|delivery| delivery.start);
@@ -145,7 +147,7 @@ pub(crate) struct Jobs<'a> {
 }
 
 impl<'a> Jobs<'a> {
-    /// The records must be sorted.
+    /// The jobs of `tables`, whose records must be sorted.
     pub(crate) fn new(tables: &'a Tables) -> Self {
         let rest = Job {
             name: "",
@@ -197,7 +199,7 @@ impl<'a> Iterator for Jobs<'a> {
     }
 }
 
-/// Cuts the records of a job off the front.
+/// Removes the records of a job from the front of `records` and returns them.
 fn cut<'a, R: JobRecord>(records: &mut &'a [R], job: u32) -> &'a [R] {
     let count = records.iter().take_while(|record| record.place().0 == job).count();
     let (these, rest) = records.split_at(count);

@@ -29,12 +29,12 @@ pub(super) fn check(run: &Run<'_>, findings: &mut Findings) {
     }
 }
 
-/// The keys of submits that were answered with their jobs, and those jobs.
+/// The idempotency keys of submits that were answered with a job, and those jobs.
 pub(super) fn used(tables: &Tables) -> HashMap<u32, u32> {
     with_keys(tables).filter(|submit| submit.job != NONE).map(|submit| (submit.key, submit.job)).collect()
 }
 
-/// Submits whose key chose the id. Beside an id, a key only marks repetitions.
+/// The submits with an idempotency key and no id. A key beside an id only marks repetitions.
 fn with_keys(tables: &Tables) -> impl Iterator<Item = &SubmitRecord> {
     tables.submits.iter().filter(|submit| submit.key != NONE && submit.is_anonymous)
 }

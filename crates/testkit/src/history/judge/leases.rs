@@ -30,7 +30,7 @@ pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     }
 }
 
-/// A receipt that no lease has settles nothing.
+/// Checks that no receipt without a known lease has settled a job.
 pub(super) fn check_unknown_receipts(tables: &Tables, findings: &mut Findings) {
     for settle in tables.settles.iter().filter(|settle| settle.job == NONE && settle.span.is_ok()) {
         findings.checked(StaleReceipts);
@@ -57,20 +57,21 @@ fn check_tokens(job: &Job<'_>, earlier: &LeaseRecord, lease: &LeaseRecord, findi
     }
 }
 
-/// Whether a lease was settled before another was asked for, so that their order is certain. An answer that gives a
-/// lease may come late: a process that was stopped sends it when it goes on.
+/// Whether a settle of the lease `earlier` was answered before the request for `lease`, so that their order is
+/// certain. The time of a grant does not prove it: a process that was stopped sends the answer when it goes on.
 fn is_over(job: &Job<'_>, earlier: &LeaseRecord, lease: &LeaseRecord) -> bool {
     settles(job, earlier).any(|settle| settle.span.ended < lease.asked)
 }
 
-/// What may have been done with a lease, renewals aside.
+/// The settles of a lease, renewals aside, that took effect or may have.
 fn settles<'a>(job: &Job<'a>, lease: &LeaseRecord) -> impl Iterator<Item = &'a SettleRecord> {
     let token = lease.token;
     let of_lease = move |settle: &&SettleRecord| settle.token == token && settle.kind != SettleKind::Renew;
     job.settles.iter().filter(of_lease).filter(|settle| settle.span.may_count())
 }
 
-/// A lease is granted only when the one before has expired or was settled.
+/// Checks that the lease `next` was granted only after `one` had expired or may have been settled. Skips it if `next`
+/// may be the earlier one or the store's clock is not known.
 fn check_overlap(
     run: &Run<'_>,
     job: &Job<'_>,
@@ -78,7 +79,7 @@ fn check_overlap(
     next: &LeaseRecord,
     findings: &mut Findings,
 ) {
-    // It may have been granted before, and its answer was late.
+    // The lease may have been granted before, with a late answer.
     if next.attempt < one.attempt && next.asked < one.granted {
         return;
     }
@@ -97,7 +98,7 @@ fn check_overlap(
     }
 }
 
-/// A receipt settles nothing once another consumer has the job, unless it repeats a settle.
+/// Checks that a settle which was accepted came before any later lease of the job. A repetition is not checked.
 fn check_current(job: &Job<'_>, settle: &SettleRecord, findings: &mut Findings) {
     let Some(lease) = job.leases.iter().find(|lease| lease.token == settle.token) else { return };
     if settles(job, lease).any(|other| other.span.sent < settle.span.sent) {
@@ -115,7 +116,8 @@ fn check_current(job: &Job<'_>, settle: &SettleRecord, findings: &mut Findings) 
     }
 }
 
-/// After a settle only its repetition succeeds: a finish after a finish, or any other settle after another one.
+/// Checks that after an accepted settle only its repetition is accepted: a finish after a finish, or a retry, bury or
+/// release after any of these three.
 fn check_only(job: &Job<'_>, settle: &SettleRecord, findings: &mut Findings) {
     let contradicts = |earlier: SettleKind| match settle.kind {
         SettleKind::Finish => earlier != SettleKind::Finish,

@@ -9,7 +9,7 @@ use crate::history::tables::{FaultRecord, LockRecord, Tables};
 use crate::history::windows::Windows;
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {
-    // Either server has locks of its own meanwhile.
+    // During a split, each server has locks of its own.
     let is_split = |fault: &&FaultRecord| fault.class == FaultClass::Split;
     let splits = tables.run.faults.iter().filter(is_split).map(|fault| (fault.begin, fault.end));
     let splits = Windows::new(splits);
@@ -33,7 +33,7 @@ fn check_claims(lock: &str, claims: &[&LockRecord], findings: &mut Findings) {
     for pair in claims.windows(2) {
         let (one, next) = (pair[0], pair[1]);
         findings.checked(Fencing);
-        // Of two claims at the same time either may be the first.
+        // Either of two claims at the same time may be the first.
         let is_order_certain = one.known < next.asked;
         if one.token == next.token || (one.token > next.token && is_order_certain) {
             let (from, to) = (one.token, next.token);
@@ -43,7 +43,8 @@ fn check_claims(lock: &str, claims: &[&LockRecord], findings: &mut Findings) {
     }
 }
 
-/// An effect with an old token was refused, once a later claim was known.
+/// Checks that an effect has no older token than a claim known before it, and that its process owns the token. Ignores
+/// claims made during a split.
 fn check_effect(
     lock: &str,
     claims: &[&LockRecord],
@@ -53,7 +54,7 @@ fn check_effect(
 ) {
     findings.checked(Fencing);
     let known = claims.partition_point(|claim| claim.known < effect.asked);
-    // What was claimed during a split may have gone with its server.
+    // Claims during a split may be lost with their server.
     let lasting = claims[..known].iter().filter(|claim| !splits.overlap(claim.asked, claim.asked));
     let newest = lasting.max_by_key(|claim| claim.token);
     if let Some(newest) = newest.filter(|newest| newest.token > effect.token) {

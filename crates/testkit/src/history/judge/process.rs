@@ -54,7 +54,8 @@ fn check_samples(tables: &Tables, findings: &mut Findings) {
     }
 }
 
-/// A process ends with status 0, or by the fault that killed it.
+/// Checks that a process ended with status 0, by a signal during or after a fault that hit it, or with another status
+/// after a fault of the kind `crash…`.
 fn check_exit(tables: &Tables, exit: &ExitRecord, findings: &mut Findings) {
     let hit_by =
         tables.run.faults.iter().find(|fault| fault.pid == Some(exit.pid) && fault.begin <= exit.time);

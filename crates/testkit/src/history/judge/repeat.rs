@@ -38,7 +38,8 @@ fn check_submits(job: &Job<'_>, found: &mut Judgement) {
     check_refused(job, first, found);
 }
 
-/// A repetition of an accepted submit is not refused, unless the job was cancelled.
+/// Checks that no repetition of the accepted submit `first` is refused with 409. Skips jobs that may have been
+/// cancelled.
 fn check_refused(job: &Job<'_>, first: &SubmitRecord, found: &mut Judgement) {
     if job.possible_calls(|asked| asked == CallRequest::Cancel).next().is_some() {
         return;
@@ -54,7 +55,8 @@ fn check_refused(job: &Job<'_>, first: &SubmitRecord, found: &mut Judgement) {
     }
 }
 
-/// Checks one that is not the first.
+/// Checks that the delivery at `place` neither follows a success nor overlaps an earlier one, unless a fault explains
+/// it or the job may have begun anew. Counts the repeats.
 fn check_delivery(run: &Run<'_>, job: &Job<'_>, place: usize, delivery: &Delivery, found: &mut Judgement) {
     let earlier = &job.deliveries[..place];
     let success = earlier.iter().find(|other| job.verdict(other) == DeliveryResult::Success);

@@ -54,7 +54,8 @@ fn check_numbers(run: &Run<'_>, job: &Job<'_>, one: &Delivery, next: &Delivery, 
     }
 }
 
-/// Checks the waits, and that there are not more failures than the policy has.
+/// Checks that a job has no more certain failures than its policy allows, and the waits after them unless the job was
+/// moved. Adds each wait of a known tier to `spread`.
 fn check_waits(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement, spread: &mut Spread) {
     let policy = job.accepted().or(job.submits.first()).and_then(|submit| policy(run, submit.policy));
     let Some(policy) = policy else { return };
@@ -97,7 +98,7 @@ struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    /// The tier after some failures, in µs; the last one repeats.
+    /// The tier of the policy after this many failures, in µs. The last tier repeats.
     fn tier(&self, failures: u32) -> u64 {
         let delays = &self.policy.delays;
         let place = (failures.max(1) as usize - 1).min(delays.len().saturating_sub(1));
@@ -127,8 +128,7 @@ impl Wait<'_> {
     }
 }
 
-/// How the waits of each policy spread over their jitter: the share of it that was used. Each with its due time and
-/// line.
+/// For each policy, its waits: the share of the jitter that each has used, its due time and its line.
 #[derive(Default)]
 pub(super) struct Spread(BTreeMap<u32, Vec<(f64, u64, u32)>>);
 
@@ -148,7 +148,8 @@ impl Spread {
         }
     }
 
-    /// Waits that are all alike have no jitter.
+    /// Checks, for each policy with [`MIN_WAITS`] waits or more, that at most a fifth have the same due time and that
+    /// the middle 80 % of the waits spread over at least 20 % of the jitter.
     pub(super) fn check(self, findings: &mut Findings) {
         for (policy, mut waits) in self.0 {
             if waits.len() < MIN_WAITS {
@@ -167,7 +168,7 @@ impl Spread {
             }
             waits.sort_unstable_by(|(one, ..), (other, ..)| one.total_cmp(other));
             let (low, high) = (waits[waits.len() / 10], waits[waits.len() * 9 / 10]);
-            // Evenly spread, eight tenths of the jitter lie between the two.
+            // If waits are spread evenly, eight tenths of the jitter lie between these two.
             if high.0 - low.0 < 0.2 {
                 let percent = (high.0 - low.0) * 100.0;
                 let what = format_args!(

@@ -40,7 +40,8 @@ fn check_completed_once(job: &Job<'_>, findings: &mut Findings) {
     }
 }
 
-/// What was done or cancelled stays so. While a master that works is replaced, a process may still read from it.
+/// Checks that a job once seen as done or cancelled is later seen in that state or in none. Ignores what was read
+/// while a working master was replaced, because a process may still read from it.
 fn check_final_states(run: &Run<'_>, job: &Job<'_>, findings: &mut Findings) {
     let Some(first) = job.states.iter().find(|seen| seen.state.is_terminal()) else { return };
     let later = job.states.iter().filter(|seen| seen.asked > first.known);
@@ -54,7 +55,7 @@ fn check_final_states(run: &Run<'_>, job: &Job<'_>, findings: &mut Findings) {
     }
 }
 
-/// The transitions of docs/concepts/life-of-a-job.md.
+/// Whether docs/concepts/life-of-a-job.md allows a transition.
 fn is_allowed(transition: &TransitionRecord) -> bool {
     use JobState::{Cancelled, Dead, Delayed, Done, Nothing, Ready, Reserved};
     use TransitionName::{
@@ -73,7 +74,7 @@ fn is_allowed(transition: &TransitionRecord) -> bool {
         Bury => (&[Reserved], &[Dead, Cancelled]),
         Release => (&[Reserved], &[Ready, Delayed, Cancelled]),
         Recover => (&[Reserved], &[Ready, Dead, Cancelled]),
-        // Of a reserved job the cancel is only requested.
+        // The cancel of a reserved job is only requested.
         Cancel if transition.from == Reserved => (&[Reserved], &[Reserved]),
         Cancel => (&[Delayed, Ready, Dead], &[Cancelled]),
         Reschedule => (&[Delayed], &[Delayed, Ready]),

@@ -100,7 +100,7 @@ fn check_ledger(run: &Run<'_>, line: u32, ledger: &Ledger, findings: &mut Findin
     }
 }
 
-/// How many jobs the clients created: those answered with 201; those whose answers were lost may be more.
+/// The bounds of how many jobs the clients created: the answers 201, and with them the submits of unknown outcome.
 fn created(tables: &Tables) -> Bounds {
     let mut bounds = Bounds::default();
     for submit in &tables.submits {
@@ -111,7 +111,8 @@ fn created(tables: &Tables) -> Bounds {
     bounds
 }
 
-/// How many jobs the clients cancelled.
+/// The bounds of how many jobs the clients cancelled: the jobs with an answer `cancelled`, and all cancels that may
+/// have taken effect.
 fn cancels(tables: &Tables) -> Bounds {
     let mut bounds = Bounds::default();
     let cancels: Vec<_> = tables.calls.iter().filter(|call| call.asked == CallRequest::Cancel).collect();
@@ -126,8 +127,8 @@ fn cancels(tables: &Tables) -> Bounds {
     bounds
 }
 
-/// Counters of processes agree with the history. Where one was killed with what it had counted, those that are left are
-/// not more.
+/// Checks that counters of the processes agree with the history. If a process was killed, its counts are lost, so only
+/// the upper bound is checked.
 fn check_metrics(tables: &Tables, findings: &mut Findings) {
     let is_whole = tables.kills() == 0;
     for ((name, label), (value, line)) in &tables.run.metrics {
@@ -158,13 +159,15 @@ fn successes(tables: &Tables) -> Bounds {
     bounds
 }
 
-/// Every attempt has a lateness; an attempt that reached no receiver has one too.
+/// The bounds of how many latenesses were measured: one for each delivery; with faults any number more, because an
+/// attempt that reached no receiver has one too.
 fn deliveries(tables: &Tables) -> Bounds {
     let count = tables.deliveries.len() as u64;
     Bounds { least: count, most: if tables.run.faults.is_empty() { count } else { u64::MAX } }
 }
 
-/// While the store accepts no writes, no submit is answered with 201. `created` are those that were, by time.
+/// Checks that no submit was answered with 201 while the store accepted no writes, or when its loss of data had to be
+/// noticed. `created` are the submits with 201, by time.
 fn check_answers(tables: &Tables, fault: &FaultRecord, created: &[&SubmitRecord], findings: &mut Findings) {
     let (begin, invariant, what) = match fault.class {
         FaultClass::StoreDown => (fault.begin, DurableAccept, "accepted no writes"),

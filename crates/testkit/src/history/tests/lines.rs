@@ -1,4 +1,4 @@
-//! A history as lines that can be changed.
+//! A history as JSON lines that tests search and change.
 
 use serde_json::{Map, Value, json};
 
@@ -30,7 +30,7 @@ impl Lines {
         line.and_then(Value::as_object_mut).expect("an object")
     }
 
-    /// The places of the lines with a tag for which something holds.
+    /// The indexes of the lines with a tag for whose fields `holds` is true.
     pub(super) fn all(&self, tag: &str, holds: impl Fn(&Map<String, Value>) -> bool) -> Vec<usize> {
         let fits = |line: &usize| {
             let (this, fields) = self.fields_of(*line);
@@ -62,7 +62,7 @@ impl Lines {
         self.jobs(kind).swap_remove(0)
     }
 
-    /// The outcome of a call, or the end of a delivery.
+    /// The index of the line with the outcome of a call or the end of a delivery.
     pub(super) fn answer(&self, line: usize) -> usize {
         let key = if self.tag(line) == "arrive" { "d" } else { "n" };
         let number = &self.fields_of(line).1[key];
@@ -95,7 +95,7 @@ impl Lines {
         self.set(line, field, value);
     }
 
-    /// Moves a delivery with its due time, as a whole; `by` in ms.
+    /// Moves a delivery, its end and its due time by `by` ms.
     pub(super) fn shift_delivery(&mut self, arrive: usize, by: i64) {
         let respond = self.answer(arrive);
         self.shift(arrive, "t", by * 1_000);
@@ -103,7 +103,7 @@ impl Lines {
         self.shift(arrive, "due", by);
     }
 
-    /// Puts another line in the place of one.
+    /// Replaces a line.
     pub(super) fn replace(&mut self, line: usize, tag: &str, fields: &Value) {
         self.0[line] = json!({ tag: fields });
     }
@@ -125,7 +125,7 @@ impl Lines {
         }
     }
 
-    /// Removes deliveries, from the counters too.
+    /// Removes deliveries with their ends, and subtracts them from the counters.
     pub(super) fn drop_deliveries(&mut self, arrives: &[usize]) {
         let responds: Vec<_> = arrives.iter().map(|line| self.answer(*line)).collect();
         for respond in &responds {
@@ -137,24 +137,24 @@ impl Lines {
         self.drop([arrives.to_vec(), responds].concat());
     }
 
-    /// A number that no call and no delivery has.
+    /// A number that no call and no delivery has. It changes only when the number of lines does.
     pub(super) fn fresh(&self) -> u64 {
         1_000_000_000 + self.0.len() as u64
     }
 
-    /// A time by the store's clock in ms, rounded down, so that it has come.
+    /// The time in ms that the store's clock shows at `t`, rounded down so that it is not in the future.
     pub(super) fn store(&self, t: u64) -> u64 {
         let wall = self.number(self.with_tag("start")[0], "wall");
         let ahead = self.number(self.with_tag("clock")[0], "ahead");
         (wall + ahead + t) / 1_000
     }
 
-    /// When the store's clock has a time.
+    /// The time `t` at which the store's clock shows `due`.
     pub(super) fn host(&self, due: u64) -> u64 {
         due * 1_000 - self.store(0) * 1_000
     }
 
-    /// Adds a delivery of a submitted job at a time. Returns its first line.
+    /// Adds a delivery of a submitted job, with its end and its counters. Returns the index of the arrival.
     pub(super) fn deliver(&mut self, job: &str, attempt: u64, t: u64, status: u16) -> usize {
         let submit = self.of("submit", job)[0];
         let [url, body, headers] = ["url", "body", "headers"].map(|field| self.value(submit, field));
@@ -175,14 +175,14 @@ impl Lines {
         arrive
     }
 
-    /// Adds to a counter, if the history has it.
+    /// Adds `by` to a counter. Does nothing if the history has no such counter.
     pub(super) fn meter(&mut self, name: &str, by: i64) {
         for metric in self.all("metric", |fields| fields["name"] == name) {
             self.shift(metric, "value", by);
         }
     }
 
-    /// Adds to a count of the ledger.
+    /// Adds `by` to a count of the ledger.
     pub(super) fn count(&mut self, state: &str, by: i64) {
         let ledger = self.with_tag("ledger")[0];
         self.shift(ledger, state, by);

@@ -1,4 +1,4 @@
-//! When a store that lost its data has to be noticed, and when nobody may say so.
+//! When a process must notice that its store lost data, and when an alarm about a loss is wrong.
 
 use super::report;
 use crate::history::{Invariant, InvariantResult};
@@ -12,7 +12,8 @@ const LOSS: &str = r#"{"start":{"t":0,"wall":1795000000000000}}
 {"healed":{"t":9000000,"f":1}}
 "#;
 
-/// What becomes of the invariant if a process says at these times that the store lost data.
+/// The result of the invariant if processes report at these times that the store lost data. Asserts that no other
+/// invariant is violated.
 fn verdict(lines: &str, alarms: &[u64]) -> InvariantResult {
     let alarms: String =
         alarms.iter().map(|t| format!("{{\"alarm\":{{\"t\":{t},\"pid\":101}}}}\n")).collect();
@@ -44,18 +45,18 @@ fn a_loss_is_noticed_soon_after_the_first_answer() {
 #[test]
 fn time_in_which_the_machine_or_the_store_stood_still_does_not_count() {
     let stalled = |since: u64, t: u64| format!("{LOSS}{{\"stall\":{{\"t\":{t},\"since\":{since}}}}}\n");
-    // From before the store answered, and from within the limit.
+    // Stalls that began before the store answered, and within the limit.
     for (since, t, last) in [(3_000_000, 4_500_000, 7_000_000), (4_900_000, 6_000_000, 7_600_000)] {
         assert_eq!(verdict(&stalled(since, t), &[last]), InvariantResult::Held, "{since}");
         assert_eq!(verdict(&stalled(since, t), &[last + 1]), InvariantResult::Violated, "{since}");
     }
-    // That both the machine and the store stood still counts once where it was at the same time.
+    // Time in which both the machine and the store stood still counts once.
     let both = stalled(4_900_000, 6_000_000)
         + "{\"stall\":{\"t\":6500000,\"since\":5500000,\"of\":\"store\"}}\n"
         + "{\"stall\":{\"t\":5900000,\"since\":5800000,\"of\":\"store\"}}\n";
     assert_eq!(verdict(&both, &[8_100_000]), InvariantResult::Held);
     assert_eq!(verdict(&both, &[8_100_001]), InvariantResult::Violated);
-    // Before, and too late.
+    // Stalls before the limit began, and too late.
     for (since, t) in [(3_000_000, 4_000_000), (6_500_000, 7_500_000)] {
         assert_eq!(verdict(&stalled(since, t), &[6_500_001]), InvariantResult::Violated, "{since}");
     }
@@ -70,7 +71,7 @@ fn nobody_speaks_of_a_loss_before_it_or_long_after_it_was_accepted() {
     for alarm in [1_999_999, 11_500_001, 60_000_000] {
         assert_eq!(verdict(LOSS, &[in_time, alarm]), InvariantResult::Violated, "{alarm}");
     }
-    // That what no replica had is gone does not explain it.
+    // A loss of data that no replica had does not explain the alarm.
     let failed_over = r#"{"start":{"t":0,"wall":1795000000000000}}
 {"fault":{"t":1500000,"f":1,"kind":"kill-master","class":"store"}}
 {"loss":{"t":2000000,"since":2000000}}

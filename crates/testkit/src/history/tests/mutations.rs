@@ -39,7 +39,8 @@ fn right(has_faults: bool) -> Lines {
     RIGHT[usize::from(has_faults)].get_or_init(|| Lines::read(&history(7, 1_200, has_faults))).clone()
 }
 
-/// Makes each change of a table, and collects what was not found as it should be.
+/// Makes each change of a table, and asserts that exactly its invariants are violated and that proofs name existing
+/// lines.
 fn check_table(table: &[Mutation]) {
     let mut wrong = Vec::new();
     for mutation in table {

@@ -8,7 +8,7 @@ const START: &str = r#"{"start":{"t":0,"wall":1795000000000000,"policy":1}}
 {"clock":{"t":0,"ahead":0,"error":10}}
 "#;
 
-/// Replaces `DIGEST` by a digest, and says what is wrong with the history.
+/// The violations in a small history, to which the start line is added and in which `DIGEST` becomes a digest.
 fn wrong(lines: &str) -> Vec<String> {
     let digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
     let text = format!("{START}{}", lines.replace("DIGEST", digest));
@@ -141,7 +141,7 @@ fn a_job_that_was_due_before_the_clock_stepped_back_may_be_delivered_after_that(
 
 #[test]
 fn the_answer_of_a_reserve_may_come_when_a_later_attempt_is_over() {
-    // Due at once, with three attempts; deadlines are 100 ms after the grant.
+    // The job is due at once and has three attempts; deadlines are 100 ms after the grant.
     let lines = r#"{"submit":{"t":1000,"n":1,"job":"a/1","body":"DIGEST","headers":"DIGEST"}}
 {"ok":{"t":2000,"n":1,"status":201,"job":"a/1","due":1795000000001}}
 {"reserve":{"t":3000,"n":2}}

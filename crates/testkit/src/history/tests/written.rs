@@ -1,4 +1,4 @@
-//! What the writer writes can be checked, and the document names each kind of line.
+//! Tasks that write one history at the same time: the checker reads it and finds it clean.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ fn start(history: &History) -> Entry<'static> {
     })
 }
 
-/// One job from submit to the end.
+/// Writes the lines of one job: submit, answer, arrival and end of the delivery. Other tasks can write between them.
 async fn life(history: History, job: String) {
     let (n, d, digest) = (history.next(), history.next(), Digest::of(job.as_bytes()));
     let submit = Submit {

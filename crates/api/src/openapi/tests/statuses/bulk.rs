@@ -1,4 +1,4 @@
-//! The statuses of bulk operations.
+//! Requests that get each status of the bulk operations, for the test of the statuses of all operations.
 
 use axum::Router;
 use axum::body::Body;

@@ -39,8 +39,8 @@ pub(super) fn check(tables: &Tables, findings: &mut Findings) {
     }
 }
 
-/// When a loss has to be noticed at the latest: [`LIMIT`] after it, or after the store answered again. A time in which
-/// the machine or the store stood still does not count.
+/// When a loss has to be noticed at the latest: [`LIMIT`] after the fault began, or after the store answered again.
+/// Time in which the machine or the store stood still is added.
 pub(super) fn deadline(tables: &Tables, fault: &FaultRecord) -> u64 {
     let losses = tables.run.losses.iter().filter(|loss| loss.t <= fault.end);
     let answered = losses.filter_map(|loss| loss.answered).filter(|answered| *answered <= fault.end).max();
@@ -49,7 +49,7 @@ pub(super) fn deadline(tables: &Tables, fault: &FaultRecord) -> u64 {
     let mut stalls = tables.run.stalls.clone();
     stalls.sort_unstable_by_key(|stall| stall.since);
     for stall in stalls {
-        // Of stalls at the same time, each moment is counted once.
+        // If stalls overlap, each moment is counted once.
         let since = stall.since.max(seen);
         if since < deadline && since < stall.t {
             deadline = deadline.saturating_add(stall.t - since);
@@ -59,7 +59,7 @@ pub(super) fn deadline(tables: &Tables, fault: &FaultRecord) -> u64 {
     deadline
 }
 
-/// When the fault of the store has ended to which a loss belongs.
+/// The end of the store's fault during which a loss came; [`NEVER`] without such a fault.
 fn end(tables: &Tables, loss: u64) -> u64 {
     let faults = tables.run.faults.iter().filter(|fault| fault.class.is_store());
     let around = faults.filter(|fault| (fault.begin..=fault.end).contains(&loss));

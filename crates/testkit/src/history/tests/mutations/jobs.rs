@@ -1,4 +1,4 @@
-//! What becomes of jobs, and what is delivered.
+//! Mutations of how jobs end and of what is delivered.
 
 use serde_json::json;
 
@@ -155,7 +155,7 @@ pub(super) const MUTATIONS: &[Mutation] = &[
         let [first, second] = [0, 1].map(|place| lines.of("ok", &job)[place]);
         lines.set(second, "job", "busy/twin");
         lines.set(second, "status", 201);
-        // It was sent a little later than the first one.
+        // The second submit was sent a little later than the first one.
         lines.shift(second, "due", 10);
         let t = lines.number(first, "t") + 3_000_000;
         let arrive = lines.copy(lines.of("arrive", &job)[0]);
@@ -252,14 +252,14 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     }),
 ];
 
-/// Lets the first submit of a job be answered with 201.
+/// Replaces the outcome of a job's first submit by an answer 201, with the due time of the second submit.
 fn first_is_answered(lines: &mut Lines, job: &str) {
     let [first, second] = [0, 1].map(|place| lines.answer(lines.of("submit", job)[place]));
     let (t, n, due) = (lines.number(first, "t"), lines.number(first, "n"), lines.number(second, "due"));
     lines.replace(first, "ok", &json!({ "t": t, "n": n, "status": 201, "job": job, "due": due }));
 }
 
-/// Removes what consumers did with the leases of a job.
+/// Removes the settles of a job's leases, and their answers.
 fn drop_settles(lines: &mut Lines, job: &str) {
     let tokens: Vec<_> =
         lines.of("lease", job).into_iter().map(|lease| lines.value(lease, "token")).collect();

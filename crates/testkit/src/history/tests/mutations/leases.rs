@@ -1,4 +1,4 @@
-//! Leases of consumers, locks of carriers, and states.
+//! Mutations of leases of consumers, locks of carriers, and states of jobs.
 
 use serde_json::json;
 
@@ -112,13 +112,13 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     }),
 ];
 
-/// Turns a refusal into a success.
+/// Replaces a refusal by a success.
 fn accept(lines: &mut Lines, refused: usize) {
     let (t, n) = (lines.number(refused, "t"), lines.number(refused, "n"));
     lines.replace(refused, "ok", &json!({ "t": t, "n": n }));
 }
 
-/// Adds a settle that is accepted.
+/// Adds a settle at `t` that is accepted.
 fn settle(lines: &mut Lines, token: &str, kind: &str, t: u64) {
     let n = lines.fresh();
     lines.add("settle", &json!({ "t": t, "n": n, "token": token, "kind": kind }));

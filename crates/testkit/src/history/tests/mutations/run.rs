@@ -1,4 +1,4 @@
-//! Counts, processes and the store.
+//! Mutations of counts, processes and the store.
 
 use serde_json::json;
 

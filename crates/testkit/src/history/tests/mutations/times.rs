@@ -1,4 +1,4 @@
-//! When deliveries come, and how attempts are numbered.
+//! Mutations of when deliveries come and of how attempts are numbered.
 
 use serde_json::json;
 
@@ -146,13 +146,13 @@ pub(super) const MUTATIONS: &[Mutation] = &[
     }),
 ];
 
-/// A job of a kind that is delayed by half a second or more.
+/// The first job of a kind that has a delay of half a second or more.
 fn delayed(lines: &Lines, kind: &str) -> String {
     let is_delayed = |job: &String| lines.number(lines.of("submit", job)[0], "delay") >= 500;
     lines.jobs(kind).into_iter().find(is_delayed).expect("some are")
 }
 
-/// Lets every so many plain jobs of a topic be late, but not so late that it would be noticed otherwise.
+/// Makes every `every`-th plain job of the topic `calm` three seconds late, which no other invariant forbids.
 fn late_topic(lines: &mut Lines, every: usize) {
     for job in lines.jobs("plain").iter().filter(|job| job.starts_with("calm/")).step_by(every) {
         let arrive = lines.of("arrive", job)[0];
