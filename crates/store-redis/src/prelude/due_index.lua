@@ -38,7 +38,7 @@ function due_index.is_far(at) return fields.slot > 0 and at >= fields.slot * WID
 
 -- Collects entries with the time `at` (ms) for the sorted set of a lane, even if their time is far. `save` writes them.
 function due_index.add_near(lane, at, entries)
-  local list, score = near_entries[lane], string.format('%.0f', at)
+  local list, score = near_entries[lane], whole(at)
   if not list then
     list = {first = at}
     near_entries[lane] = list
@@ -81,7 +81,7 @@ end
 function due_index.save()
   for lane, list in pairs(near_entries) do
     sliced('ZADD', due_index.key(lane), list)
-    call('ZADD', KEY.due_lanes, 'LT', list.first, lane)
+    call('ZADD', KEY.due_lanes, 'LT', whole(list.first), lane)
   end
   for slot, list in pairs(slot_entries) do
     -- A set of cancelled entries exists only with its slot.

@@ -18,7 +18,7 @@ local LOOK_AGAIN = leases.LOOK_AGAIN
 -- `batches`.
 function leases.batch(number, locs, deadline)
   local at = min(deadline, NOW + LOOK_AGAIN)
-  call('ZADD', KEY.leases, at, number)
+  call('ZADD', KEY.leases, whole(at), number)
   shard.earliest('lease_at', at)
   shard.wake_at(at)
   return concat(locs)
@@ -102,7 +102,7 @@ end
 -- Remembers for a minute the last grant of a caller: the sequence (8 bytes) and the batches' numbers. `repeated` returns
 -- these numbers to a call with the same sequence, else nil.
 function leases.remember(caller, sequence, numbers)
-  call('SET', KEY.caller .. caller, sequence .. concat(numbers), 'PX', 60000)
+  call('SET', KEY.caller .. caller, sequence .. concat(numbers), 'PX', '60000')
 end
 function leases.repeated(caller, sequence)
   local known = call('GET', KEY.caller .. caller)

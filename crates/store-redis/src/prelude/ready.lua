@@ -21,7 +21,7 @@ function ready.wake_consumers(topic) publish('pull ' .. KEY.tag .. ' ' .. topic)
 
 -- Gives a lane a turn if it has none. Wakes a pull lane's consumers; for other lanes `ready.wake` wakes notifiers.
 function ready.add_turn(lane)
-  call('ZADD', ready.turns(lane), 'NX', NOW_US, lane)
+  call('ZADD', ready.turns(lane), 'NX', whole(NOW_US), lane)
   if not lanes.is_pull(lane) then
     is_woken = true
     return
@@ -48,12 +48,12 @@ end
 function ready.wake() if is_woken then publish('ready ' .. KEY.tag) end end
 
 -- Returns push lanes in the order of their turns, after the first `skip`, at most `limit`.
-function ready.lanes(skip, limit) return call('ZRANGE', KEY.lanes, skip, skip + limit - 1) end
+function ready.lanes(skip, limit) return call('ZRANGE', KEY.lanes, whole(skip), whole(skip + limit - 1)) end
 
 -- Returns entries of a queue after the first `skip`, at most `limit`.
 function ready.range(lane, skip, limit)
   local list = list_of(lane)
-  if fields.fronts == 0 then return call('LRANGE', list, skip, skip + limit - 1) end
+  if fields.fronts == 0 then return call('LRANGE', list, whole(skip), whole(skip + limit - 1)) end
   local found = call('LRANGE', front_of(lane), skip, skip + limit - 1)
   if #found == limit then return found end
   local passed = max(0, skip - call('LLEN', front_of(lane)))
@@ -105,7 +105,7 @@ local function trim(lane, n)
     remove_front(lane)
     n = n - of_front
   end
-  if n > 0 then call('LTRIM', list_of(lane), n, -1) end
+  if n > 0 then call('LTRIM', list_of(lane), whole(n), '-1') end
 end
 
 -- Removes the first n entries of a queue, or with `is_all` the whole queue and the lane's turn. Otherwise a push lane
@@ -119,7 +119,7 @@ function ready.pop(lane, n, is_all, turn)
       if fields.fronts > 0 then remove_front(lane) end
     end
   else
-    if not lanes.is_pull(lane) then call('ZADD', KEY.lanes, 'XX', max(NOW_US, fields.lease) + turn, lane) end
+    if not lanes.is_pull(lane) then call('ZADD', KEY.lanes, 'XX', whole(max(NOW_US, fields.lease) + turn), lane) end
     if n > 0 then trim(lane, n) end
   end
 end

@@ -8,7 +8,7 @@
 -- How many lanes one call visits; the pause (us) between sorting two parts of a near slot.
 local MOST_LANES, PAUSE = 64, 10000
 
-local function first_scheduled() return call('ZRANGE', KEY.due_lanes, 0, MOST_LANES, 'WITHSCORES') end
+local function first_scheduled() return call('ZRANGE', KEY.due_lanes, '0', whole(MOST_LANES), 'WITHSCORES') end
 
 -- Corrects the times at which lanes are due that were set behind others before the clock was set back. These lanes are
 -- among the first, because all that was promoted since went before them.
