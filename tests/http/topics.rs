@@ -1,5 +1,7 @@
 //! Topics over HTTP: counts and lateness of one, pages of all, pauses, and the limit of topics and origins.
 
+use ringback_testkit::set_shard_field;
+
 use crate::prelude::*;
 use crate::redis_layout::keys;
 use crate::sample_jobs::time;
@@ -150,7 +152,7 @@ async fn a_topic_or_an_origin_beyond_the_limit_is_refused_with_the_limit_and_wha
         ("lanes", 100_000, job(TOPIC, "b", "http://127.0.0.1:10/"), "url"),
     ] {
         for shard in &shards {
-            redis::cmd("HSET").arg(shard).arg(count).arg(most).exec_async(&mut redis).await.expect("HSET");
+            set_shard_field(&mut redis, shard, count, most).await;
         }
         let (status, problem) = stack.submit(&new).await;
         let error = &problem["errors"][0];

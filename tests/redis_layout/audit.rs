@@ -7,6 +7,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, cmd};
 use ringback_core::destination::DestinationPause;
 use ringback_core::lane::Lane;
+use ringback_testkit::{shard_field, shard_fields};
 
 /// What the scripts read of a job; see the prelude for the layout.
 struct Record {
@@ -95,8 +96,8 @@ pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
             );
         }
         shard_ledger(redis, base, &lanes).await;
-        let counted: Option<i64> = ask(redis, cmd("HGET").arg(format!("{base}:shard")).arg("fronts")).await;
-        assert_eq!(counted.unwrap_or(0), fronts.remove(base).unwrap_or(0), "lanes of {base} with a front");
+        let counted = shard_field(redis, format!("{base}:shard"), "fronts").await;
+        assert_eq!(counted, fronts.remove(base).unwrap_or(0), "lanes of {base} with a front");
         empty_lists(redis, base).await;
         attempts(redis, base).await;
         outbox(redis, base).await;
@@ -126,18 +127,15 @@ async fn archive(redis: &mut MultiplexedConnection, base: &str, archived: &mut H
             assert!(stored >= size as usize, "{stored} bytes of {size}");
         }
     }
-    let counted: Option<usize> =
-        ask(redis, cmd("HGET").arg(format!("{base}:shard")).arg("archive_bytes")).await;
-    assert_eq!(counted.unwrap_or(0), bytes, "bytes of the archive outbox of {base}");
+    let counted = shard_field(redis, format!("{base}:shard"), "archive_bytes").await;
+    assert_eq!(counted, bytes as i64, "bytes of the archive outbox of {base}");
 }
 
 /// Checks that the shard's next notice time is not later than the first entry of the outbox.
 async fn outbox(redis: &mut MultiplexedConnection, base: &str) {
     let first: Vec<(Vec<u8>, f64)> =
         ask(redis, cmd("ZRANGE").arg(format!("{base}:outbox")).arg(&[0, 0]).arg("WITHSCORES")).await;
-    let stored: Option<f64> =
-        ask(redis, cmd("HGET").arg(format!("{base}:shard")).arg("next_notice_at")).await;
-    let stored = stored.unwrap_or(0.0);
+    let stored = shard_field(redis, format!("{base}:shard"), "next_notice_at").await as f64;
     let is_right = first.first().map_or(stored == 0.0, |(_, at)| stored > 0.0 && stored <= *at);
     assert!(is_right, "{base} looks at its outbox at {stored}, and {first:?} is the first death");
 }
@@ -145,8 +143,7 @@ async fn outbox(redis: &mut MultiplexedConnection, base: &str) {
 async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, lanes: &Lanes) {
     let shard: Hash = ask(redis, cmd("HGETALL").arg(format!("{base}:shard"))).await;
     let text = |raw: &[u8]| String::from_utf8(raw.to_vec()).ok();
-    let counters: BTreeMap<String, i64> =
-        shard.iter().filter_map(|(name, n)| Some((text(name)?, text(n)?.parse().ok()?))).collect();
+    let counters = shard_fields(&shard);
     let counter = |name: &str| counters.get(name).copied().unwrap_or(0);
     assert!(counters.values().all(|n| *n >= 0), "{base} has counts below nothing: {counters:?}");
     let ended = counter("purged") + counter("missing");
@@ -287,9 +284,9 @@ async fn empty_lists(redis: &mut MultiplexedConnection, base: &str) {
         let length: u64 = ask(redis, cmd("LLEN").arg(format!("{base}:slot:{slot}"))).await;
         assert!(length > 0, "slot {slot} of {base} is listed and not there");
     }
-    let first: Option<u64> = ask(redis, cmd("HGET").arg(format!("{base}:shard")).arg("slot")).await;
+    let first = shard_field(redis, format!("{base}:shard"), "slot").await as u64;
     let stored = slots.first().map_or(Ok(0), |slot| slot.parse());
-    assert_eq!(Ok(first.unwrap_or(0)), stored, "the first slot of {base}");
+    assert_eq!(Ok(first), stored, "the first slot of {base}");
 }
 
 /// Whether a lane is set aside for its topic, which is paused, or for a pause of its destination.
@@ -315,10 +312,9 @@ async fn is_set_aside(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]
 
 /// Checks segments of attempts: only the last three are left, each expires, none is too large, and the size is right.
 async fn attempts(redis: &mut MultiplexedConnection, base: &str) {
-    let number = |name: &str| cmd("HGET").arg(format!("{base}:shard")).arg(name).to_owned();
-    let current: Option<u64> = ask(redis, &number("attempts_segment")).await;
-    let stored: Option<u64> = ask(redis, &number("attempts_size")).await;
-    let Some(current) = current else { return };
+    let shard = format!("{base}:shard");
+    let current = shard_field(redis, &shard, "attempts_segment").await as u64;
+    let stored = shard_field(redis, &shard, "attempts_size").await as u64;
     let mut sizes = BTreeMap::new();
     for key in scan(redis, &format!("{base}:attempts")).await {
         let name = String::from_utf8_lossy(&key).into_owned();
@@ -331,7 +327,7 @@ async fn attempts(redis: &mut MultiplexedConnection, base: &str) {
     assert!(sizes.keys().all(|segment| (current.saturating_sub(2)..=current).contains(segment)), "{sizes:?}");
     let size = sizes.get(&current).copied();
     // A segment that nothing was written to yet is not there.
-    assert_eq!(size.unwrap_or(0), stored.unwrap_or(0), "the size of {base}'s attempts");
+    assert_eq!(size.unwrap_or(0), stored, "the size of {base}'s attempts");
     // A segment has at most a third of the room of a shard, which has a third of 64 MiB.
     assert!(sizes.values().all(|size| *size <= 64 * 1024 * 1024 / 9), "{sizes:?}");
 }

@@ -9,6 +9,7 @@ use ringback_core::store_types::{
     SubmitResult, WorkerId,
 };
 use ringback_store::Store;
+use ringback_testkit::set_shard_field;
 
 use crate::contract::jobs::{LONG, With, ms, retry};
 use crate::contract::workbench::now;
@@ -25,7 +26,7 @@ async fn a_store_of_another_layout_is_refused_and_left_alone() {
     let before: BTreeMap<String, String> = ask(&mut redis, &[b"HGETALL", install.as_bytes()]).await;
     let store = Store::open(bench.options()).expect("the options are right");
     let error = store.prepare().await.expect_err("another layout");
-    let says = "the store has layout 99, and this build reads layout 1; set another RINGBACK_PREFIX, or use the build that wrote it";
+    let says = "the store has layout 99, and this build reads layout 2; set another RINGBACK_PREFIX, or use the build that wrote it";
     assert!(matches!(&error, StoreError::Unfit(why) if why == says), "{error}");
     let after: BTreeMap<String, String> = ask(&mut redis, &[b"HGETALL", install.as_bytes()]).await;
     assert_eq!(after, before);
@@ -36,7 +37,7 @@ async fn a_notice_time_that_is_too_early_is_corrected_by_the_next_read() {
     let (bench, mut redis) = bench().await;
     let key = bench.accept(bench.job("a")).await.key;
     let shard = key_of(&mut redis, "shard", b"").await;
-    run(&mut redis, &[b"HSET", &shard, b"next_notice_at", b"1"]).await;
+    set_shard_field(&mut redis, &shard, "next_notice_at", 1).await;
     assert_eq!(bench.promote(10).await.next_notice, Some(Duration::ZERO));
     let outbox = bench.store().outbox(bench.shard(), 10).await.expect("outbox");
     assert!(outbox.pending.is_empty(), "{outbox:?}");
@@ -103,8 +104,8 @@ async fn ended_jobs_evicted_early_are_counted() {
         // Makes earlier ends two minutes old.
         let shards: Vec<String> =
             cmd("KEYS").arg(format!("{prefix}:*:shard")).query_async(&mut redis).await.expect("KEYS");
-        let earlier = now().as_millis().saturating_sub(120_000).to_string();
-        run(&mut redis, &[b"HSET", shards[0].as_bytes(), b"segment_at", earlier.as_bytes()]).await;
+        let earlier = now().as_millis().saturating_sub(120_000);
+        set_shard_field(&mut redis, &shards[0], "segment_at", earlier as i64).await;
     }
     assert_eq!(bench.stats().await.evicted_early, 1);
     let held = vec![(bench.shard(), bench.epoch().clone())];
@@ -126,8 +127,8 @@ async fn ended_jobs_evicted_after_their_time_are_not_counted() {
     for name in ["a", "b", "c", "d", "e"] {
         bench.job_in(State::Done, bench.job(name)).await;
         let shards: Vec<String> = cmd("KEYS").arg(&shard).query_async(&mut redis).await.expect("KEYS");
-        let earlier = (now().as_millis() - 2 * 3_600_000).to_string();
-        run(&mut redis, &[b"HSET", shards[0].as_bytes(), b"segment_at", earlier.as_bytes()]).await;
+        let earlier = now().as_millis() - 2 * 3_600_000;
+        set_shard_field(&mut redis, &shards[0], "segment_at", earlier as i64).await;
     }
     assert_eq!(bench.state(&bench.job("a").key).await, None);
     assert_eq!(bench.stats().await.evicted_early, 0);
@@ -187,7 +188,7 @@ async fn a_lane_too_many_is_refused_and_those_that_are_there_go_on() {
     let (bench, mut redis) = bench().await;
     bench.accept(bench.job("a")).await;
     let shard = key(&mut redis, "shard").await;
-    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lanes", b"99999"]).await;
+    set_shard_field(&mut redis, &shard, "lanes", 99_999).await;
     let to = |name: &str, origin: &str| bench.job(name).to(origin);
     let batch = [
         to("b", "http://b.example"),
@@ -202,6 +203,6 @@ async fn a_lane_too_many_is_refused_and_those_that_are_there_go_on() {
     bench.cancel(&batch[0].key).await;
     bench.cancel(&batch[3].key).await;
     assert_eq!(bench.submit(&batch[1..2]).await[0].answer, SubmitResult::Created);
-    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lanes", b"2"]).await;
+    set_shard_field(&mut redis, &shard, "lanes", 2).await;
     bench.check().await;
 }

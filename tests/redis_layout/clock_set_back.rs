@@ -10,6 +10,7 @@ use ringback_core::store_types::{
     AckResult, BulkStart, BulkTarget, DeadFilter, FeedHold, FeedLease, MAX_FEED_LEASE, OutboxAck,
     SettleResult, TakenBulk, WorkerId,
 };
+use ringback_testkit::{set_shard_field, shard_field};
 
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms};
 use crate::contract::workbench::{FLOOR, SOON, now, until};
@@ -26,9 +27,9 @@ async fn move_ahead(redis: &mut MultiplexedConnection, key: &str, member: &[u8],
     run(redis, &[b"ZINCRBY", key.as_bytes(), by.to_string().as_bytes(), member]).await;
 }
 
-async fn set(redis: &mut MultiplexedConnection, field: &[u8], value: u128) {
+async fn set(redis: &mut MultiplexedConnection, field: &str, value: u128) {
     let shard = key(redis, "shard").await;
-    run(redis, &[b"HSET", shard.as_bytes(), field, value.to_string().as_bytes()]).await;
+    set_shard_field(redis, &shard, field, value as i64).await;
 }
 
 async fn of_installation(redis: &mut MultiplexedConnection, name: &str) -> String {
@@ -150,7 +151,7 @@ async fn a_dead_letter_notice_that_was_stored_before_is_due() {
     let entries: Vec<Vec<u8>> = members(&mut redis, &outbox).await;
     move_ahead(&mut redis, &outbox, &entries[0], STEP.as_millis()).await;
     let at: f64 = ask(&mut redis, &[b"ZSCORE", outbox.as_bytes(), &entries[0]]).await;
-    set(&mut redis, b"next_notice_at", at as u128).await;
+    set(&mut redis, "next_notice_at", at as u128).await;
     assert_eq!(bench.promote(10).await.next_notice, Some(Duration::ZERO));
     let (store, shard) = (bench.store(), bench.shard());
     let found = store.outbox(shard, 10).await.expect("outbox").pending;
@@ -188,7 +189,7 @@ async fn a_lane_that_had_its_turn_before_comes_after_the_next_turn_of_another() 
     let waits = bench.accept(bench.job("a")).await;
     let lanes = key(&mut redis, "lanes").await;
     move_ahead(&mut redis, &lanes, &lane(), STEP.as_micros()).await;
-    set(&mut redis, b"lease", u128::from(now().as_millis()) * 1000 + STEP.as_micros() * 2).await;
+    set(&mut redis, "lease", u128::from(now().as_millis()) * 1000 + STEP.as_micros() * 2).await;
     for name in ["b", "c"] {
         bench.accept(bench.job(name).to("http://other.example")).await;
     }
@@ -204,7 +205,7 @@ async fn a_due_lane_that_went_behind_others_before_is_promoted() {
     let (turns, later) =
         (key(&mut redis, "due_lanes").await, u128::from(now().as_millis()) + 2 * FLOOR.as_millis());
     run(&mut redis, &[b"ZADD", turns.as_bytes(), later.to_string().as_bytes(), &lane()]).await;
-    set(&mut redis, b"next", later).await;
+    set(&mut redis, "next", later).await;
     assert_eq!(bench.promote(10).await.moved, 1);
 }
 
@@ -212,12 +213,12 @@ async fn a_due_lane_that_went_behind_others_before_is_promoted() {
 async fn a_tombstone_segment_that_began_before_begins_now() {
     let (bench, mut redis) = bench().await;
     bench.job_in(State::Done, bench.job("a")).await;
-    set(&mut redis, b"segment_at", u128::from(now().as_millis()) + STEP.as_millis()).await;
+    set(&mut redis, "segment_at", u128::from(now().as_millis()) + STEP.as_millis()).await;
     let lease = bench.reserved(bench.job("b")).await;
     assert_eq!(bench.settle(lease, Outcome::Complete).await, SettleResult::Applied);
     let shard = key(&mut redis, "shard").await;
-    let began: u64 = cmd("HGET").arg(&shard).arg("segment_at").query_async(&mut redis).await.expect("HGET");
-    assert!(began <= now().as_millis(), "{began}");
+    let began = shard_field(&mut redis, &shard, "segment_at").await;
+    assert!(began as u64 <= now().as_millis(), "{began}");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use redis::aio::MultiplexedConnection;
 use ringback_core::job::{Job, NewJob};
 use ringback_core::store_types::{Check, DamageKind, MAX_FINDINGS, Options, Repair, StoreError};
 use ringback_store::{Store, settings};
-use ringback_testkit::RedisServer;
+use ringback_testkit::{RedisServer, add_to_shard_field, set_shard_field};
 
 use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, retry};
 use crate::contract::workbench::Workbench;
@@ -22,6 +22,7 @@ use crate::redis_layout::keys::{bench, entry, key, key_of, lane, lane_of, plant_
 const HOURS: Duration = Duration::from_secs(2 * 3600);
 const WIDTH: u64 = 600_000;
 const LATE: &[u8] = b"9999999999999";
+const LATE_MS: i64 = 9_999_999_999_999;
 
 /// A bench with a job of every kind.
 struct Ground {
@@ -59,6 +60,16 @@ impl Ground {
 
     async fn run(&mut self, words: &[&[u8]]) {
         run(&mut self.redis, words).await;
+    }
+
+    /// Adds to a number of the shard.
+    async fn count(&mut self, shard: &[u8], name: &str, more: i64) {
+        add_to_shard_field(&mut self.redis, shard, name, more).await;
+    }
+
+    /// Sets a number of the shard.
+    async fn set(&mut self, shard: &[u8], name: &str, number: i64) {
+        set_shard_field(&mut self.redis, shard, name, number).await;
     }
 
     async fn key(&mut self, name: &str) -> Vec<u8> {
@@ -230,10 +241,10 @@ async fn lanes_and_slots_without_an_index_entry_are_found_and_linked_again() {
 async fn wrong_next_times_are_found_and_repaired() {
     let mut ground = Ground::new().await;
     let shard = ground.key("shard").await;
-    for field in [b"lease_at".as_slice(), b"dead_at", b"next_notice_at", b"slot"] {
-        for wrong in [LATE, b"0"] {
-            ground.run(&[b"HSET", &shard, field, wrong]).await;
-            ground.mended(&field.escape_ascii().to_string(), &[DamageKind::WakeAt]).await;
+    for field in ["lease_at", "dead_at", "next_notice_at", "slot"] {
+        for wrong in [LATE_MS, 0] {
+            ground.set(&shard, field, wrong).await;
+            ground.mended(field, &[DamageKind::WakeAt]).await;
         }
     }
 }
@@ -242,12 +253,12 @@ async fn wrong_next_times_are_found_and_repaired() {
 async fn wrong_counts_are_found_and_repaired_where_they_can_be_derived() {
     let mut ground = Ground::new().await;
     let shard = ground.key("shard").await;
-    ground.run(&[b"HINCRBY", &shard, b"delayed", b"1"]).await;
+    ground.count(&shard, "delayed", 1).await;
     ground.mended("one delayed too many", &[DamageKind::Ledger]).await;
-    ground.run(&[b"HINCRBY", &shard, b"ready", b"-3"]).await;
+    ground.count(&shard, "ready", -3).await;
     ground.mended("counts below nothing", &[DamageKind::Ledger]).await;
-    ground.run(&[b"HINCRBY", &shard, b"delayed", b"-1"]).await;
-    ground.run(&[b"HINCRBY", &shard, b"reserved", b"1"]).await;
+    ground.count(&shard, "delayed", -1).await;
+    ground.count(&shard, "reserved", 1).await;
     ground.mended("one in another state", &[DamageKind::Ledger]).await;
     let words = format!("{TOPIC} http://receiver.example");
     // Counts with one job more in one state and one fewer in another.
@@ -261,7 +272,7 @@ async fn wrong_counts_are_found_and_repaired_where_they_can_be_derived() {
     ground.mended("a lane that has none", &[DamageKind::LaneCount, DamageKind::Topic]).await;
 
     let before = ground.bench.stats().await;
-    ground.run(&[b"HINCRBY", &shard, b"done", b"1"]).await;
+    ground.count(&shard, "done", 1).await;
     ground.mended("one done too many", &[DamageKind::Ledger]).await;
     assert_eq!(ground.bench.stats().await.accepted, before.accepted + 1);
 }

@@ -5,6 +5,7 @@ use redis::aio::MultiplexedConnection;
 use redis::cmd;
 use ringback_core::job::{Due, Job};
 use ringback_core::store_types::{Cancelled, MoveResult, SettleResult, SubmitResult};
+use ringback_testkit::set_shard_field;
 
 use crate::contract::jobs::{With, ms, release, retry};
 use crate::contract::workbench::{SOON, Workbench, now, until};
@@ -49,9 +50,9 @@ async fn move_slot(redis: &mut MultiplexedConnection, to: u64) {
 }
 
 async fn tell_slot(redis: &mut MultiplexedConnection, number: u64) {
-    let (slots, shard, number) = (key(redis, "slots").await, key(redis, "shard").await, number.to_string());
-    run(redis, &[b"ZADD", slots.as_bytes(), number.as_bytes(), number.as_bytes()]).await;
-    run(redis, &[b"HSET", shard.as_bytes(), b"slot", number.as_bytes()]).await;
+    let (slots, shard, name) = (key(redis, "slots").await, key(redis, "shard").await, number.to_string());
+    run(redis, &[b"ZADD", slots.as_bytes(), name.as_bytes(), name.as_bytes()]).await;
+    set_shard_field(redis, &shard, "slot", number as i64).await;
 }
 
 /// Moves jobs that are due soon into a slot of their time, as if no carrier had run for long.

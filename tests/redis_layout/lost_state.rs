@@ -7,7 +7,7 @@ use ringback_core::store_types::{
     ArchiveSettings, EndedStates, Filter, Options, Renewed, SettleResult, StoreError, TakeEntries, WhenFull,
 };
 use ringback_store::Store;
-use ringback_testkit::{Persistence, RedisServer};
+use ringback_testkit::{Persistence, RedisServer, set_shard_field, shard_field};
 
 use crate::contract::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
 use crate::contract::workbench::{SOON, Server, Workbench};
@@ -27,7 +27,8 @@ async fn epochs_and_leases_still_grow_after_their_counters_are_lost() {
     assert_eq!(bench.settle(stale, retry(ms(0))).await, SettleResult::Stale);
     assert_eq!(bench.settle(current, Outcome::Complete).await, SettleResult::Applied);
 
-    run(&mut redis, &[b"HDEL", shard.as_bytes(), b"epoch", b"carrier"]).await;
+    set_shard_field(&mut redis, &shard, "epoch", 0).await;
+    run(&mut redis, &[b"HDEL", shard.as_bytes(), b"carrier"]).await;
     let epoch = bench.store().take_shard(bench.shard(), "another").await.expect("claim");
     assert_ne!(epoch, *bench.epoch());
     bench.check().await;
@@ -37,11 +38,10 @@ async fn epochs_and_leases_still_grow_after_their_counters_are_lost() {
 async fn leases_still_grow_while_the_clock_is_behind_the_last_number() {
     let (bench, mut redis) = bench().await;
     let shard = key(&mut redis, "shard").await;
-    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", FAR.to_string().as_bytes()]).await;
+    set_shard_field(&mut redis, &shard, "lease", FAR as i64).await;
     for (name, number) in [("a", FAR + 1), ("b", FAR + 2)] {
         bench.reserved(bench.job(name)).await;
-        let last: u64 = cmd("HGET").arg(&shard).arg("lease").query_async(&mut redis).await.expect("HGET");
-        assert_eq!(last, number);
+        assert_eq!(shard_field(&mut redis, &shard, "lease").await, number as i64);
     }
     bench.check().await;
 }
@@ -161,10 +161,9 @@ async fn a_lane_that_nothing_is_known_of_keeps_its_jobs_until_it_is_known_again(
 async fn a_receipt_of_the_same_number_and_other_bits_is_stale() {
     let (bench, mut redis) = bench().await;
     let shard = key(&mut redis, "shard").await;
-    let far = FAR.to_string();
-    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", far.as_bytes()]).await;
+    set_shard_field(&mut redis, &shard, "lease", FAR as i64).await;
     let mut before = bench.stale_lease(bench.job("a")).await;
-    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", far.as_bytes()]).await;
+    set_shard_field(&mut redis, &shard, "lease", FAR as i64).await;
     let after = bench.take_one(&before.key).await;
     let job = bench.get(&after.key).await;
 

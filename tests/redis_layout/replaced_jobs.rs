@@ -4,6 +4,7 @@
 use ringback_core::job::{Due, Job, NewJob};
 use ringback_core::store_types::{FoundJob, MoveResult, SettleResult, StoreError, SubmitResult};
 use ringback_core::token::Token;
+use ringback_testkit::set_shard_field;
 
 use crate::contract::jobs::{BRIEF, LONG, With, bury, ms, retry};
 use crate::contract::workbench::{Workbench, now};
@@ -132,7 +133,7 @@ async fn a_far_job_that_is_moved_leaves_an_entry_in_its_slot_which_nothing_acts_
         (key(&mut redis, "slots").await, key(&mut redis, "shard").await, near.to_string());
     run(&mut redis, &[b"ZREM", slots.as_bytes(), slot.to_string().as_bytes()]).await;
     run(&mut redis, &[b"ZADD", slots.as_bytes(), number.as_bytes(), number.as_bytes()]).await;
-    run(&mut redis, &[b"HSET", shard.as_bytes(), b"slot", number.as_bytes()]).await;
+    set_shard_field(&mut redis, &shard, "slot", near as i64).await;
     assert_eq!(bench.promote(10).await.moved, 0);
     let due = key_of(&mut redis, "due:", &lane()).await;
     let mut sorted: Vec<Vec<u8>> = keys::members(&mut redis, &due).await;
@@ -282,7 +283,7 @@ async fn a_former_record_never_goes_with_a_new_payload() {
 async fn a_lease_of_a_former_life_is_stale_even_if_lease_numbers_are_ahead_of_the_clock() {
     let (bench, mut redis) = bench().await;
     let shard = key(&mut redis, "shard").await;
-    run(&mut redis, &[b"HSET", shard.as_bytes(), b"lease", FAR.to_string().as_bytes()]).await;
+    set_shard_field(&mut redis, &shard, "lease", FAR as i64).await;
     let lost = bench.stale_lease(bench.job("a").timeout(BRIEF)).await;
     let key = lost.key.clone();
     let new = submit(&bench, bench.replacing(bench.job("a").timeout(BRIEF)), SubmitResult::Replaced).await;

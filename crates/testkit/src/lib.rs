@@ -40,7 +40,7 @@ pub use crate::process::{Process, ProcessSpec};
 pub use crate::proxy::{Proxy, ProxyMode};
 pub use crate::redis::{
     CallWatch, InstructionCount, Persistence, RedisCluster, RedisOptions, RedisSentinel, RedisServer,
-    SlotMove, server_binary,
+    SlotMove, add_to_shard_field, server_binary, set_shard_field, shard_field, shard_fields,
 };
 pub use crate::redis_errors::{RedisErrors, RedisFault};
 pub use crate::sink::{Answer, Arrival, Script, Sink};

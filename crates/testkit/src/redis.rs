@@ -9,6 +9,7 @@ mod links;
 mod options;
 mod replication;
 mod sentinel;
+mod shard_fields;
 mod slots;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ pub use self::cluster::RedisCluster;
 pub use self::instructions::InstructionCount;
 pub use self::options::{Persistence, RedisOptions};
 pub use self::sentinel::RedisSentinel;
+pub use self::shard_fields::{add_to_shard_field, set_shard_field, shard_field, shard_fields};
 pub use self::slots::SlotMove;
 use crate::child::Child;
 use crate::preload::Seen;

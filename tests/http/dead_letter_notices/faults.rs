@@ -4,7 +4,7 @@
 use super::{NOTICES, assert_reports, body, doomed, notices, outbox_is_empty, wait_pending};
 use crate::prelude::*;
 use crate::redis_layout::keys;
-use ringback_testkit::Role;
+use ringback_testkit::{Role, add_to_shard_field};
 use std::collections::BTreeSet;
 
 #[tokio::test]
@@ -139,8 +139,7 @@ async fn a_notice_beyond_the_limit_of_topics_waits_until_a_topic_is_free() {
     let dead = stack.wait_state(TOPIC, "a", "dead", SOON).await;
     let mut more_topics = async |by: i64| {
         for shard in &shards {
-            let mut count = redis::cmd("HINCRBY");
-            count.arg(shard).arg("topics").arg(by).exec_async(&mut client).await.expect("HINCRBY");
+            add_to_shard_field(&mut client, shard, "topics", by).await;
         }
     };
     more_topics(10_000).await;

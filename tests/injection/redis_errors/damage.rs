@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use redis::{FromRedisValue, ToRedisArgs};
-use ringback_testkit::eventually;
+use ringback_testkit::{add_to_shard_field, eventually, set_shard_field, shard_field};
 use serde_json::{Value, json};
 
 use super::calls::{Client, SOON};
@@ -39,9 +39,9 @@ impl Client<'_> {
     /// Makes the carrier look for dead jobs to evict, if there are dead jobs.
     pub(crate) async fn make_old(&self) {
         let shard = format!("{}:shard", self.base().await);
-        let dead_at: Option<u64> = self.ask("HGET", (&shard, "dead_at")).await;
-        if dead_at.is_some_and(|at| at > 0) {
-            self.ask::<(), _>("HSET", (&shard, "dead_at", 1)).await;
+        let mut redis = self.redis.clone();
+        if shard_field(&mut redis, &shard, "dead_at").await > 0 {
+            set_shard_field(&mut redis, &shard, "dead_at", 1).await;
         }
     }
 
@@ -49,7 +49,7 @@ impl Client<'_> {
     /// deletes the record of the accepted loss.
     pub(crate) async fn lose_accepted(&self) {
         let shard = format!("{}:shard", self.base().await);
-        let count = async |n: i64| self.ask::<(), _>("HINCRBY", (&shard, "accepted", n)).await;
+        let count = async |n: i64| add_to_shard_field(&mut self.redis.clone(), &shard, "accepted", n).await;
         let check = (Method::GET, format!("{}/v1/check", self.api), None);
         let far = json!({"topic": "far", "id": "known", "url": "http://127.0.0.1:9/", "delay": "1h"});
         let submit = (Method::POST, format!("{}/v1/jobs", self.api), Some(far));

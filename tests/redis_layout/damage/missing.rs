@@ -62,10 +62,10 @@ async fn jobs_that_are_back_are_no_longer_missing_and_never_fewer_than_none() {
     // Puts back more records than are missing.
     let (locator, record) = records.remove(0);
     ground.run(&[b"HSET", &pool, &locator, &record]).await;
-    ground.run(&[b"HINCRBY", &shard, b"accepted", b"-1"]).await;
+    ground.count(&shard, "accepted", -1).await;
     ground.mended("the other one is back, and one was never counted", &kinds).await;
     assert_eq!(ground.accepted_and_missing().await, (accepted, 0));
-    ground.run(&[b"HINCRBY", &shard, b"missing", b"3"]).await;
+    ground.count(&shard, "missing", 3).await;
     ground.mended("a wrong count", &[DamageKind::Ledger]).await;
     assert_eq!(ground.accepted_and_missing().await, (accepted, 0));
 }
@@ -79,8 +79,8 @@ async fn a_missing_job_is_not_taken_for_one_whose_end_was_not_counted() {
     ground.run(&[b"HDEL", &pool, &locator]).await;
     ground.mended("a record that is gone", &[DamageKind::Ledger, DamageKind::LaneCount]).await;
     // Makes the count of tombstones too low by one, and another count wrong.
-    ground.run(&[b"HINCRBY", &shard, b"segment_size", b"-1"]).await;
-    ground.run(&[b"HINCRBY", &shard, b"dead", b"1"]).await;
+    ground.count(&shard, "segment_size", -1).await;
+    ground.count(&shard, "dead", 1).await;
     let repaired = ground.check(Repair::Yes).await;
     let kinds: Vec<_> = repaired.found.keys().copied().collect();
     assert_eq!((kinds, repaired.repaired), (vec![DamageKind::Ledger], 1), "{repaired:#?}");

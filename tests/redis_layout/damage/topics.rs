@@ -52,10 +52,10 @@ async fn what_is_counted_of_topics_is_found_wrong_and_put_right() {
     }
     ground.run(&[b"HDEL", &shard, field.as_bytes()]).await;
     ground.mended("a topic that is not known", &[DamageKind::Topic]).await;
-    for sum in [b"lanes".as_slice(), b"topics", b"paused"] {
-        for by in [b"1".as_slice(), b"-1"] {
-            ground.run(&[b"HINCRBY", &shard, sum, by]).await;
-            ground.mended(&sum.escape_ascii().to_string(), &[DamageKind::Topic]).await;
+    for sum in ["lanes", "topics", "paused"] {
+        for by in [1, -1] {
+            ground.count(&shard, sum, by).await;
+            ground.mended(sum, &[DamageKind::Topic]).await;
         }
     }
     // Ends the last job of each lane, after which nothing of the repaired rows is left.
@@ -162,7 +162,7 @@ async fn lanes_of_a_paused_topic_may_stand_with_the_others_or_be_set_aside_and_l
     // The topic counts as resumed and its lanes are still set aside, so they would never get a turn.
     let paused: Vec<u8> = ground.read(&shard, format!("topic:{TOPIC}").as_bytes()).await;
     ground.run(&[b"HSET", &shard, format!("topic:{TOPIC}").as_bytes(), &row]).await;
-    ground.run(&[b"HINCRBY", &shard, b"paused", b"-1"]).await;
+    ground.count(&shard, "paused", -1).await;
     ground.mended("paused for ever", &[DamageKind::Schedule]).await;
     assert_eq!(paused.len(), row.len());
     for (key, lane) in [(&lanes, lane()), (&pulls, pull_lane())] {
@@ -191,13 +191,13 @@ async fn lanes_of_a_paused_destination_may_be_set_aside_and_lead_on_again() {
     ground.mended("neither paused nor in turn", &[DamageKind::Schedule]).await;
     assert!(ground.bench.take(10).await.is_empty(), "the destination is paused still");
     ground.mended_nothing().await;
-    ground.run(&[b"HDEL", &shard, b"paused_hosts"]).await;
+    ground.set(&shard, "paused_hosts", 0).await;
     ground.mended("a pause that is not counted", &[DamageKind::WakeAt]).await;
     assert!(ground.bench.take(10).await.is_empty(), "it is paused still");
 
     // The pause has gone and its lanes are still set aside, so they would never get a turn.
     ground.run(&[b"DEL", &destinations]).await;
-    ground.run(&[b"HDEL", &shard, b"paused_hosts"]).await;
+    ground.set(&shard, "paused_hosts", 0).await;
     ground.mended("paused for ever", &[DamageKind::Schedule]).await;
     ground.run(&[b"ZADD", &lanes, b"XX", b"5", &lane()]).await;
     ground.run(&[b"DEL", &paused]).await;

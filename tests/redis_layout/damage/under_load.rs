@@ -8,7 +8,7 @@ use ringback_core::job::{Callback, Due, IfExists, JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::store_types::{Epoch, Lateness, Options, PassLimits, Pull, Repair, Reserve, Shard, Token};
 use ringback_store::{Memory, Store, settings};
-use ringback_testkit::RedisServer;
+use ringback_testkit::{RedisServer, shard_field};
 use tokio::time::Instant;
 
 use super::{HOURS, slot_of};
@@ -296,7 +296,7 @@ async fn no_job_is_missed_while_queues_and_slots_are_cleaned() {
     checked_while(&store, 6, replace).await;
     let mut redis = server.client().await;
     let shards: Vec<String> = keys::all(&mut redis, "shard").await;
-    let cleanings: u64 = keys::ask(&mut redis, &[b"HGET", shards[0].as_bytes(), b"unqueued"]).await;
+    let cleanings = shard_field(&mut redis, &shards[0], "unqueued").await;
     assert!(cleanings > 50, "{cleanings} cleanings are not a load");
 }
 

@@ -7,7 +7,6 @@
 -- Returns {{the counts of LEDGER}, {how many lanes have jobs, how many topics have jobs or are paused, how
 --   many are paused}, {jobs, dead entries, members of `index`, members of `topics`, uncounted tombstones}, {name of a
 --   wrong time of the next look, ...}}
-local SHARD = union(check.TIMES, check.SUMS, check.LEDGER, tombs.SIZE_FIELDS)
 
 local function values(names)
   local list = {}
@@ -16,7 +15,7 @@ local function values(names)
 end
 
 function scripts.check_shard()
-  check.begin(SHARD)
+  check.begin()
   local ledger, sums = values(check.LEDGER), values(check.SUMS)
   local sizes, wrong = {call('HLEN', KEY.pool)}, {}
   for i, key in ipairs({KEY.dead, KEY.index, KEY.topics}) do sizes[1 + i] = call('ZCARD', key) end
@@ -34,7 +33,6 @@ end
 -- Returns {1 if the states' counts were corrected, how many lanes, topics and tenants were}; {} if something
 --   has moved since the jobs were counted
 local STATES = {'delayed', 'ready', 'reserved', 'dead'}
-local COUNT = union(check.SUMS, check.LEDGER, tombs.SIZE_FIELDS)
 -- How many arguments are before those of the states, the sums, and the lanes.
 local OF_STATES = #check.LEDGER
 local OF_SUMS, OF_LANES = OF_STATES + 4, OF_STATES + 8
@@ -46,7 +44,7 @@ local function correct_lanes(args, n)
   for i, lane in ipairs(ids) do
     local counts, name = args[OF_LANES + 2 * i], lanes.name(lane)
     if name and counts ~= sub(NO_COUNTS, 1, 16) then
-      shard.set(lane, counts .. sub(rows[lane], 17))
+      shard.put(lane, counts .. sub(rows[lane], 17))
     elseif name then
       gone[#gone + 1] = lane
     end
@@ -95,7 +93,7 @@ local function correct_states(args)
 end
 
 function scripts.check_count(args)
-  shard.begin(COUNT)
+  shard.begin()
   for i, name in ipairs(check.LEDGER) do
     if string.format('%.0f', fields[name]) ~= args[i] then return {} end
   end

@@ -14,7 +14,7 @@ end
 -- ARGV  the arguments of a scan
 -- Returns {run, where to go on ('0' is the end), {lane, ...}}; {run} if the scan began in another run
 function scripts.check_index(args)
-  shard.begin({})
+  shard.begin()
   local run, at, found = check.scan('ZSCAN', KEY.index, unpack(args))
   if not at then return {run} end
   local ids, near = {}, {}
@@ -36,7 +36,7 @@ end
 -- ARGV  lane; then the arguments of a scan
 -- Returns {run, where to go on ('0' is the end), how many were removed}; {run} if the scan began in another run
 function scripts.check_due(args)
-  shard.begin({})
+  shard.begin()
   local lane, entries, gone = args[1], {}, {}
   local key = due_index.key(lane)
   local run, at, found = check.scan('ZSCAN', key, unpack(args, 2))
@@ -58,7 +58,7 @@ end
 -- ARGV  number of the slot, how many entries were read before, how many to read
 -- Returns {how many were read, how many were marked}
 function scripts.check_slot(args)
-  shard.begin({})
+  shard.begin()
   local slot, skip, count = args[1], tonumber(args[2]), tonumber(args[3])
   local entries, gone = call('LRANGE', KEY.slot .. slot, -skip - count, -skip - 1), {}
   if #entries == 0 then return {0, 0} end

@@ -10,7 +10,7 @@ local PLACES = {[DELAYED] = 1, [READY] = 2, [RESERVED] = 3, [DEAD] = 4}
 --   queues, jobs that wait in slots (locator, due, lane, attempts: 30 bytes each), {{lane, delayed, ready, reserved and
 --   dead (4 bytes each)}, ...}, {{problem, locator, state, lane name, record's start}, ...}}}
 function scripts.check_jobs(args)
-  check.begin({'slot'})
+  check.begin()
   local run, at, found = check.scan('HSCAN', KEY.pool, unpack(args))
   if not at then return {run} end
   local locs, ids, per_lane, problems = {}, {}, {}, {}
@@ -77,7 +77,7 @@ end
 -- ARGV  the arguments of a scan
 -- Returns {run, where to go on ('0' is the end), {member, ...}}
 function scripts.check_tags(args)
-  check.begin({})
+  check.begin()
   local run, at, found = check.scan('ZSCAN', KEY.tags, unpack(args))
   if not at then return {run} end
   local members = {}

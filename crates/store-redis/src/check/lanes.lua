@@ -7,7 +7,7 @@
 --   {run} if the scan began in another run
 -- Uses check, lanes, shard, topics.
 function scripts.check_lanes(args)
-  shard.begin({})
+  shard.begin()
   local run, at, found = check.scan('HSCAN', KEY.shard, unpack(args))
   if not at then return {run} end
   local ids, lane_rows, unlinked, topic_rows, tenant_rows, unlisted = {}, {}, {}, {}, {}, {}

@@ -6,7 +6,7 @@
 -- ARGV  'lanes', 'pulls', 'paused', 'due_lanes', 'slots' or 'batches'; then the arguments of a scan
 -- Returns {run, where to go on ('0' is the end), entries}; {run} if the scan began in another run
 function scripts.check_entries(args)
-  shard.begin({})
+  shard.begin()
   local kind, sum = args[1], 0
   local run, at, found = check.scan(kind == 'batches' and 'HSCAN' or 'ZSCAN', KEY[kind], unpack(args, 2))
   if not at then return {run} end
@@ -34,7 +34,7 @@ end
 -- Returns {how many lists were read to their beginning, how many entries of the next one were read, {entries
 --   of a list, ...}, how often a queue or slot was cleaned}
 function scripts.check_lists(args)
-  shard.begin({'unqueued'})
+  shard.begin()
   local is_queue, skip, left = args[1] == 'ready', tonumber(args[2]), tonumber(args[3])
   local done, lists = 0, {}
   for i = 4, #args do

@@ -9,7 +9,7 @@
 -- Returns per job {verdict, state, lane name, record's start}: {'', 0, '', ''} if it has changed since;
 --   {'again', state, '', ''} if another list must hold it now, or its list is too long to be searched; {'lost', ...}
 function scripts.check_confirm(args)
-  check.begin({'slot', 'unqueued'})
+  check.begin()
   local locs, ids, unqueued, is_searched = {}, {}, tonumber(args[1]), args[2] == '1'
   for i = 3, #args, 2 do locs[#locs + 1] = sub(args[i], 1, 12) end
   jobs.load(locs)
@@ -31,7 +31,6 @@ end
 --   tags; 'stray_tags', and members of it that lead to no job; 'schedules', and their names; 'times'
 -- Returns per job, lane, member, job state or schedule 1 if it is repaired now, 0 if nothing is wrong (any
 --   more), 2 if it cannot be repaired; for 'times' how many
-local FIELDS = union(due_index.ADD_FIELDS, check.TIMES)
 local MOVED_ON, REPAIRED, CANNOT = 0, 1, 2
 
 -- Puts a reserved job into its batch, which is checked at the job's deadline or, if that is earlier, as planned before.
@@ -195,8 +194,10 @@ function repair.times()
 end
 
 function scripts.check_repair(args)
-  check.begin(FIELDS)
+  check.begin()
   local answer = repair[args[1]](args)
+  -- The field of the first slot is corrected by 'times' alone.
+  if args[1] ~= 'times' and fields.slot == check.first_slot then fields.slot = check.stored_slot end
   shard.close()
   return answer
 end

@@ -10,8 +10,6 @@
 -- Without the body the record ends before it. A large payload that is kept has a key of its own, with the head of the
 -- entry.
 -- Uses lanes, ready, records, shard.
-archive.FIELD = 'archive'
-archive.FIELDS = {'archive_first', 'archive_bytes', 'archive_bound', 'archive_dropped'}
 archive.DONE, archive.DEAD, archive.EXPIRED, archive.CANCELLED, archive.PURGED = 1, 2, 3, 4, 5
 do
   local WITH_BODIES, DROPS, ATTACHED, FULL, TOO_FULL = 32, 64, 128, 256, 512
@@ -75,7 +73,7 @@ do
       if bytes >= 2 * bound then flags = flags + TOO_FULL end
     end
     if flags ~= setting then
-      shard.set(archive.FIELD, flags)
+      shard.set('archive', flags)
       setting = flags
     end
     if before >= TOO_FULL and not has(TOO_FULL) then
@@ -87,7 +85,7 @@ do
   -- Attaches an archive with a setting, without the bits of fullness, and a bound in bytes. The setting 0 detaches it.
   function archive.attach(value, bound)
     setting = value
-    shard.set(archive.FIELD, value)
+    shard.set('archive', value)
     shard.set('archive_bound', bound)
     set_fullness()
   end
@@ -178,7 +176,6 @@ do
     local locs, names = {}, {}
     for i, one in ipairs(noted) do locs[i], names[i] = one[2], one[3] end
     shard.load_rows(names)
-    for i, value in ipairs(fetch(KEY.shard, archive.FIELDS)) do fields[archive.FIELDS[i]] = tonumber(value or 0) end
     local entries, bytes, copies = {}, 0, {}
     for i, raw in ipairs(fetch(KEY.pool, locs)) do
       raw = record.whole(raw)

@@ -1,25 +1,24 @@
 -- Arrivals: adds the new jobs of submit, replace, import and firings of schedules, or refuses them.
 -- Uses archive, due_index, events, lanes, ready, records, shard, tag_index, tombs, topics.
-local arrivals = {
-  FIELDS = union({'accepted', 'delayed', 'ready'}, due_index.ADD_FIELDS, tombs.FIELDS, lanes.END_FIELDS),
-}
+local arrivals = {}
 do
   -- Records to be written; locators, records and payloads of jobs whose former payload has the same key; the names of
-  -- lanes in the arguments, and the limits of their tenants; and how many accepted jobs the caller knows of.
-  local new, payloads, lane_names, tenant_limits, known_accepted
+  -- lanes in the arguments, the fields of their topics, and the limits of their tenants; and how many accepted jobs the caller knows of.
+  local new, payloads, lane_names, topic_fields, tenant_limits, known_accepted
 
-  function arrivals.start() new, payloads, lane_names, tenant_limits, known_accepted = {}, {}, nil, nil, nil end
+  function arrivals.start() new, payloads, lane_names, topic_fields, tenant_limits, known_accepted = {}, {}, nil, nil, nil, nil end
 
   -- Reads the first arguments: how many accepted jobs of the shard the caller knows of, how many lanes follow, and of
   -- each its id, its name, and how many topics and lanes its tenant may have (4 bytes each), or '' for no limit.
   -- Returns the names of the rows of these lanes and their topics, and the index of the argument after them.
   function arrivals.lanes(args)
     local names, n = {}, tonumber(args[2])
-    known_accepted, lane_names, tenant_limits = tonumber(args[1]), {}, {}
+    known_accepted, lane_names, topic_fields, tenant_limits = tonumber(args[1]), {}, {}, {}
     for i = 1, n do
       local lane, name = args[3 * i], args[3 * i + 1]
-      lane_names[lane], tenant_limits[lane] = name, args[3 * i + 2]
-      names[2 * i - 1], names[2 * i] = lane, topics.field(lanes.topic(name))
+      local field = topics.field(lanes.topic(name))
+      lane_names[lane], topic_fields[lane], tenant_limits[lane] = name, field, args[3 * i + 2]
+      names[2 * i - 1], names[2 * i] = lane, field
     end
     return names, 3 * n + 3
   end
@@ -55,9 +54,9 @@ do
 
   -- Begins a call whose jobs have six arguments each, and reads the jobs that have their keys. Returns the locators, none
   -- if no job may be added, and the index of the first job's arguments.
-  function arrivals.begin(fields, args)
+  function arrivals.begin(args)
     local names, from = arrivals.lanes(args)
-    shard.begin(fields, names)
+    shard.begin(names)
     local locs = {}
     if arrivals.check_accepts_jobs() then return locs, from end
     for i = from, #args, 6 do locs[#locs + 1] = args[i] end
@@ -143,13 +142,19 @@ do
   -- that can fail come before the first write.
   function arrivals.save()
     if #new == 0 and #payloads == 0 then return end
-    local names = {}
-    for lane in pairs(lanes.moved()) do names[lane] = lane_names[lane] end
-    local save_lanes = topics.add_lanes(names)
+    local unknown
+    for lane in pairs(lanes.moved()) do
+      local name = lane_names[lane]
+      if name and not (rows[lane] and topics.is_of_this_hour(topic_fields[lane])) then
+        unknown = unknown or {}
+        unknown[lane] = name
+      end
+    end
+    local save_lanes = unknown and topics.add_lanes(unknown)
     due_index.save()
     ready.save('RPUSH')
     tag_index.save_added()
-    save_lanes()
+    if save_lanes then save_lanes() end
     sliced('HSET', KEY.pool, new)
     shard.commit()
     for _, payload in ipairs(payloads) do put_payload(unpack(payload)) end

@@ -6,11 +6,7 @@
 -- its length (2). An attempt is number (4), time (6), duration (4), status (2), the lengths of the error and of
 -- the name of who made it (1 each), these two texts, and the start of the response.
 -- Uses shard.
-local attempt_logs = {
-  FIELDS = {'attempts_segment', 'attempts_at', 'attempts_size'},
-  -- The fields that `find` needs.
-  FIND_FIELDS = {'attempts_segment'},
-}
+local attempt_logs = {}
 
 -- Returns the most memory in bytes that a log takes: Redis rounds its bytes up by a quarter at most, and the hash's
 -- entry takes less than 96.
@@ -55,9 +51,7 @@ end
 
 -- Begins a new segment, and removes the oldest one off the main thread.
 function attempt_logs.next_segment()
-  shard.write('attempts_segment', fields.attempts_segment + 1)
-  shard.set('attempts_at', NOW)
-  shard.set('attempts_size', 0)
+  shard.write({attempts_segment = fields.attempts_segment + 1, attempts_at = NOW, attempts_size = 0})
   call('UNLINK', KEY.attempts .. (fields.attempts_segment - 3))
 end
 

@@ -96,17 +96,10 @@ local function append_all(lists, name, values)
   for i = 1, #values do list[n + i] = values[i] end
 end
 
--- Returns the union of lists of field names. Scripts build the list of the fields that they read from the FIELDS of the
--- pieces that they use.
-local function union(...)
-  local all, is_known = {}, {}
-  for _, names in ipairs({...}) do
-    for _, name in ipairs(names) do
-      if not is_known[name] then all[#all + 1], is_known[name] = name, true end
-    end
-  end
-  return all
-end
+-- A whole number as an argument of a command: Redis would format it as a fraction, which takes three times as long.
+local small = {}
+for n = -1, 600 do small[n] = string.format('%d', n) end
+local function whole(n) return small[n] or string.format('%d', n) end
 
 local function six(number) return pack('>I6', number) end
 

@@ -52,8 +52,8 @@ end
 -- state, its job state or '', and its record without its payload, as the caller has read them. Returns the jobs that
 -- have not changed since and that this operation has not moved before, with locator, record, job state, lane and code;
 -- and the indexes, from 1, of the jobs that have changed. Returns nil if the operation is closed in this shard.
-function bulks.begin(args, base, names)
-  shard.begin(names)
+function bulks.begin(args, base)
+  shard.begin()
   if call('HEXISTS', bulks.progress(args[1]), 'over') == 1 then return nil end
   local locs, found, changed = {}, {}, {}
   for i = base + 1, #args, 4 do locs[#locs + 1] = args[i] end

@@ -1,15 +1,11 @@
 -- The carrier of a shard: the epoch under which a carrier holds the shard, and how long the carrier may sleep.
 -- Uses leases, outbox, recurring, shard.
-local carrier = {
-  EPOCH_FIELDS = {'epoch'},
-  -- The fields that a pass of the carrier reads.
-  FIELDS = {'epoch', 'next', 'slot', 'lease_at', 'dead_at', 'next_notice_at', 'next_firing_at'},
-}
+local carrier = {}
 
 function carrier.is_fenced(epoch) return fields.epoch ~= tonumber(epoch) end
 function carrier.hold(epoch, name)
-  shard.set('epoch', epoch)
-  shard.set('carrier', name)
+  shard.set('epoch', tonumber(epoch))
+  shard.put('carrier', name)
 end
 
 -- Returns the times until the next due job, lease, eviction, notice and firing of a schedule, in µs, -1 for none.

@@ -14,10 +14,10 @@ local check = {
   MOST_SEARCHED = 100000,
 }
 
--- Begins a call of the check with the shard's fields `names`. The first slot is read from `slots` instead, so that a
--- wrong field is one finding and not one for each job.
-function check.begin(names)
-  shard.begin(names)
+-- Begins a call of the check. The first slot is read from `slots`, so that a wrong field is one finding and not one for
+-- each job.
+function check.begin()
+  shard.begin()
   check.batches, check.searched = {}, 0
   check.first_slot = tonumber(call('ZRANGE', KEY.slots, 0, 0)[1] or 0)
   check.stored_slot, fields.slot = fields.slot, check.first_slot

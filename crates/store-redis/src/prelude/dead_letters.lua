@@ -2,7 +2,7 @@
 -- dead jobs of a topic are found without reading records. A page ends with ROUGH bytes of a locator: they reveal little
 -- of a job, and still tell apart most jobs that died in the same ms.
 -- Uses records, shard.
-local dead_letters = {FIELDS = {'dead_at'}, ROUGH = 2}
+local dead_letters = {ROUGH = 2}
 
 function dead_letters.entry(loc, lane) return loc .. lane end
 function dead_letters.locs(entries)

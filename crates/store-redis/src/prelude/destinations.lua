@@ -6,7 +6,6 @@
 -- read while there are none.
 -- Uses lanes, shard, topics.
 destinations.PAUSED, destinations.RESUMING = '1', '2'
-destinations.FIELDS = {'paused_hosts', 'pauses'}
 do
   -- The states of pauses by name, false for none; and the names of possible pauses by the lane's name.
   local stored, names_of
@@ -73,7 +72,7 @@ do
     if topics.is_beyond(own, most_of_tenant, #all, most) then return 2 end
   end
 
-  -- Stores the state of a pause; nil removes the pause. Counts the pauses. FIELDS must have been read.
+  -- Stores the state of a pause; nil removes the pause. Counts the pauses.
   function destinations.set(pause, state)
     if state then
       call('HSET', KEY.destinations, pause, state)

@@ -34,7 +34,7 @@ end
 
 -- Returns up to `limit` entries of a lane due by a time (ms), and the due time of the next one, or nil.
 function due.first(lane, limit, at)
-  local entries = call('ZRANGE', due_index.key(lane), 0, limit)
+  local entries = call('ZRANGE', due_index.key(lane), '0', whole(limit))
   local n = due_by(entries, min(#entries, limit), at)
   local following = entries[n + 1] and read('>I6', entries[n + 1], 13)
   for i = #entries, n + 1, -1 do entries[i] = nil end
@@ -44,9 +44,9 @@ end
 -- Removes the first n entries of a lane. Its new time is that of the entry that follows, nil for none, but at least
 -- `at` (ms), so a lane with more due entries goes behind the other due lanes.
 function due.pop(lane, n, following, at)
-  if n > 0 then call('ZREMRANGEBYRANK', due_index.key(lane), 0, n - 1) end
+  if n > 0 then call('ZREMRANGEBYRANK', due_index.key(lane), '0', whole(n - 1)) end
   if following then
-    call('ZADD', KEY.due_lanes, max(following, at), lane)
+    call('ZADD', KEY.due_lanes, whole(max(following, at)), lane)
   else
     call('ZREM', KEY.due_lanes, lane)
   end

@@ -11,9 +11,6 @@
 -- set. The set is removed with the slot.
 -- Uses records, shard.
 local due_index = {
-  -- The fields that finding a job's state reads, and those that adding a job reads.
-  FIELDS = {'slot'},
-  ADD_FIELDS = {'next', 'slot'},
   -- The time of a slot, in ms.
   WIDTH = 600000,
 }
@@ -41,7 +38,7 @@ function due_index.is_far(at) return fields.slot > 0 and at >= fields.slot * WID
 
 -- Collects entries with the time `at` (ms) for the sorted set of a lane, even if their time is far. `save` writes them.
 function due_index.add_near(lane, at, entries)
-  local list, score = near_entries[lane], string.format('%.0f', at)
+  local list, score = near_entries[lane], whole(at)
   if not list then
     list = {first = at}
     near_entries[lane] = list
@@ -84,7 +81,7 @@ end
 function due_index.save()
   for lane, list in pairs(near_entries) do
     sliced('ZADD', due_index.key(lane), list)
-    call('ZADD', KEY.due_lanes, 'LT', list.first, lane)
+    call('ZADD', KEY.due_lanes, 'LT', whole(list.first), lane)
   end
   for slot, list in pairs(slot_entries) do
     -- A set of cancelled entries exists only with its slot.
@@ -120,7 +117,7 @@ local function clean_slot(slot)
     local part = is_cancelled == 1 and void or counting
     part[#part + 1] = found[i]
   end
-  call('HINCRBY', KEY.shard, 'unqueued', 1)
+  shard.count('unqueued', 1)
   if #void == size then
     due_index.drop_slot(slot)
     return

@@ -31,7 +31,6 @@ do
   local locs, lane_ids, happened, taken, ids, tags, successes
   local transition_name
 
-  events.FIELD = 'watched'
   -- Why a job that was reserved is cancelled.
   events.REQUESTED = 'cancel requested'
 

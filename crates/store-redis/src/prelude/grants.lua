@@ -8,7 +8,6 @@
 -- `grants.reserve` is in transitions/reserve.lua.
 -- Uses events, lanes, leases, paused_lanes, ready, records, shard.
 local grants = {MORE = 1, WATCHED = 2, DEFERRED = 4, LATER = 8}
-grants.FIELDS = union(leases.FIELDS, ready.FIELDS, {'ready', 'reserved', 'lease'}, paused_lanes.FIELDS)
 
 -- The job state of a first delivery, before and behind receipt and deadline.
 local FIRST = char(RESERVED, 0) .. NO_TIME .. pack('>I4', 1) .. string.rep('\0', 5)

@@ -11,9 +11,6 @@ do
   -- Changes of counts by lane and state, and lanes that are being removed.
   local moved, leaving
 
-  -- The fields that a call must read if it may end the last job of a lane.
-  lanes.END_FIELDS = {'lanes', 'topics'}
-
   function lanes.begin() moved, leaving = {}, nil end
   function lanes.moved() return moved end
 
@@ -73,12 +70,19 @@ do
   -- that end no job have not read the fields that removing a lane changes.
   function lanes.save()
     -- The removal of these lanes has failed, so they stay.
-    for _, lane in ipairs(leaving or {}) do shard.set(lane, rows[lane]) end
-    leaving = nil
+    if leaving then
+      for _, lane in ipairs(leaving) do shard.put(lane, rows[lane]) end
+      leaving = nil
+    end
     if next(moved) == nil then return end
-    local names, gone = {}, {}
-    for lane in pairs(moved) do names[#names + 1] = lane end
-    shard.load_rows(names)
+    local absent, gone
+    for lane in pairs(moved) do
+      if rows[lane] == nil then
+        absent = absent or {}
+        absent[#absent + 1] = lane
+      end
+    end
+    if absent then shard.load_rows(absent) end
     for lane, more in pairs(moved) do
       local row = rows[lane]
       if row then
@@ -90,14 +94,15 @@ do
         rows[lane] = changed
         local own = more[DELAYED] + more[READY] + more[RESERVED] + more[DEAD]
         if own < 0 and delayed + ready + reserved + dead <= 0 then
+          gone = gone or {}
           gone[#gone + 1] = lane
         elseif changed ~= row then
-          shard.set(lane, changed)
+          shard.put(lane, changed)
         end
       end
     end
     moved = {}
-    if #gone > 0 then
+    if gone then
       leaving = gone
       topics.remove_lanes(gone)
       leaving = nil

@@ -15,7 +15,7 @@ function lateness.add(text)
   local known = call('HMGET', key, unpack(names))
   for i, name in ipairs(names) do
     local n = tonumber(known[i] or 0)
-    sums[2 * i - 1], sums[2 * i] = name, name == 'max' and max(n, more[i]) or n + more[i]
+    sums[2 * i - 1], sums[2 * i] = name, whole(name == 'max' and max(n, more[i]) or n + more[i])
   end
   call('HSET', key, unpack(sums))
   -- `max` comes last and is in every minute that was written, so it is missing only in a new one.

@@ -7,7 +7,6 @@
 -- once, and its leases begin anew: each lasts for as long from now as it was granted for.
 -- Uses records, shard.
 local leases = {
-  FIELDS = {'next', 'lease_at'},
   -- After how long expired leases of pull jobs are checked again (ms).
   SOON = 1000,
   -- After how long each batch is checked at the latest (ms).
@@ -19,7 +18,7 @@ local LOOK_AGAIN = leases.LOOK_AGAIN
 -- `batches`.
 function leases.batch(number, locs, deadline)
   local at = min(deadline, NOW + LOOK_AGAIN)
-  call('ZADD', KEY.leases, at, number)
+  call('ZADD', KEY.leases, whole(at), number)
   shard.earliest('lease_at', at)
   shard.wake_at(at)
   return concat(locs)
@@ -103,7 +102,7 @@ end
 -- Remembers for a minute the last grant of a caller: the sequence (8 bytes) and the batches' numbers. `repeated` returns
 -- these numbers to a call with the same sequence, else nil.
 function leases.remember(caller, sequence, numbers)
-  call('SET', KEY.caller .. caller, sequence .. concat(numbers), 'PX', 60000)
+  call('SET', KEY.caller .. caller, sequence .. concat(numbers), 'PX', '60000')
 end
 function leases.repeated(caller, sequence)
   local known = call('GET', KEY.caller .. caller)

@@ -1,12 +1,10 @@
 -- Moves of one job by its locator, for reschedule, run and revive. Each call has a token, which stays in the job
 -- state, so that a repeated call is recognised whatever has happened to the job meanwhile.
 -- Uses dead_letters, due_index, events, lanes, ready, records, shard, tombs.
-local moves = {
-  FIELDS = union({'delayed', 'ready', 'dead'}, due_index.ADD_FIELDS, tombs.FIELDS, dead_letters.FIELDS),
-}
+local moves = {}
 
 -- Reads a job. Returns its record, job state and code; nil, nil, nil and the answer if it has no record: 409 and its
--- tombstone, or {} if it is unknown. FIELDS must have been read.
+-- tombstone, or {} if it is unknown.
 function moves.look(loc)
   local raw, s, tomb = tombs.find(loc)
   if raw then return raw, s, due_index.code(loc, raw, s) end
@@ -21,7 +19,7 @@ end
 -- Begins a call with a token. Returns record, job state and code of the job; and the answer, if the job has no record or
 -- the call is repeated.
 function moves.begin(loc, token)
-  shard.begin(moves.FIELDS)
+  shard.begin()
   local raw, s, code, answer = moves.look(loc)
   if s and state.move_token(s) == token then answer = moves.unchanged(loc, code, true) end
   return raw, s, code, answer

@@ -9,7 +9,6 @@
 -- which a notice does not carry.
 -- Uses lanes, records, shard.
 local outbox = {
-  FIELDS = {'next_notice_at'},
   -- How long a rejected notice waits at most (ms).
   LONGEST = 60000,
   NO_ANSWER = '\0\0',

@@ -10,10 +10,6 @@ local outcomes = {
   -- Answers.
   APPLIED = 1, REPLAYED = 2, LATE = 3, STALE = 4,
 }
-outcomes.FIELDS = union(
-  due_index.ADD_FIELDS, tombs.ADD_FIELDS, dead_letters.FIELDS, lanes.END_FIELDS,
-  {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
-)
 do
   local COMPLETE, RETRY, BURY = outcomes.COMPLETE, outcomes.RETRY, outcomes.BURY
   -- The length of a success without a notice.

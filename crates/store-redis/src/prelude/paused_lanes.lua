@@ -3,10 +3,7 @@
 -- A lane is set aside when its turn comes, in `paused`: under `<topic> <lane>` if its topic is paused, else under
 -- `!<pause> <lane>` with the name of the pause of its destination. A resume gives the lanes under its name new turns.
 -- Lanes that another pause holds are moved to its name, so each step of a resume has fewer lanes before it.
---
--- `paused_lanes.FIELDS` are the fields that finding paused lanes reads.
 -- Uses destinations, lanes, ready, shard, topics.
-paused_lanes.FIELDS = {'paused', 'paused_hosts'}
 do
   local function member(holder, lane) return holder .. ' ' .. lane end
 
@@ -41,8 +38,7 @@ do
     return pause and '!' .. pause or nil
   end
 
-  -- Returns whether the topic of a lane is paused, and whether its destination is. The row and FIELDS must have been
-  -- read.
+  -- Returns whether the topic of a lane is paused, and whether its destination is. The row must have been read.
   function paused_lanes.pauses(lane)
     load({lane})
     local name = lanes.name(lane)
@@ -50,7 +46,7 @@ do
     return is_topic_paused(lanes.topic(name)), fields.paused_hosts > 0 and destinations.holder(name) ~= nil
   end
 
-  -- Returns the lanes that may deliver, and those that are paused. Their rows and FIELDS must have been read.
+  -- Returns the lanes that may deliver, and those that are paused. Their rows must have been read.
   function paused_lanes.split(all)
     if fields.paused == 0 and fields.paused_hosts == 0 then return all, {} end
     local open, held = {}, {}

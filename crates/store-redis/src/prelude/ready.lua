@@ -7,11 +7,7 @@
 -- the other entries to a second list, `front:<lane>`. While there is a front, it comes before the list. The field
 -- `fronts` is the number of lanes with a front.
 -- Uses lanes, paused_lanes, records, shard, topics.
-local ready = {
-  -- The fields that reading a queue reads, and those that cleaning one reads.
-  FIELDS = {'fronts'},
-  CLEAN_FIELDS = {'fronts', 'paused', 'paused_hosts'},
-}
+local ready = {}
 local ready_entries, is_woken
 
 function ready.start() ready_entries, is_woken = {}, false end
@@ -25,7 +21,7 @@ function ready.wake_consumers(topic) publish('pull ' .. KEY.tag .. ' ' .. topic)
 
 -- Gives a lane a turn if it has none. Wakes a pull lane's consumers; for other lanes `ready.wake` wakes notifiers.
 function ready.add_turn(lane)
-  call('ZADD', ready.turns(lane), 'NX', NOW_US, lane)
+  call('ZADD', ready.turns(lane), 'NX', whole(NOW_US), lane)
   if not lanes.is_pull(lane) then
     is_woken = true
     return
@@ -52,12 +48,12 @@ end
 function ready.wake() if is_woken then publish('ready ' .. KEY.tag) end end
 
 -- Returns push lanes in the order of their turns, after the first `skip`, at most `limit`.
-function ready.lanes(skip, limit) return call('ZRANGE', KEY.lanes, skip, skip + limit - 1) end
+function ready.lanes(skip, limit) return call('ZRANGE', KEY.lanes, whole(skip), whole(skip + limit - 1)) end
 
 -- Returns entries of a queue after the first `skip`, at most `limit`.
 function ready.range(lane, skip, limit)
   local list = list_of(lane)
-  if fields.fronts == 0 then return call('LRANGE', list, skip, skip + limit - 1) end
+  if fields.fronts == 0 then return call('LRANGE', list, whole(skip), whole(skip + limit - 1)) end
   local found = call('LRANGE', front_of(lane), skip, skip + limit - 1)
   if #found == limit then return found end
   local passed = max(0, skip - call('LLEN', front_of(lane)))
@@ -95,7 +91,7 @@ function ready.counting(lane, entries)
 end
 
 local function remove_front(lane)
-  if call('UNLINK', front_of(lane)) == 1 then call('HINCRBY', KEY.shard, 'fronts', -1) end
+  if call('UNLINK', front_of(lane)) == 1 then shard.write({fronts = fields.fronts - 1}) end
 end
 
 -- Removes the first n entries.
@@ -109,7 +105,7 @@ local function trim(lane, n)
     remove_front(lane)
     n = n - of_front
   end
-  if n > 0 then call('LTRIM', list_of(lane), n, -1) end
+  if n > 0 then call('LTRIM', list_of(lane), whole(n), '-1') end
 end
 
 -- Removes the first n entries of a queue, or with `is_all` the whole queue and the lane's turn. Otherwise a push lane
@@ -123,7 +119,7 @@ function ready.pop(lane, n, is_all, turn)
       if fields.fronts > 0 then remove_front(lane) end
     end
   else
-    if not lanes.is_pull(lane) then call('ZADD', KEY.lanes, 'XX', max(NOW_US, fields.lease) + turn, lane) end
+    if not lanes.is_pull(lane) then call('ZADD', KEY.lanes, 'XX', whole(max(NOW_US, fields.lease) + turn), lane) end
     if n > 0 then trim(lane, n) end
   end
 end
@@ -174,17 +170,17 @@ function ready.clean(lane, new)
   local of_front, size = call('LLEN', front), call('LLEN', list)
   local waiting = lanes.ready(lane)
   if of_front + size - waiting < max(1, waiting) then return end
-  call('HINCRBY', KEY.shard, 'unqueued', 1)
+  shard.count('unqueued', 1)
   -- The cleaning has reached the end of the list, and begins again.
   if size == 0 then
     call('RENAME', front, list)
-    call('HINCRBY', KEY.shard, 'fronts', -1)
+    shard.write({fronts = fields.fronts - 1})
     of_front, size = 0, of_front
   end
   local entries = call('LRANGE', list, 0, max(FEW, PER_ENTRY * new) - 1)
   local counting, is_whole = ready.counting(lane, entries), of_front == 0 and #entries == size
   -- `fronts` is raised first, so that no front is overlooked if the script stops here.
-  if of_front == 0 and not is_whole and #counting > 0 then call('HINCRBY', KEY.shard, 'fronts', 1) end
+  if of_front == 0 and not is_whole and #counting > 0 then shard.write({fronts = fields.fronts + 1}) end
   sliced('RPUSH', is_whole and list or front, counting)
   call('LTRIM', list, #entries, -1)
   if of_front + size + #counting > #entries then return end

@@ -5,7 +5,7 @@
 -- processes read. The sorted set `schedule-times` has the schedules with a next time by that time (ms). The field
 -- `next_firing_at` is the first of these times, 0 for none.
 -- Uses shard.
-local recurring = {FIELDS = {'next_firing_at', 'next'}, NO_LOCATOR = string.rep('\0', 12)}
+local recurring = {NO_LOCATOR = string.rep('\0', 12)}
 
 -- Returns the stored values of schedules by name, false for those that do not exist.
 function recurring.get(names) return fetch(KEY.recurring, names) end

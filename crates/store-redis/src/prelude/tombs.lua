@@ -6,12 +6,7 @@
 -- submit if there is one. Its state has MAYBE_IN_FLIGHT added if a delivery began and was never settled.
 -- Uses records, shard.
 local MAYBE_IN_FLIGHT = 128
-local tombs = {
-  -- The fields that finding a tombstone reads, those that counting them reads, and those that adding one reads.
-  FIELDS = {'segment'},
-  SIZE_FIELDS = {'segment', 'segment_size'},
-  ADD_FIELDS = {'segment', 'segment_at', 'segment_was', 'segment_size', 'tombstones_evicted_early'},
-}
+local tombs = {}
 -- Tombstones by locator, false for none; and the tombstones to be written.
 local tombstones, ended
 
@@ -92,7 +87,7 @@ local function next_segment(keep, cap)
   -- Nothing was added to the old segment since the segment before the current one began.
   if fields.segment_was + keep > NOW then shard.count('tombstones_evicted_early', call('HLEN', old)) end
   -- At once: tombstones in a segment that the shard does not name would not be found.
-  shard.write('segment_was', fields.segment_at, 'segment', fields.segment + 1, 'segment_at', NOW, 'segment_size', 0)
+  shard.write({segment_was = fields.segment_at, segment = fields.segment + 1, segment_at = NOW, segment_size = 0})
   call('UNLINK', old)
 end
 

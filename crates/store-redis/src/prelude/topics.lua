@@ -12,8 +12,6 @@
 -- No job of a paused topic is delivered: its lanes are set aside (paused_lanes.lua).
 -- Uses lanes, shard.
 topics.PAUSED, topics.RESUMING = 1, 2
--- The fields that pausing reads.
-topics.PAUSE_FIELDS = {'paused', 'pauses', 'topics'}
 do
   local TOPIC, TENANT, MOST_KNOWN, A_FEW = '>I4I4BI6I6', '>I4I4', 10000, 16
   -- Limits of topics and lanes with jobs. A paused topic without jobs counts as one with jobs.
@@ -21,7 +19,7 @@ do
   -- Answers of `refuse` in this call by lane, and the lanes and topics that it has let in, in all and by tenant.
   local judged, new_lanes, new_topics, n_new_topics, new_of
 
-  function topics.start() judged, new_lanes, new_topics, n_new_topics, new_of = {}, 0, {}, 0, {} end
+  function topics.start() judged, new_lanes, new_topics, n_new_topics, new_of = nil, 0, nil, 0, nil end
 
   local function hour() return floor(NOW / 3600000) end
   function topics.field(topic) return 'topic:' .. topic end
@@ -38,7 +36,7 @@ do
   local function put_row(field, n, at, paused, more_done, more_cancelled)
     local _, _, _, done, cancelled = topics.row(field)
     rows[field] = pack(TOPIC, n, at, paused, done + (more_done or 0), cancelled + (more_cancelled or 0))
-    shard.set(field, rows[field])
+    shard.put(field, rows[field])
   end
 
   -- Returns the topic if an entry of the shard's hash is its row, else nil.
@@ -62,7 +60,7 @@ do
     if not field then return end
     local n_topics, n_lanes = used_by(field)
     rows[field] = pack(TENANT, max(0, n_topics + more_topics), max(0, n_lanes + more_lanes))
-    shard.set(field, rows[field])
+    shard.put(field, rows[field])
   end
 
   -- Returns how many lanes a tenant, given as `~name`, has; nil if `group` has no such row.
@@ -83,6 +81,7 @@ do
   local function tenant_limit(topic, is_new, limits)
     local field = tenant_field(topic)
     if not field then return nil end
+    new_of = new_of or {}
     local new = new_of[field] or {0, 0}
     if limits ~= '' then
       local topics_quota, lanes_quota = read(TENANT, limits)
@@ -96,7 +95,7 @@ do
   end
 
   -- Returns which limit pausing a topic without jobs would exceed: 0 that of all topics, 2 that of its tenant; nil if
-  -- there is room. PAUSE_FIELDS must have been read.
+  -- there is room.
   function topics.pause_limit(topic, limits)
     if topics.are_full() then return 0 end
     local field = limits ~= '' and tenant_field(topic)
@@ -105,7 +104,7 @@ do
     if topics.is_beyond(own, read(TENANT, limits), fields.topics, MOST_TOPICS) then return 2 end
   end
 
-  function topics.set_tenant(tenant, row) shard.set('tenant:' .. tenant, row) end
+  function topics.set_tenant(tenant, row) shard.put('tenant:' .. tenant, row) end
 
   -- Returns the tenant, as `~name`, if an entry of the shard's hash is its row, else nil.
   function topics.tenant_of_entry(name, row) return #row == 8 and string.match(name, '^tenant:(~.+)$') or nil end
@@ -150,8 +149,11 @@ do
 
   -- Returns the answer to a new job whose lane or topic would be one too many, in all or for its tenant with these
   -- limits, or whose lane has the id of another one. False if there is room: then the lane and the topic count as used
-  -- in this call. The fields `lanes` and `topics` must have been read.
+  -- in this call.
   function topics.refuse(lane, name, limits)
+    local row = rows[lane]
+    if row and sub(row, 29) == name then return false end
+    judged, new_topics = judged or {}, new_topics or {}
     if judged[lane] ~= nil then return judged[lane] end
     local topic = lanes.topic(name)
     local field, answer = topics.field(topic), false
@@ -177,6 +179,12 @@ do
     end
     judged[lane] = answer
     return answer
+  end
+
+  -- Whether a topic has a row, by its field, and of this hour. The row must have been read.
+  function topics.is_of_this_hour(field)
+    local row = rows[field]
+    return row and read('>I4', row, 5) == hour()
   end
 
   -- Adds rows for lanes to which jobs are submitted, given as names by id, and updates those of their topics. Returns a
@@ -273,7 +281,7 @@ do
     end
   end
 
-  -- Sets whether a topic is paused, and makes the topic known. Its row and PAUSE_FIELDS must have been read.
+  -- Sets whether a topic is paused, and makes the topic known. Its row must have been read.
   function topics.set_paused(topic, paused)
     local field = topics.field(topic)
     local is_new, n, at, before = not rows[field], topics.row(field)

@@ -83,7 +83,7 @@ local function without_lanes(names)
 end
 
 function scripts.dead(args)
-  shard.begin({})
+  shard.begin()
   local topic, why, before = args[1], args[2], tonumber(args[5])
   local left, work, whole = tonumber(args[6]), tonumber(args[7]), args[8] == '1'
   local rank, known, names, reached = dead_letters.rank(args[3], args[4]), {}, {}, ''

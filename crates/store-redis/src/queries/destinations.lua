@@ -6,7 +6,7 @@
 -- ARGV  from where in `index`, to where, how many members to read
 -- Returns {the last member if there may be more, else '', {{origin, {delayed, ready, reserved, dead}}, ...}}
 function scripts.destinations(args)
-  shard.begin({})
+  shard.begin()
   local most, ids, found, by_origin = tonumber(args[3]), {}, {}, {}
   local members = call('ZRANGE', KEY.index, args[1], args[2], 'BYLEX', 'LIMIT', 0, most)
   for _, member in ipairs(members) do

@@ -14,7 +14,7 @@ local first, length, count, most
 local counted, parts, left, is_untried, is_of_many
 
 local function begin(args, base)
-  shard.begin({})
+  shard.begin()
   first, length, count = tonumber(args[base]), tonumber(args[base + 1]), tonumber(args[base + 2])
   most = tonumber(args[base + 3])
   counted, parts, left = {}, {}, MOST_READ

@@ -2,8 +2,6 @@
 -- and the archive outbox. Only the carrier that holds the shard gets them, so that each shard is counted once.
 -- Uses archive, carrier, oldest, ready, shard, topics.
 local LEDGER = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
-local GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS, LEDGER, {'missing', 'tombstones_evicted_early'}, archive.FIELDS)
-local TOPIC_GAUGES = union(carrier.EPOCH_FIELDS, ready.FIELDS)
 
 -- Returns at most `most` lanes with ready jobs, after the first `skip`: those that wait for a turn, the longest first,
 -- then pull lanes, then paused ones.
@@ -31,7 +29,7 @@ local function age(first) return first < math.huge and max(0, NOW - first) or -1
 --   others; of the archive outbox how many entries it has, their bytes, how many were dropped, for how long the first
 --   job has ended (ms), -1 if there is none, 1 if submits are refused because of it; how many tombstones went early}
 function scripts.gauges(args)
-  shard.begin(GAUGES)
+  shard.begin()
   if carrier.is_fenced(args[1]) then return {} end
   local answer, first, looked = {}, math.huge, 0
   for i, name in ipairs(LEDGER) do answer[i] = fields[name] end
@@ -68,7 +66,7 @@ end
 --   {{jobs in each state, for how long the oldest ready job has been due (ms), -1 if there is none}, ...}}: the topics
 --   as far as they were read
 function scripts.topic_gauges(args)
-  shard.begin(TOPIC_GAUGES)
+  shard.begin()
   if carrier.is_fenced(args[1]) then return {} end
   local looks_at_jobs, left, from, found = args[2] == '1', tonumber(args[3]), args[4], {}
   for i = 5, #args do

@@ -1,7 +1,5 @@
 -- One job: reads its data, its pauses, and the log of its attempts.
 -- Uses attempt_logs, due_index, lanes, paused_lanes, records, shard, tombs.
-local GET = union(tombs.FIELDS, due_index.FIELDS)
-local ATTEMPTS = union(tombs.FIELDS, attempt_logs.FIND_FIELDS)
 
 -- get: the data of a job.
 -- KEYS  shard
@@ -9,7 +7,7 @@ local ATTEMPTS = union(tombs.FIELDS, attempt_logs.FIND_FIELDS)
 -- Returns {state, job state or '', record's start}, {tombstone} or {}
 function scripts.get(args)
   local loc = args[1]
-  shard.begin(GET)
+  shard.begin()
   local raw, s, tomb = tombs.find(loc)
   if raw then return {due_index.code(loc, raw, s), s or '', record.start(raw)} end
   return tomb and {tomb} or {}
@@ -21,7 +19,7 @@ end
 -- Returns {state, job state or '', lane name or '' if that is not known, record}, {tombstone} or {}
 function scripts.get_stored(args)
   local loc = args[1]
-  shard.begin(GET)
+  shard.begin()
   local raw, s, tomb = tombs.find(loc)
   if not raw then return tomb and {tomb} or {} end
   local lane = record.lane(raw)
@@ -34,7 +32,7 @@ end
 -- ARGV  locator
 -- Returns {1 if its topic is paused, 1 if its destination is}
 function scripts.paused_by(args)
-  shard.begin(paused_lanes.FIELDS)
+  shard.begin()
   local raw = jobs.get(args[1])
   local lane = raw and record.lane(raw)
   if not lane then return {0, 0} end
@@ -49,7 +47,7 @@ end
 -- Returns {now (ms), when the job was created (6 bytes) or '' if that is not known, log or ''}
 function scripts.attempts(args)
   local loc = args[1]
-  shard.begin(ATTEMPTS)
+  shard.begin()
   local raw, s, tomb = tombs.find(loc)
   local created = raw and jobs.created(raw, s) or tomb and tombs.created(tomb) or ''
   local found = attempt_logs.find({loc})

@@ -75,7 +75,7 @@ end
 local ANY_RUN = '00000000'
 
 function scripts.page(args)
-  shard.begin(due_index.FIELDS)
+  shard.begin()
   local at, most, step = args[1], tonumber(args[3]), tonumber(args[4])
   local whole, budget, left = args[5] == '1', tonumber(args[6]), most
   local wanted, fits = tonumber(args[7]), job_filter(args, 12)

@@ -9,7 +9,7 @@ local STATS = {
 }
 
 function scripts.stats()
-  shard.begin(STATS)
+  shard.begin()
   local ledger, minutes = {}, {}
   for i, name in ipairs(STATS) do ledger[2 * i - 1], ledger[2 * i] = name, fields[name] end
   local now = lateness.minute()
@@ -21,9 +21,8 @@ end
 -- KEYS  shard
 -- ARGV  none
 -- Returns {how many, run_id}
-local ACCEPTED = {'accepted'}
 
 function scripts.accepted()
-  shard.begin(ACCEPTED)
+  shard.begin()
   return {fields.accepted, run_id()}
 end

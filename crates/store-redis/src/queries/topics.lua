@@ -27,7 +27,7 @@ local function add_lane(counts, lane, row, looks_at_jobs)
 end
 
 function scripts.topics(args)
-  shard.begin(ready.FIELDS)
+  shard.begin()
   local most, found = tonumber(args[3]), {}
   local members = call('ZRANGE', KEY.index, args[1], args[2], 'BYLEX', 'LIMIT', 0, most)
   local names, lane_ids = {}, {}

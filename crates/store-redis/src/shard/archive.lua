@@ -1,6 +1,5 @@
 -- The archive outbox: attaches an archive, reads the first entries for an archiver, removes them, and reads the totals.
 -- Uses archive, attempt_logs, shard.
-local TAKE = union(archive.FIELDS, attempt_logs.FIND_FIELDS)
 -- For how many entries logs are read at a time.
 local STEP = 50
 
@@ -9,7 +8,7 @@ local STEP = 50
 -- ARGV  the field `archive` without its bits of fullness, how many bytes the entries may take
 -- Returns 1
 function scripts.attach_archive(args)
-  shard.begin(archive.FIELDS)
+  shard.begin()
   archive.attach(tonumber(args[1]), tonumber(args[2]))
   shard.close()
   return 1
@@ -21,7 +20,7 @@ end
 -- Returns {the time of the other archiver that has them (ms)}, or {now (ms), the number of the first entry,
 --   {entry, log of the job's attempts or '', ...}}
 function scripts.take_ended(args)
-  shard.begin(TAKE)
+  shard.begin()
   if archive.is_empty() then
     shard.close()
     return {NOW, fields.archive_first, {}}
@@ -52,7 +51,7 @@ end
 -- ARGV  archiver, the number of the first one or '' to drop whatever is first, how many, the head of the last one
 -- Returns how many are left
 function scripts.remove_ended(args)
-  shard.begin(archive.FIELDS)
+  shard.begin()
   local first, n = tonumber(args[2]), tonumber(args[3])
   if not first then
     shard.set('archive_dropped', fields.archive_dropped + archive.remove_first(n))
@@ -73,7 +72,7 @@ end
 -- ARGV  none
 -- Returns {the field `archive`, how many entries there are, bytes, bound, dropped, when the first job ended (ms) or 0}
 function scripts.archive_status()
-  shard.begin(archive.FIELDS)
+  shard.begin()
   return {
     fields.archive, archive.count(), fields.archive_bytes, fields.archive_bound, fields.archive_dropped, archive.oldest(),
   }

@@ -26,7 +26,7 @@ local function counts(loc, created, old)
 end
 
 function scripts.log_attempts(args)
-  shard.begin(attempt_logs.FIELDS)
+  shard.begin()
   local keep, room = tonumber(args[1]), tonumber(args[2]) / 3
   local locs, by_receipts = {}, {}
   for i = 3, #args, 3 do

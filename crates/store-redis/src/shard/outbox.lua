@@ -34,10 +34,9 @@ end
 -- KEYS  shard
 -- ARGV  epoch, how many were published, their entries; then per failed notice: ms until the next attempt, entry
 -- Returns {} if another carrier has the shard, or {us until the next notice, -1 for none}
-local ACKNOWLEDGE = union(carrier.EPOCH_FIELDS, outbox.FIELDS)
 
 function scripts.acknowledge(args)
-  shard.begin(ACKNOWLEDGE)
+  shard.begin()
   if carrier.is_fenced(args[1]) then return {} end
   local delivered, later = {}, {}
   local n = tonumber(args[2])

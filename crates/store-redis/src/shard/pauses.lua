@@ -2,7 +2,6 @@
 -- Uses destinations, paused_lanes, shard, topics.
 
 -- The fields that resuming reads.
-local RESUME = union(topics.PAUSE_FIELDS, paused_lanes.FIELDS)
 
 -- pause: stops delivering a topic. Deliveries that have begun go on.
 -- KEYS  shard
@@ -10,7 +9,7 @@ local RESUME = union(topics.PAUSE_FIELDS, paused_lanes.FIELDS)
 -- Returns 1; 0 if it would be one topic too many, 2 if one too many of its tenant
 function scripts.pause(args)
   local field = topics.field(args[1])
-  shard.begin(topics.PAUSE_FIELDS, {field})
+  shard.begin({field})
   local n, _, paused = topics.row(field)
   local limit = args[2] == '1' and n == 0 and paused == 0 and topics.pause_limit(args[1], args[3])
   if limit then return limit end
@@ -28,7 +27,7 @@ end
 -- Returns 0 for an unknown topic, 1 if it is resumed, 2 if there are more lanes
 function scripts.resume(args)
   local field = topics.field(args[1])
-  shard.begin(RESUME, {field})
+  shard.begin({field})
   local _, _, paused = topics.row(field)
   if paused == 0 then return rows[field] and 1 or 0 end
   local has_more = paused_lanes.resume(args[1], tonumber(args[2]))
@@ -43,7 +42,7 @@ end
 --   how many of a tenant
 -- Returns 1; 0 if it would be one pause too many, 2 if one too many of its tenant
 function scripts.pause_destination(args)
-  shard.begin(destinations.FIELDS)
+  shard.begin()
   local state = destinations.state(args[1])
   local limit = not state and destinations.limit(args[2], tonumber(args[3]), tonumber(args[4]))
   if limit then return limit end
@@ -59,9 +58,8 @@ end
 -- KEYS  shard
 -- ARGV  name of the pause, how many lanes at most
 -- Returns 0 if it was not paused, 1 if it is resumed, 2 if there are more lanes
-local RESUME_DESTINATION = union(destinations.FIELDS, paused_lanes.FIELDS)
 function scripts.resume_destination(args)
-  shard.begin(RESUME_DESTINATION)
+  shard.begin()
   if not destinations.state(args[1]) then return 0 end
   local has_more = paused_lanes.resume('!' .. args[1], tonumber(args[2]))
   destinations.set(args[1], has_more and destinations.RESUMING or nil)

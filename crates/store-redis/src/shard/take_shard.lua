@@ -6,7 +6,7 @@
 -- ARGV  carrier
 -- Returns the epoch, as text
 function scripts.take_shard(args)
-  shard.begin(carrier.EPOCH_FIELDS)
+  shard.begin()
   local epoch = string.format('%.0f', max(fields.epoch + 1, NOW_US))
   carrier.hold(epoch, args[1])
   shard.close()
@@ -18,7 +18,7 @@ end
 -- ARGV  epoch
 -- Returns 1 if it held the shard, else 0
 function scripts.release_shard(args)
-  shard.begin(carrier.EPOCH_FIELDS)
+  shard.begin()
   if carrier.is_fenced(args[1]) then return 0 end
   carrier.hold(args[1], '')
   shard.close()

@@ -4,10 +4,10 @@
 -- Returns since when they are published (ms)
 -- Uses events, shard.
 function scripts.watch(args)
-  shard.begin({'watched_since'})
+  shard.begin()
   local till = NOW + tonumber(args[1])
   if not events.is_watched then shard.set('watched_since', NOW) end
-  if till > fields.watched then shard.set(events.FIELD, till) end
+  if till > fields.watched then shard.set('watched', till) end
   shard.close()
   return fields.watched_since
 end

@@ -25,7 +25,7 @@ end
 --   then per job: its time of death (6 bytes) with its locator
 -- Returns how many were revived, or -1 if the bulk operation is closed in this shard
 function scripts.revive_many(args)
-  shard.begin(moves.FIELDS)
+  shard.begin()
   local id, progress = args[1], bulks.progress(args[1])
   if call('HEXISTS', progress, 'over') == 1 then return -1 end
   local names, entries = {}, {}
@@ -69,7 +69,7 @@ end
 -- Returns per job that has a record and whose lane has a name: {locator, code of its state, job state or '', lane name,
 --   record without its payload}
 function scripts.versions(args)
-  shard.begin(due_index.FIELDS)
+  shard.begin()
   jobs.load(args)
   local names, found = {}, {}
   for _, loc in ipairs(args) do
@@ -89,7 +89,7 @@ end
 -- ARGV  as above
 -- Returns as above
 function scripts.bulk_run(args)
-  local found, changed = bulks.begin(args, 2, moves.FIELDS)
+  local found, changed = bulks.begin(args, 2)
   if not found then return bulks.CLOSED end
   local go_on = {}
   for i, job in ipairs(found) do go_on[i] = job.state or state.NEW end
@@ -103,7 +103,7 @@ end
 -- ARGV  as above
 -- Returns as above
 function scripts.bulk_revive(args)
-  local found, changed = bulks.begin(args, 2, moves.FIELDS)
+  local found, changed = bulks.begin(args, 2)
   if not found then return bulks.CLOSED end
   local go_on, entries = {}, {}
   for i, job in ipairs(found) do
@@ -119,7 +119,7 @@ end
 -- ARGV  as above, and behind how long its count is kept: due ("+ms" from now, or absolute ms)
 -- Returns as above. If that time has come the jobs are made ready instead
 function scripts.bulk_reschedule(args)
-  local found, changed = bulks.begin(args, 3, moves.FIELDS)
+  local found, changed = bulks.begin(args, 3)
   if not found then return bulks.CLOSED end
   local at, left, go_on = arrivals.due_time(args[3]), {}, {}
   local due = six(at)

@@ -4,10 +4,6 @@
 -- ARGV  locator, keep (ms), cap (tombstones)
 -- Returns {code of the state afterwards, 1 if a delivery may still be in flight, else 0}; {0, 0} if there is no such job
 -- Uses archive, bulks, dead_letters, due_index, events, lanes, ready, records, shard, tombs.
-local CANCEL = union(
-  tombs.ADD_FIELDS, due_index.FIELDS, dead_letters.FIELDS, lanes.END_FIELDS,
-  ready.CLEAN_FIELDS, {'delayed', 'ready', 'dead', 'cancelled'}
-)
 
 -- Removes a job from the index of its state: dead, delayed or ready.
 local function leave_index(code, loc, raw, s)
@@ -39,7 +35,7 @@ end
 
 function scripts.cancel(args)
   local loc = args[1]
-  shard.begin(CANCEL)
+  shard.begin()
   local raw, s, tomb = tombs.find(loc)
   if not raw then
     if not tomb then return {0, 0} end
@@ -71,7 +67,7 @@ end
 -- ARGV  as those of bulk_run, and behind how long its count is kept: keep (ms), cap (tombstones)
 -- Returns as bulk_run
 function scripts.bulk_cancel(args)
-  local found, changed = bulks.begin(args, 4, CANCEL)
+  local found, changed = bulks.begin(args, 4)
   if not found then return bulks.CLOSED end
   local n, ended, unqueued, dead = 0, {}, {}, {}
   for _, job in ipairs(found) do

@@ -3,10 +3,9 @@
 -- ARGV  epoch, limit, longest sleep (ms), retention (ms)
 -- Returns {} if another carrier has the shard, or {how many were evicted, 0, waits in us...}
 -- Uses archive, carrier, dead_letters, events, lanes, records, shard.
-local EVICT = union(carrier.FIELDS, lanes.END_FIELDS, {'dead', 'purged'})
 
 function scripts.evict(args)
-  shard.begin(EVICT)
+  shard.begin()
   if carrier.is_fenced(args[1]) then return {} end
   local expired = dead_letters.expired(tonumber(args[4]), tonumber(args[2]))
   local evicted = 0

@@ -6,7 +6,6 @@
 --   attempt with the reason, packed as a job state ends with them
 -- Returns what submit returns; for a new job with a history {201, state, job state, record's start}
 -- Uses arrivals, dead_letters, events, records, shard.
-local IMPORT = union(arrivals.FIELDS, dead_letters.FIELDS, {'dead'})
 
 -- Computes when a job is due (ms). A dead job keeps an absolute time as it is, also one long ago.
 local function due_of(text, is_dead)
@@ -21,7 +20,7 @@ local function state_of(history, is_dead)
 end
 
 function scripts.import(args)
-  local locs, from = arrivals.begin(IMPORT, args)
+  local locs, from = arrivals.begin(args)
   local refused = arrivals.check_accepts_jobs()
   if refused then return refused end
   local answers, dead = {}, {}

@@ -5,11 +5,10 @@
 -- Returns {} if another carrier has the shard, or {how many were promoted, 0, waits in us...}. Raises the error of a
 --   lane that failed, after all other lanes
 -- Uses carrier, due, due_index, events, lanes, ready, shard.
-local PROMOTE = union(carrier.FIELDS, {'delayed', 'ready'})
 -- How many lanes one call visits; the pause (us) between sorting two parts of a near slot.
 local MOST_LANES, PAUSE = 64, 10000
 
-local function first_scheduled() return call('ZRANGE', KEY.due_lanes, 0, MOST_LANES, 'WITHSCORES') end
+local function first_scheduled() return call('ZRANGE', KEY.due_lanes, '0', whole(MOST_LANES), 'WITHSCORES') end
 
 -- Corrects the times at which lanes are due that were set behind others before the clock was set back. These lanes are
 -- among the first, because all that was promoted since went before them.
@@ -53,7 +52,7 @@ function scripts.promote(args)
   -- The due index is read before `begin`, which then reads the rows of due lanes together with the fields.
   tick()
   local scheduled = first_scheduled()
-  shard.begin(PROMOTE, (due_lanes(scheduled, NOW)))
+  shard.begin((due_lanes(scheduled, NOW)))
   if carrier.is_fenced(args[1]) then return {} end
   local left, promoted = tonumber(args[2]), 0
   -- A pass plans the next one no later than this, so a later plan was made before the clock was set back.

@@ -47,7 +47,7 @@ end
 
 function scripts.pull(args)
   local topic, limit, wanted, default = args[9], tonumber(args[4]), tonumber(args[6]), tonumber(args[7])
-  shard.begin(grants.FIELDS, {args[3]})
+  shard.begin({args[3]})
   local function length(timeout) return wanted > 0 and wanted or timeout > 0 and timeout or default end
   local grant, answer = grants.begin(args[1], args[2], limit, args[5], tonumber(args[8]), length)
   if not grant then return answer end
@@ -88,7 +88,7 @@ end
 -- Returns {how many lanes were read, {the topics of those that have a name}}
 function scripts.pull_lanes(args)
   local all, found = call('ZRANGE', KEY.pulls, args[1], args[1] + args[2] - 1), {}
-  shard.begin({}, all)
+  shard.begin(all)
   shard.load_rows(all)
   for _, lane in ipairs(all) do
     local name = lanes.name(lane)
@@ -102,7 +102,7 @@ end
 -- ARGV  locator, receipt (16 bytes)
 -- Returns {job state, record, lane name or ''}, or {} if the receipt is not current
 function scripts.lease_info(args)
-  shard.begin({})
+  shard.begin()
   local raw, s = jobs.get(args[1])
   if not (raw and s and state.code(s) == RESERVED and state.receipt(s) == args[2]) then return {} end
   local lane = record.lane(raw)

@@ -1,6 +1,5 @@
 -- Purges: dead -> gone, on request, of one job or of many. They leave no tombstones. evict.lua does so by retention.
 -- Uses archive, bulks, dead_letters, due_index, events, lanes, moves, records, shard, tombs.
-local PURGE = union(tombs.FIELDS, due_index.FIELDS, dead_letters.FIELDS, lanes.END_FIELDS, {'dead', 'purged'})
 
 -- Removes dead jobs, whose records must have been loaded. Leaves `shard.close` to the caller.
 local function purge(entries)
@@ -23,7 +22,7 @@ end
 -- Returns {200, state, job state, record's start} as they were; {409, state, job state or '', record's start} if it is
 --   not dead, {409, tombstone} if it has ended; {} if there is no such job
 function scripts.purge(args)
-  shard.begin(PURGE)
+  shard.begin()
   local loc = args[1]
   local raw, s, code, answer = moves.look(loc)
   if not raw then return answer end
@@ -38,7 +37,7 @@ end
 -- ARGV  per job: its time of death (6 bytes) with its locator
 -- Returns how many were removed
 function scripts.purge_many(args)
-  shard.begin(PURGE)
+  shard.begin()
   local entries = dead_letters.still_dead(args)
   purge(entries)
   shard.close()
@@ -50,7 +49,7 @@ end
 -- ARGV  as those of bulk_run
 -- Returns as bulk_run
 function scripts.bulk_purge(args)
-  local found, changed = bulks.begin(args, 2, PURGE)
+  local found, changed = bulks.begin(args, 2)
   if not found then return bulks.CLOSED end
   local entries = {}
   for i, job in ipairs(found) do entries[i] = dead_letters.entry(job.loc, job.lane) end

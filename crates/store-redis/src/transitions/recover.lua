@@ -7,9 +7,6 @@
 -- Returns {} if another carrier has the shard, or {how many are ready again, how many are dead, waits in us...,
 --   {{locator, job state, record, lane name or ''}, ...} for pull}
 -- Uses archive, carrier, dead_letters, due_index, events, lanes, leases, outcomes, ready, records, shard, tombs.
-local RECOVER = union(
-  carrier.FIELDS, tombs.ADD_FIELDS, lanes.END_FIELDS, {'ready', 'reserved', 'dead', 'cancelled'}
-)
 -- How many batches, and about how many of their jobs, one call examines.
 local MOST_BATCHES, MOST_SEEN = 32, 2000
 
@@ -69,7 +66,7 @@ local function save_batches(looked)
 end
 
 function scripts.recover(args)
-  shard.begin(RECOVER)
+  shard.begin()
   if carrier.is_fenced(args[1]) then return {} end
   local most = tonumber(args[7])
   local over, looked, by_number, has_more = expired_leases(tonumber(args[2]), tonumber(args[8]))

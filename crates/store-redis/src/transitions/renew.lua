@@ -5,7 +5,7 @@
 -- Returns the deadline (ms), or -1 if the receipt is not current, or the lease has expired and may not last longer
 -- Uses events, leases, records, shard.
 function scripts.renew(args)
-  shard.begin({})
+  shard.begin()
   local loc = args[1]
   jobs.load_states({loc})
   local s = states[loc]

@@ -12,9 +12,6 @@
 --   'lanes'} if there are too many of them, {429, ...} if its tenant has too many; {421} if another lane has the id of
 --   the job's lane
 -- Uses arrivals, dead_letters, due_index, events, lanes, ready, records, shard, tag_index, tombs.
-local REPLACE = union(
-  arrivals.FIELDS, tombs.ADD_FIELDS, dead_letters.FIELDS, ready.CLEAN_FIELDS, {'dead', 'lease', 'replaced'}
-)
 -- The place of the id's length in the rest of a record.
 local ID = RECORD - 12
 
@@ -132,7 +129,7 @@ local function leave(all)
 end
 
 function scripts.replace(args)
-  local locs, from = arrivals.begin(REPLACE, args)
+  local locs, from = arrivals.begin(args)
   local refused = arrivals.check_accepts_jobs()
   if refused then return refused end
   local answers, all = {}, {}

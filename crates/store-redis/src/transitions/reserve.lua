@@ -169,7 +169,7 @@ function grants.reserve(args, n_args)
 end
 
 function scripts.reserve(args)
-  shard.begin(grants.FIELDS)
+  shard.begin()
   local answer = grants.reserve(args, #args)
   shard.close()
   return answer

@@ -7,7 +7,7 @@
 -- ARGV  per schedule: name, its version or '' if there must be none, what is to be stored of it or '' to remove it
 -- Returns per schedule 1, or 0 if it has another version and was left as it is
 function scripts.change_schedules(args)
-  shard.begin(recurring.FIELDS)
+  shard.begin()
   local names, changes, answers = {}, {}, {}
   for i = 1, #args, 3 do names[#names + 1] = args[i] end
   for i, stored in ipairs(recurring.get(names)) do
@@ -26,7 +26,7 @@ end
 -- ARGV  names
 -- Returns how many were removed
 function scripts.forget_schedule_times(args)
-  shard.begin(recurring.FIELDS)
+  shard.begin()
   local first = first_score(KEY.recurring_times, args)
   local gone = call('ZREM', KEY.recurring_times, unpack(args))
   if first ~= fields.next_firing_at then shard.set('next_firing_at', first) end
@@ -43,7 +43,6 @@ end
 -- Returns per schedule {1}; {0} if it has another version; {422, 'topics' or 'lanes'} if there are too many of them,
 --   {429, ...} if its tenant has too many; {421} if another lane has the id of its lane: these change nothing. Then how
 --   many jobs the shard has accepted. Or what submit returns after a loss
-local FIRE = union(arrivals.FIELDS, recurring.FIELDS)
 
 local function firings(args, from)
   local all, names, locs, i = {}, {}, {}, from
@@ -59,7 +58,7 @@ end
 
 function scripts.fire(args)
   local rows_of_lanes, from = arrivals.lanes(args)
-  shard.begin(FIRE, rows_of_lanes)
+  shard.begin(rows_of_lanes)
   local refused = arrivals.check_accepts_jobs()
   if refused then return refused end
   local all, names, locs = firings(args, from)
@@ -93,7 +92,7 @@ end
 -- Returns {now (ms), us until the first one fires, -1 for never, then per schedule: name, what is stored of it, 1 if the
 --   job whose end it waits for has not ended, else 0}
 function scripts.due_schedules(args)
-  shard.begin(due_index.FIELDS)
+  shard.begin()
   local limit, left = tonumber(args[1]), tonumber(args[2])
   local names = call('ZRANGE', KEY.recurring_times, '-inf', NOW, 'BYSCORE', 'LIMIT', 0, limit)
   local answer = {NOW, wait_us(first_score(KEY.recurring_times))}

@@ -87,7 +87,7 @@ end
 
 function scripts.settle(args)
   local names, whole, over, from = outcomes.settle_args(args, 0)
-  shard.begin(outcomes.FIELDS, names)
+  shard.begin(names)
   local answer = outcomes.settle(args, 0, whole, over, from)
   shard.close()
   return answer
@@ -97,12 +97,11 @@ end
 -- KEYS  shard
 -- ARGV  those of reserve; those of settle; how many those of reserve are
 -- Returns {what settle returns, what reserve returns}
-local EXCHANGE = union(outcomes.FIELDS, grants.FIELDS)
 
 function scripts.exchange(args)
   local n = tonumber(table.remove(args))
   local names, whole, over, from = outcomes.settle_args(args, n)
-  shard.begin(EXCHANGE, names)
+  shard.begin(names)
   local settled = outcomes.settle(args, n, whole, over, from)
   -- The settle has written its changes; what it has read of jobs is older.
   jobs.discard()

@@ -36,7 +36,7 @@ local function settle_one(loc, held, outcome, only_expired, dead)
 end
 
 function scripts.settle_receipts(args)
-  shard.begin(outcomes.FIELDS)
+  shard.begin()
   local locs, answers, dead, applied, numbers, is_known = {}, {}, {}, {}, {}, {}
   for i = 4, #args, 3 do locs[#locs + 1] = args[i] end
   jobs.load(locs)

@@ -11,7 +11,7 @@
 -- Uses arrivals, shard.
 function scripts.submit(args)
   local names, from = arrivals.lanes(args)
-  shard.begin(arrivals.FIELDS, names)
+  shard.begin(names)
   local refused = arrivals.check_accepts_jobs()
   if refused then return refused end
   local locs, n, last = {}, 0, #args
