@@ -2,7 +2,7 @@
 //! tombstones) delay nothing by that hour.
 
 use redis::aio::MultiplexedConnection;
-use redis::cmd;
+
 use ringback_core::clock::Timestamp;
 use ringback_core::job::Job;
 use ringback_core::limits::{MAX_LOCK_TTL, MAX_NOTICE_DELAY};
@@ -93,8 +93,8 @@ async fn move_lease_ahead(redis: &mut MultiplexedConnection, job: &Job) {
     ] {
         run(redis, words).await;
     }
-    set(redis, b"lease_at", at).await;
-    set(redis, b"lease", u64::from_be_bytes(later).into()).await;
+    set(redis, "lease_at", at).await;
+    set(redis, "lease", u64::from_be_bytes(later).into()).await;
 }
 
 /// The stored deadline of a reserved job.

@@ -2,7 +2,7 @@
 //! store goes on without it.
 
 use redis::aio::MultiplexedConnection;
-use redis::cmd;
+
 use ringback_core::store_types::{
     ArchiveSettings, EndedStates, Filter, Options, Renewed, SettleResult, StoreError, TakeEntries, WhenFull,
 };

@@ -6,13 +6,13 @@ mod attempts;
 mod audit_log;
 mod bulks;
 mod counts;
+mod definitions;
 mod destinations;
 mod failing;
 mod feeds;
 pub(crate) mod format;
 mod last_reserves;
 mod lateness;
-mod list;
 mod outbox;
 mod policies;
 mod ready;
@@ -33,6 +33,13 @@ pub(crate) use self::bulks::BulkRow;
 use self::bulks::Bulks;
 use self::counts::Counts;
 pub(crate) use self::counts::{ByName, EndedCounts, LaneCounts, Pause, Sums, TopicRow, is_sum, tenant_of};
+#[cfg(test)]
+pub(crate) use self::definitions::dump;
+use self::definitions::{
+    ARCHIVE, BULKS, DEAD, DESTINATIONS, FAILING, FEEDS, LAST_RESERVES, LATENESS, LEASES, OUTBOX, POLICIES,
+    TAGS, TOMBSTONES,
+};
+pub(crate) use self::definitions::{OutboxKey, ReplayTables};
 use self::destinations::Destinations;
 pub(crate) use self::destinations::PauseRow;
 use self::failing::Failing;
@@ -42,13 +49,6 @@ pub(crate) use self::format::{Checkpoint, Format};
 pub(crate) use self::last_reserves::Granted;
 use self::last_reserves::LastReserves;
 use self::lateness::Minutes;
-#[cfg(test)]
-pub(crate) use self::list::dump;
-use self::list::{
-    ARCHIVE, BULKS, DEAD, DESTINATIONS, FAILING, FEEDS, LAST_RESERVES, LATENESS, LEASES, OUTBOX, POLICIES,
-    TAGS, TOMBSTONES,
-};
-pub(crate) use self::list::{OutboxKey, ReplayTables};
 use self::outbox::Outbox;
 pub(crate) use self::outbox::{Notice, OutboxRow};
 use self::policies::Policies;

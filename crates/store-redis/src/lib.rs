@@ -14,7 +14,7 @@ mod info;
 mod installation;
 mod keys;
 mod lane_ids;
-mod moving;
+mod moving_slots;
 mod queries;
 mod record;
 mod redis_store;

@@ -14,7 +14,7 @@ use super::accepted_counts::AcceptedCounts;
 use super::clock_watch::ClockWatch;
 use super::keys::Keys;
 use super::lane_ids::LaneKey;
-use super::moving::Moving;
+use super::moving_slots::Moving;
 use super::server_checks::Risk;
 use super::server_checks::{self, Eviction};
 use super::topology::{Confirmation, Topology};

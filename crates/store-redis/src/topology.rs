@@ -2,15 +2,15 @@
 //! `call`. Nothing outside this module knows the difference. Errors of the client become store errors here.
 
 mod address;
-mod answer;
 mod candidates;
 mod cluster;
-mod confirm;
-mod confirm_nodes;
+mod cluster_confirmation;
 mod connection;
 mod diagnosis;
 mod error;
+mod replica_confirmation;
 mod sentinel;
+mod server_answers;
 mod single;
 mod tls;
 
@@ -29,10 +29,10 @@ use tokio::time::timeout;
 
 pub use self::address::Address;
 use self::cluster::Cluster;
-use self::confirm::{Confirmed, Server};
-use self::confirm_nodes::ConfirmedNodes;
+use self::cluster_confirmation::ConfirmedNodes;
 use self::error::classify;
 pub(crate) use self::error::{is_not_loaded, is_under_way};
+use self::replica_confirmation::{Confirmed, Server};
 use self::sentinel::Sentinel;
 use self::single::Single;
 pub use self::tls::{authorities, certificate, fit, key};

@@ -10,7 +10,7 @@ use ringback_core::state::State;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::jobs::pick;
+use super::random_jobs::pick;
 use super::under_faults::{begin_fault, end_fault};
 use crate::history::ResponseKind;
 use crate::properties::by_job;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ringback_core::state::State;
 use serde_json::{Value, json};
 
-use super::jobs::pick;
+use super::random_jobs::pick;
 use super::under_faults::{begin_fault, end_fault};
 use crate::history::{Attempt, ResponseKind};
 use crate::receiver::Reply;

@@ -9,7 +9,7 @@ use ringback_core::state::State;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::jobs::pick;
+use super::random_jobs::pick;
 use crate::seeds;
 use crate::world::{Simulation, has_ended};
 

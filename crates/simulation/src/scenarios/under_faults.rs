@@ -9,7 +9,7 @@ use rand::RngExt as _;
 use ringback_core::state::State;
 use tokio::time::{advance, sleep};
 
-use super::jobs::{pick, random_job};
+use super::random_jobs::{pick, random_job};
 use super::without_faults::check_all;
 use crate::calls::Line;
 use crate::properties::LATE;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rand::RngExt as _;
 use ringback_core::clock::Timestamp;
 
-use super::jobs::random_job;
+use super::random_jobs::random_job;
 use crate::properties::{Submitted, by_job, check_job};
 use crate::seeds;
 use crate::world::Simulation;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::list::{ATTEMPTS, ATTEMPTS_BY_TIME, ATTEMPTS_BYTES};
+use super::definitions::{ATTEMPTS, ATTEMPTS_BY_TIME, ATTEMPTS_BYTES};
 use super::rows::{Access, Rows, Writing};
 use crate::error::Result;
 

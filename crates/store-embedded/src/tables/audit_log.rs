@@ -6,7 +6,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use redb::ReadableTable as _;
 use ringback_core::store_types::{AuditLogId, AuditLogOwner, AuditLogRow, StoreError};
 
-use super::list::{AUDIT_LOG, AUDIT_LOG_OWNERS, AUDIT_LOG_WEIGHTS};
+use super::definitions::{AUDIT_LOG, AUDIT_LOG_OWNERS, AUDIT_LOG_WEIGHTS};
 use super::rows::{Access, Rows, Writing};
 use crate::error::Result;
 

@@ -17,7 +17,7 @@ use ringback_core::store_types::{Limit, MAX_LANES, MAX_TOPICS, tenant_limit};
 pub(crate) use self::cache::ByName;
 use self::cache::{Cache, unpack};
 pub(crate) use self::rows::{EndedCounts, LaneCounts, Pause, Sums, TopicRow};
-use super::list::{LANE_COUNTS, TOPIC_COUNTS};
+use super::definitions::{LANE_COUNTS, TOPIC_COUNTS};
 use super::record::Record;
 use super::rows::{Access, Writing};
 use super::times::LAST;

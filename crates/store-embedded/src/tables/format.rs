@@ -4,7 +4,7 @@
 use redb::{Database, ReadableDatabase as _, TableDefinition, TableError, WriteTransaction};
 use ringback_core::store_types::StoreError;
 
-use super::list::ReplayTables;
+use super::definitions::ReplayTables;
 use crate::error::Result;
 
 /// The version of the tables, their rows, and the redo log. A file with another version is refused.

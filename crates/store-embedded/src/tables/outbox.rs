@@ -4,7 +4,7 @@
 use redb::ReadableTable as _;
 use ringback_core::store_types::{Success, payload};
 
-use super::list::OutboxKey;
+use super::definitions::OutboxKey;
 use super::record::{Body, Record};
 use super::rows::{Access, Rows, Writing};
 use crate::error::Result;

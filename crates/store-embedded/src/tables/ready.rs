@@ -6,7 +6,7 @@ use std::ops::Bound;
 
 use redb::ReadableTable as _;
 
-use super::list::{LANE_TURNS, LANES, READY};
+use super::definitions::{LANE_TURNS, LANES, READY};
 use super::rows::{Access, Rows, Writing};
 use super::times::LAST;
 use crate::error::Result;

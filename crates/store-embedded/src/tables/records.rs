@@ -4,7 +4,7 @@
 
 use redb::ReadableTable as _;
 
-use super::list::{BODIES, IDS, JOBS};
+use super::definitions::{BODIES, IDS, JOBS};
 use super::record::{Body, Record};
 use super::rows::{Access, Rows, Writing};
 use crate::error::Result;

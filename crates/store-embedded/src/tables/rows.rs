@@ -12,7 +12,7 @@ use redb::{
 };
 use serde::Serialize;
 
-use super::list::Definition;
+use super::definitions::Definition;
 use crate::error::Result;
 use crate::redo_log::frame::Frame;
 

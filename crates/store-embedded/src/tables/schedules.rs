@@ -6,7 +6,7 @@ use ringback_core::schedule::ScheduleKey;
 use ringback_core::store_types::{ScheduleRow, StoreError};
 use serde::{Deserialize, Serialize};
 
-use super::list::{SCHEDULE_TIMES, SCHEDULES};
+use super::definitions::{SCHEDULE_TIMES, SCHEDULES};
 use super::rows::{Access, Rows, Writing, pack};
 use crate::error::Result;
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use strum::VariantArray as _;
 
 use super::archive::ArchiveRow;
-use super::list::SHARDS;
+use super::definitions::SHARDS;
 use super::rows::{Access, Rows, Writing, pack};
 use crate::error::Result;
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use redb::ReadableTable as _;
 
-use super::list::{ByTime, DUE, SCHEDULE, TOPICS};
+use super::definitions::{ByTime, DUE, SCHEDULE, TOPICS};
 use super::rows::{Access, Rows, Writing};
 use crate::error::Result;
 

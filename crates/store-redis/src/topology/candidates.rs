@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::answer::{Address, Heard, ListedReplica, Node, Replica};
+use super::server_answers::{Address, Heard, ListedReplica, Node, Replica};
 
 /// A replica that its master lists and that was silent for at most this many seconds may take over, even if the sentinels
 /// or nodes that elect do not know it yet.
@@ -171,7 +171,7 @@ fn millis(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::answer::Master;
+    use super::super::server_answers::Master;
     use super::*;
 
     const GOOD: Replica =

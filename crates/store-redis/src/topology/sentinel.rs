@@ -20,10 +20,10 @@ use tokio::time::timeout;
 
 use super::CONNECT;
 use super::address::Watched;
-use super::answer::{self, Master};
 use super::candidates;
 use super::connection::{FIRST_PAUSE, SharedConnection};
 use super::error::{classify_connect, unfit};
+use super::server_answers::{self, Master};
 use super::single::{self, LONGEST_PAUSE, SERVERS, Single};
 
 /// How long the sentinels may take to answer.
@@ -160,9 +160,9 @@ impl Sentinels {
                 Err(error) if error.is_refusal() => Ok(Value::Array(Vec::new())),
                 replicas => replicas,
             };
-            match master.and_then(|master| answer::heard(master, address?, replicas?)) {
+            match master.and_then(|master| server_answers::heard(master, address?, replicas?)) {
                 Ok(one) => heard.push(one),
-                Err(error) if answer::is_unknown(&error) => unknown += 1,
+                Err(error) if server_answers::is_unknown(&error) => unknown += 1,
                 Err(error) => failed = Some(error),
             }
         }
@@ -210,7 +210,7 @@ async fn connect(sentinels: Arc<Sentinels>) -> Result<Connected, StoreError> {
     let mut info = redis::cmd("INFO");
     let info = timeout(CONNECT, info.arg("replication").query_async::<String>(&mut connection)).await;
     let info = info.map_err(|_elapsed| StoreError::Slow(CONNECT))?.map_err(classify_connect)?;
-    if !answer::is_of_master(&info) {
+    if !server_answers::is_of_master(&info) {
         return Err(StoreError::Replica);
     }
     Ok(Connected { connection, address })

@@ -38,7 +38,6 @@ impl InstructionCount {
     ///
     /// # Panics
     /// If the server does not run under valgrind.
-    #[must_use]
     pub fn take(&self) -> u64 {
         let pid = format!("--pid={}", self.pid);
         let output = Command::new("vgdb").args([&pid, "dump"]).output().expect("vgdb comes with valgrind");

@@ -16,10 +16,10 @@ use tokio::sync::Mutex;
 use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
-use super::answer::{self, Address};
 use super::candidates::{self, Candidates, NODE_TIMEOUT, Replicas};
 use super::error::{classify, is_half_moved, moved_to};
 use super::sentinel::Sentinel;
+use super::server_answers::{self, Address};
 use super::single::{self, Single};
 
 /// How many replicas must have a change where no failover is automatic.
@@ -154,7 +154,7 @@ impl Confirmed {
             answer => answer?,
         };
         let info: String = redis::from_redis_value(answer).map_err(|_| unreadable.clone())?;
-        let (listed, now) = (answer::listed(&info), Instant::now());
+        let (listed, now) = (server_answers::listed(&info), Instant::now());
         let (mut possible, mut timeout) = (BTreeSet::new(), Duration::ZERO);
         let candidates = match &self.server {
             Server::Single(_) => Candidates::Counted(ONE),
@@ -322,7 +322,7 @@ impl Confirmed {
         let info = info.map_err(|_| StoreError::Unreadable("the replicas of a master"))?;
         self.replicas()
             .iter_mut()
-            .for_each(|(_, replicas)| replicas.see(&answer::listed(&info), Instant::now()));
+            .for_each(|(_, replicas)| replicas.see(&server_answers::listed(&info), Instant::now()));
         Ok(())
     }
 }

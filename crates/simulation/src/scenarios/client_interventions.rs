@@ -10,7 +10,7 @@ use ringback_core::state::State;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::jobs::pick;
+use super::random_jobs::pick;
 use crate::history::{Attempt, ResponseKind};
 use crate::properties::by_job;
 use crate::receiver::Reply;

@@ -12,8 +12,8 @@ use rand::{RngExt as _, SeedableRng as _};
 use redis::{Cmd, ConnectionAddr, ConnectionInfo, Value};
 use ringback_core::store_types::StoreError;
 
-use super::confirm::{Confirmed, Server};
 use super::error::{is_half_moved, moved_to};
+use super::replica_confirmation::{Confirmed, Server};
 use super::single::Single;
 use crate::keys::{KeySpace, Keys};
 

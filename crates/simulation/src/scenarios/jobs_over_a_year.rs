@@ -6,7 +6,7 @@ use ringback_core::retry::{Max, RetryPolicy};
 use ringback_core::state::State;
 use serde_json::json;
 
-use super::jobs::retry_json;
+use super::random_jobs::retry_json;
 use super::without_faults::check_all;
 use crate::history::ResponseKind;
 use crate::properties::{Submitted, by_job};
