@@ -1,6 +1,6 @@
 -- The outbox of a feed: business transactions insert jobs here, and ringback-feed takes them out once they are committed.
--- Of the columns that a job may have (see docs/operate/feeds.md) those that are never used can be left out, but for id; others can
--- be added.
+-- Its columns are those of a feed (docs/operate/feeds.md). Those that are never used can be left out, but for id, and
+-- those that are missing here can be added. Any other column stops the feed.
 create table ringback_outbox (
   seq bigint generated always as identity primary key,
   id text not null default gen_random_uuid()::text,
