@@ -1,6 +1,7 @@
-// BullMQ doing the work of Ringback: `node bench.mjs fill|work '{"port":…}'`.
+// BullMQ doing the work of Ringback: `node bench.mjs fill|pace|lives|work '{"port":…}'`.
 //
-// fill submits jobs in bulk and ends. work delivers jobs until it is killed: it POSTs each job's body to its
+// fill submits jobs in bulk and ends. pace submits them one by one at an even pace and ends. lives takes jobs from
+// submit to completion, one at a time or in bulk, and ends. work delivers jobs until it is killed: it POSTs each job's body to its
 // URL over kept connections, with the headers that the receiver of the benchmarks counts by.
 import http from 'node:http';
 import { Queue, Worker } from 'bullmq';
@@ -37,6 +38,43 @@ async function fill({ first, jobs, url, filler, from, rate, spread }) {
   await queue.close();
 }
 
+// Each job at its time, whatever the ones before it take.
+async function pace({ first, jobs, url, filler, rate, delay }) {
+  const queue = new Queue(QUEUE, { connection });
+  const start = Date.now();
+  const added = [];
+  for (let n = 0; n < jobs; n += 1) {
+    const early = start + (n * 1000) / rate - Date.now();
+    if (early > 1) await new Promise((go) => setTimeout(go, early));
+    const one = job(first + n, { url, delay, filler });
+    added.push(queue.add(one.name, one.data, one.opts));
+  }
+  await Promise.all(added);
+  await queue.close();
+}
+
+// Jobs become due when all are submitted, and are completed without a callback.
+async function lives({ first, jobs, url, filler, batch, lead }) {
+  const queue = new Queue(QUEUE, { connection });
+  const from = Date.now() + lead;
+  const all = Array.from({ length: jobs }, (_, n) => job(first + n, { url, at: from + n, filler }));
+  for (let n = 0; n < jobs; n += batch) {
+    if (batch === 1) await queue.add(all[n].name, all[n].data, all[n].opts);
+    else await queue.addBulk(all.slice(n, n + batch));
+  }
+  await new Promise((go) => setTimeout(go, Math.max(0, from + jobs - Date.now())));
+  await new Promise((done, fail) => {
+    let left = jobs;
+    const worker = new Worker(QUEUE, async () => {}, { connection, concurrency: batch });
+    worker.on('error', fail);
+    worker.on('completed', () => {
+      left -= 1;
+      if (left === 0) worker.close().then(done);
+    });
+  });
+  await queue.close();
+}
+
 function work({ concurrency }) {
   const agent = new http.Agent({ keepAlive: true, maxSockets: concurrency });
   const post = ({ id, data }) =>
@@ -61,5 +99,6 @@ function work({ concurrency }) {
   worker.on('failed', (_, error) => console.error(error));
 }
 
-if (verb === 'fill') await fill(options);
+const ending = { fill, pace, lives };
+if (verb in ending) await ending[verb](options);
 else work(options);

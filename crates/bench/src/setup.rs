@@ -113,6 +113,10 @@ impl Setup {
 }
 
 pub(crate) fn api_address(stack: &Stack) -> SocketAddr {
-    let url = stack.url("");
+    address_of(&stack.url(""))
+}
+
+/// The address of an API with this base URL.
+pub(crate) fn address_of(url: &str) -> SocketAddr {
     url.strip_prefix("http://").and_then(|address| address.parse().ok()).expect("an API has an address")
 }

@@ -89,7 +89,7 @@ impl Bench {
     async fn round(&mut self, shape: Shape, jobs: usize) -> Result<f64, String> {
         self.receiver.expect(self.next..self.next + jobs);
         let more = json!({ "url": self.receiver.url(Channel::Main) });
-        self.bullmq.fill(&self.server, self.next, jobs, &more).await?;
+        self.bullmq.run("fill", &self.server, self.next, jobs, &more).await?;
         self.next += jobs;
         let _workers = self.bullmq.work(&self.server, shape);
         self.receiver.arrive(jobs, BULLMQ_WITHIN).await?;

@@ -53,7 +53,7 @@ async fn bullmq(setup: &Setup, train: Train) -> Result<Vec<Latencies>, String> {
         let more = json!({
             "url": receiver.url(Channel::Main), "from": start.as_millisecond(), "rate": train.rate,
         });
-        bullmq.fill(&server, first, jobs, &more).await?;
+        bullmq.run("fill", &server, first, jobs, &more).await?;
         if now() >= start {
             return Err("its jobs took too long to submit".to_owned());
         }

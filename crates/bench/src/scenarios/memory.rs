@@ -35,7 +35,7 @@ async fn bullmq(setup: &Setup, jobs: usize) -> Result<f64, String> {
     let bullmq = Bullmq::get(setup).await?;
     let server = setup.profile().redis().start().await;
     let before = server.used_memory().await;
-    bullmq.fill(&server, 0, jobs, &json!({ "url": URL, "spread": DAY })).await?;
+    bullmq.run("fill", &server, 0, jobs, &json!({ "url": URL, "spread": DAY })).await?;
     Ok(per_job(&server, before, jobs).await)
 }
 

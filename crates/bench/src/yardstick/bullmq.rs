@@ -104,12 +104,14 @@ impl Bullmq {
         Ok(Self { node, folder })
     }
 
-    /// Submits jobs in bulk; `more` adds their URL and due times.
+    /// Runs a verb of the script that ends by itself: `fill` submits jobs in bulk, `pace` one by one, `lives` also
+    /// completes them. `more` adds their URL, due times and the like.
     ///
     /// # Errors
     /// The last line that node has printed, or that node has not ended in time.
-    pub(crate) async fn fill(
+    pub(crate) async fn run(
         &self,
+        verb: &str,
         server: &RedisServer,
         first: usize,
         jobs: usize,
@@ -120,7 +122,7 @@ impl Bullmq {
             options.extend(more.clone());
         }
         let dir = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let child = self.node("fill", &options, &dir.path().join("log"));
+        let child = self.node(verb, &options, &dir.path().join("log"));
         end_of(child, FILL_WITHIN).await
     }
 
