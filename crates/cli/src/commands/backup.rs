@@ -1,7 +1,6 @@
 //! `ringback backup`: writes everything that an installation keeps into one file, while it runs. A job that exists from
 //! the beginning to the end is in it exactly once, and a backup that is not complete never looks complete.
 
-mod partial_file;
 mod sort;
 
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ use ringback_core::job::{Tenant, Topic};
 use ringback_wire::StatsResponse;
 use serde::Deserialize;
 
-use self::partial_file::PartialFile;
+use super::partial_file::PartialFile;
 use self::sort::{Entry, Sorter};
 use super::call_retries::PatientCalls;
 use super::session::{Session, parse};

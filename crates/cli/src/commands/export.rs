@@ -1,10 +1,6 @@
 //! `ringback export`: writes the lines of jobs that the server streams to standard output or to a file. An incomplete
 //! export never looks complete: a file gets its name only at the end, and a stream that ends early is an error.
 
-use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,8 +9,8 @@ use clap::Args;
 use http::Method;
 use reqwest::Response;
 
-use super::PRIVATE;
 use super::call_retries::PatientCalls;
+use super::partial_file::PartialFile;
 use super::session::Session;
 use crate::args::{Filter, values};
 use crate::client::{Call, ClientError, cut_off};
@@ -27,7 +23,7 @@ Examples:
   ringback export -o jobs.ndjson
   ringback export --state dead --topic pay.notify | jq -r .reason | sort | uniq -c
 
-A file is written as FILE.part and renamed when it is complete.
+A file gets its name only when it is complete.
 
 With the root key it has the jobs of all tenants, with --tenant those of one.
 
@@ -67,36 +63,25 @@ pub(crate) async fn run(session: &mut Session, args: ExportArgs) -> anyhow::Resu
 /// The destination of the lines.
 enum Target<'a> {
     Stdout(&'a mut Output),
-    File(File, &'a Path),
+    File(PartialFile),
 }
 
 impl Target<'_> {
     fn write(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         match self {
             Self::Stdout(out) => out.bytes(bytes),
-            Self::File(file, path) => file.write_all(bytes).with_context(|| path.display().to_string()),
+            Self::File(file) => file.write(bytes),
         }
     }
 }
 
 async fn to_file(answer: Response, path: &Path, progress: &Progress) -> anyhow::Result<()> {
-    let part = part(path);
-    let file = OpenOptions::new().write(true).create(true).truncate(true).mode(PRIVATE).open(&part);
-    let file = file.with_context(|| part.display().to_string())?;
-    let mut target = Target::File(file, &part);
-    copy(answer, &mut target, progress).await.with_context(|| part.display().to_string())?;
-    let Target::File(file, _) = target else { return Ok(()) };
-    // The name means that the file is complete, so it must be on disk first.
-    file.sync_all().with_context(|| part.display().to_string())?;
-    std::fs::rename(&part, path).with_context(|| path.display().to_string())?;
+    let mut target = Target::File(PartialFile::create(path)?);
+    copy(answer, &mut target, progress).await.with_context(|| path.display().to_string())?;
+    let Target::File(file) = target else { return Ok(()) };
+    file.finish()?;
     progress.note(&format!("{} jobs exported to {}", progress.lines(), path.display()));
     Ok(())
-}
-
-fn part(path: &Path) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(".part");
-    PathBuf::from(name)
 }
 
 /// Copies an answer to `target` until it ends. Fails if it breaks off, or does not end with the end of a line.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use ringback_core::crash_point;
 
-use super::super::PRIVATE;
+use super::PRIVATE;
 
 /// A file that is being written.
 pub(super) struct PartialFile {
