@@ -26,7 +26,7 @@ mod forecast;
 mod gauges;
 mod if_exists;
 mod import;
-pub(crate) mod jobs;
+pub(crate) mod job_builders;
 mod lanes;
 mod list;
 mod list_dead;

@@ -23,7 +23,7 @@ use ringback_store::{Memory, Store, settings};
 use tempfile::tempdir;
 
 use crate::contract::audit;
-use crate::contract::jobs::{LONG, With, ms, new_job, release, retry};
+use crate::contract::job_builders::{LONG, With, ms, new_job, release, retry};
 use crate::contract::workbench::{SOON, at_most};
 use crate::prelude::*;
 

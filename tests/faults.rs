@@ -11,7 +11,6 @@ mod cluster_nodes;
 mod connections;
 mod credentials;
 mod destroyed_replies;
-mod durability;
 mod early_answers;
 mod failovers;
 mod hanging_receiver;
@@ -40,12 +39,13 @@ mod replicated;
 mod rolling;
 mod schedules;
 mod sentinel;
-mod shutdown;
 mod slot_moves;
+mod start_and_end;
 mod steady_load;
 mod store_rejections;
 mod store_urls;
 mod tls;
+mod weaker_store;
 
 use ringback_testkit::variable;
 

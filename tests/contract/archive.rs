@@ -10,7 +10,7 @@ use ringback_core::store_types::{
 };
 
 use super::attempts::failed;
-use super::jobs::{BRIEF, LONG, With, bury, ms, seen, tags};
+use super::job_builders::{BRIEF, LONG, With, bury, ms, seen, tags};
 use super::workbench::{SOON, Workbench, now};
 use crate::prelude::*;
 
@@ -128,7 +128,7 @@ pub(crate) async fn every_way_to_end_leaves_one_entry(bench: &Workbench) {
         if timeout == BRIEF {
             bench.recover_until(&lease.key, State::Cancelled).await;
         } else {
-            assert_eq!(bench.settle(lease, super::jobs::retry(LONG)).await, SettleResult::Applied);
+            assert_eq!(bench.settle(lease, super::job_builders::retry(LONG)).await, SettleResult::Applied);
         }
     }
     let dead = bench.job_in(State::Dead, bench.job("cancelled")).await;

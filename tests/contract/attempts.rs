@@ -11,7 +11,7 @@ use ringback_core::store_types::{
 use ringback_core::topic_policy::Logging;
 use ringback_wire::parse_policy;
 
-use super::jobs::{LONG, With, bury, ms};
+use super::job_builders::{LONG, With, bury, ms};
 use super::workbench::{SOON, Workbench, now, until};
 use crate::prelude::*;
 

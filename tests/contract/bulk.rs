@@ -9,7 +9,7 @@ use ringback_core::store_types::{
     Bulk, BulkAction, BulkId, BulkStart, BulkState, BulkStep, BulkTarget, Filter, Move, TimeRange,
 };
 
-use super::jobs::{LONG, ORIGIN, STATES, With, bury, ms, retry, topic};
+use super::job_builders::{LONG, ORIGIN, STATES, With, bury, ms, retry, topic};
 use super::list::all;
 use super::workbench::{Workbench, now, until};
 use crate::prelude::*;
@@ -194,7 +194,8 @@ async fn different(bench: &Workbench) -> Vec<(Job, String)> {
     let mut keys = Vec::new();
     for n in 0..96_usize {
         let (origin, id) = (origins[n % 4], format!("{}-{n}", ["order", "refund"][n % 2]));
-        let new = super::jobs::new_job(bench.key(topics[n % 3], &id)).to(origin).tags(tags[n / 4 % 4]);
+        let new =
+            super::job_builders::new_job(bench.key(topics[n % 3], &id)).to(origin).tags(tags[n / 4 % 4]);
         let new = if n.is_multiple_of(5) {
             new.after(LONG * u32::try_from(1 + n % 3).expect("small"))
         } else {

@@ -11,7 +11,7 @@ use ringback_store::Wakes;
 
 use super::bulk::look;
 use super::dead_letters::{all, bring, cursors, jobs, of_topic, wanted};
-use super::jobs::{LONG, TOPIC, With, bury, ms, seen, tags};
+use super::job_builders::{LONG, TOPIC, With, bury, ms, seen, tags};
 use super::workbench::{SOON, Workbench, next, now, until};
 use crate::prelude::*;
 
@@ -219,8 +219,8 @@ pub(crate) async fn a_revived_job_can_be_moved_as_any_other(bench: &Workbench) {
     bench.cancel(&keys[0]).await;
     let mut left = bench.take(10).await;
     assert_eq!(left.len(), 2);
-    bench.settle(left.remove(0), super::jobs::retry(LONG)).await;
-    bench.settle(left.remove(0), super::jobs::release(ms(0))).await;
+    bench.settle(left.remove(0), super::job_builders::retry(LONG)).await;
+    bench.settle(left.remove(0), super::job_builders::release(ms(0))).await;
     let states = bench.stats().await.states;
     assert_eq!((states.cancelled, states.delayed, states.ready), (1, 1, 1));
 }

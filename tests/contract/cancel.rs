@@ -3,7 +3,7 @@
 use ringback_core::job::JobKey;
 use ringback_core::store_types::{Cancelled, SettleResult};
 
-use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
+use super::job_builders::{BRIEF, LONG, With, bury, ms, release, retry};
 use super::workbench::{Workbench, run_out, until};
 use crate::prelude::*;
 

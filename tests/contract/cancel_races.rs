@@ -11,7 +11,7 @@ use ringback_testkit::figures::{Figure, Reached};
 use ringback_testkit::variable;
 use tokio::time::sleep;
 
-use super::jobs::{With, ms};
+use super::job_builders::{With, ms};
 use super::workbench::{Workbench, now, until};
 use crate::prelude::*;
 

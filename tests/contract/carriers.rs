@@ -2,7 +2,7 @@
 
 use ringback_core::store_types::{Epoch, Pass};
 
-use super::jobs::{LONG, ms};
+use super::job_builders::{LONG, ms};
 use super::workbench::{SOON, Workbench, at_most};
 use crate::prelude::*;
 

@@ -8,7 +8,7 @@ use ringback_core::outcome::{Outcome, Reason};
 use ringback_core::state::State;
 use ringback_core::store_types::{Bulk, BulkTarget, DeadCursor, DeadFilter, DeadJob, DeadPage, MoveResult};
 
-use super::jobs::{TOPIC, With, bury, ms, new_job, seen};
+use super::job_builders::{TOPIC, With, bury, ms, new_job, seen};
 use super::workbench::{Workbench, now, until};
 
 /// A limit of pages that no case reaches, so that reading always ends.

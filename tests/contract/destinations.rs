@@ -11,7 +11,7 @@ use ringback_core::store_types::{
     SettleResult, Wake,
 };
 
-use super::jobs::{LONG, STATES, TOPIC, With, bury, ms, release, retry, topic};
+use super::job_builders::{LONG, STATES, TOPIC, With, bury, ms, release, retry, topic};
 use super::workbench::{Workbench, next, now, until};
 
 const ALL: TenantScope = TenantScope::All;

@@ -12,7 +12,7 @@ use ringback_core::store_types::{AttemptEnded, AttemptOutcome, Event, EventKind,
 use ringback_store::Events;
 
 pub(crate) use self::many_jobs::*;
-use super::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry, seen, tags};
+use super::job_builders::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry, seen, tags};
 use super::workbench::{SOON, Workbench, now, until};
 
 /// A stream of events of a bench's shard.

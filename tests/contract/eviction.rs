@@ -2,7 +2,7 @@
 
 use ringback_core::store_types::{Cancelled, Pass, SubmitResult};
 
-use super::jobs::{With, bury, ms};
+use super::job_builders::{With, bury, ms};
 use super::workbench::{SOON, Workbench, at_most, now};
 use crate::prelude::*;
 

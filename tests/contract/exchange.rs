@@ -2,7 +2,7 @@
 
 use ringback_core::store_types::{Lateness, Lease, Reserve, SettleResult};
 
-use super::jobs::{LONG, bury, ms, release, retry};
+use super::job_builders::{LONG, bury, ms, release, retry};
 use super::workbench::Workbench;
 use crate::prelude::*;
 

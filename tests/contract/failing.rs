@@ -7,7 +7,7 @@ use ringback_core::store_types::{
     DestinationQuery, DestinationReport, FailingDestination, Failures, LaneSpan,
 };
 
-use super::jobs::{LONG, With};
+use super::job_builders::{LONG, With};
 use super::workbench::{Workbench, now};
 
 const ALL: TenantScope = TenantScope::All;

@@ -5,7 +5,7 @@ use ringback_core::store_types::{
     FeedHold, FeedLease, FeedName, FeedPosition, MAX_FEED_LEASE, StoredFeed, WorkerId,
 };
 
-use super::jobs::BRIEF;
+use super::job_builders::BRIEF;
 use super::workbench::{SOON, Workbench};
 use crate::prelude::*;
 

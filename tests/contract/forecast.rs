@@ -6,7 +6,7 @@ use ringback_core::schedule::{Cron, Rule};
 use ringback_core::store_types::{Filter, Forecast, ForecastSlots, LaneSpan, SlotJobs};
 use ringback_core::written_time::Zone;
 
-use super::jobs::{With, retry, topic};
+use super::job_builders::{With, retry, topic};
 use super::list;
 use super::schedules::{add, schedule_at};
 use super::workbench::{Workbench, now};
@@ -78,7 +78,9 @@ pub(crate) async fn a_forecast_has_no_cancelled_job_and_tells_retries_apart(benc
     }
     for by in [MINUTE, 10 * MINUTE, 30 * MINUTE] {
         let slots = slots(by, 180 * MINUTE);
-        for forecast in [of_all(bench, &slots).await, of_topic(bench, super::jobs::TOPIC, &slots).await] {
+        for forecast in
+            [of_all(bench, &slots).await, of_topic(bench, super::job_builders::TOPIC, &slots).await]
+        {
             assert_eq!((sum(&forecast), forecast.error()), (SlotJobs { jobs: 3.0, retries: 2.0 }, None));
         }
     }

@@ -4,7 +4,7 @@ use ringback_core::job::{NewJob, Topic};
 use ringback_core::store_types::{JobGauge, MAX_LANES_SEARCHED, ShardGauges, StateCounts};
 use strum::VariantArray as _;
 
-use super::jobs::{LONG, STATES, TOPIC, With, ms};
+use super::job_builders::{LONG, STATES, TOPIC, With, ms};
 use super::topics::topic;
 use super::workbench::{Workbench, now, until};
 use crate::prelude::*;

@@ -10,7 +10,7 @@ use tokio::time::sleep_until;
 
 pub(crate) use self::generations::*;
 pub(crate) use self::times::*;
-use super::jobs::{BRIEF, LONG, STATES, With, ms, retry};
+use super::job_builders::{BRIEF, LONG, STATES, With, ms, retry};
 use super::workbench::{Workbench, now};
 use crate::prelude::*;
 

@@ -6,7 +6,7 @@ use ringback_core::job::{Due, History, IfExists, ImportJob, Job, NewJob};
 use ringback_core::outcome::LastAttempt;
 use ringback_core::store_types::{Cancelled, SettleResult, StoredJob, SubmitResult, Submitted, Wake};
 
-use super::jobs::{LONG, STATES, With, bury, ms, retry, seen};
+use super::job_builders::{LONG, STATES, With, bury, ms, retry, seen};
 use super::list::{all_kept, rich};
 use super::workbench::{SOON, Workbench, next, now};
 use crate::prelude::*;
@@ -240,7 +240,7 @@ pub(crate) async fn a_lease_of_an_earlier_life_does_not_complete_an_imported_job
 }
 
 pub(crate) async fn a_late_success_completes_an_imported_job(bench: &Workbench) {
-    let job = taken_in(bench, with(bench.job("a").timeout(super::jobs::BRIEF), tried())).await;
+    let job = taken_in(bench, with(bench.job("a").timeout(super::job_builders::BRIEF), tried())).await;
     let lease = bench.take_one(&job.key).await;
     bench.recover_until(&job.key, State::Ready).await;
     let another = bench.take_one(&job.key).await;

@@ -6,7 +6,7 @@ use ringback_core::job::NewJob;
 use ringback_core::lane::NO_TENANT;
 use ringback_core::store_types::{Lease, Reserve};
 
-use super::jobs::{ORIGIN, TOPIC, With};
+use super::job_builders::{ORIGIN, TOPIC, With};
 use super::workbench::Workbench;
 
 fn origin(n: usize) -> String {

@@ -7,7 +7,7 @@ use ringback_core::retry::RetryPolicy;
 use ringback_core::store_types::{Cursor, Filter, Page, StoreError, StoredJob};
 use strum::VariantArray as _;
 
-use super::jobs::{LONG, With, bury, ms, release, retry};
+use super::job_builders::{LONG, With, bury, ms, release, retry};
 use super::workbench::Workbench;
 use crate::prelude::*;
 
@@ -91,7 +91,7 @@ pub(crate) async fn the_pages_are_those_of_all_shards(bench: &Workbench) {
     for n in 0..60 {
         let key =
             JobKey { topic: "t".parse().expect("a topic"), id: format!("job-{n}").parse().expect("an id") };
-        let job = super::jobs::new_job(key).after(LONG);
+        let job = super::job_builders::new_job(key).after(LONG);
         wanted.insert(job.key.to_string());
         bench.store().submit(bench.store().shard_of(&job.key), &[job]).await.expect("submit");
     }

@@ -7,7 +7,7 @@ use ringback_core::state::State;
 use ringback_core::store_types::{Cursor, Filter, StoreError};
 
 use super::dead_letters::{bring, jobs};
-use super::jobs::{LONG, TOPIC, With};
+use super::job_builders::{LONG, TOPIC, With};
 use super::workbench::Workbench;
 
 /// A limit of pages that no case reaches, so that reading always ends.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ringback_core::job::{IfExists, NewJob, TenantScope, Topic};
 use ringback_core::store_types::{Filter, SubmitResult};
 
-use super::jobs::{LONG, With, bury};
+use super::job_builders::{LONG, With, bury};
 use super::list_dead;
 use super::workbench::Workbench;
 use crate::prelude::*;

@@ -5,7 +5,7 @@ use ringback_core::state::State;
 use ringback_core::store_types::{DeadFilter, Filter, FoundJob, MoveResult, StoredJob, SubmitResult};
 use ringback_core::token::Token;
 
-use super::jobs::{LONG, STATES, TOPIC, With, ms, tags, topic};
+use super::job_builders::{LONG, STATES, TOPIC, With, ms, tags, topic};
 use super::list::rich;
 use super::workbench::Workbench;
 

@@ -12,7 +12,7 @@ use ringback_core::store_types::{
 use ringback_wire::notice_of;
 
 pub(crate) use self::successes::*;
-use super::jobs::{BRIEF, With, bury, ms, retry};
+use super::job_builders::{BRIEF, With, bury, ms, retry};
 use super::workbench::{SOON, Workbench, next, now, run_out, until};
 use crate::prelude::*;
 

@@ -9,7 +9,7 @@ use ringback_store::{ConfigUnknown, SharedConfig, Store};
 use ringback_wire::parse_policy;
 use tokio::task::JoinSet;
 
-use super::jobs::{LONG, TOPIC, With as _, bury};
+use super::job_builders::{LONG, TOPIC, With as _, bury};
 use super::workbench::{SOON, Workbench};
 use crate::prelude::*;
 

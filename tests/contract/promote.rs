@@ -3,7 +3,7 @@
 use ringback_core::job::NewJob;
 use ringback_core::store_types::{Cancelled, Pass};
 
-use super::jobs::{LONG, With, ms};
+use super::job_builders::{LONG, With, ms};
 use super::workbench::{SOON, Workbench, at_most, now, until};
 use crate::prelude::*;
 

@@ -15,7 +15,7 @@ use ringback_store::Wakes;
 pub(crate) use self::cancelled::*;
 pub(crate) use self::expired_leases::*;
 pub(crate) use self::settle::*;
-use super::jobs::{LONG, TOPIC, With, ms};
+use super::job_builders::{LONG, TOPIC, With, ms};
 use super::workbench::{Workbench, is_late_enough, next, now};
 use crate::prelude::*;
 

@@ -16,7 +16,7 @@ use ringback_testkit::{seed, variable};
 use tokio::time::{Instant, sleep_until};
 
 use super::destinations::pause_of;
-use super::jobs::{BRIEFEST, LONG, With, bury, ms, release, retry, topic};
+use super::job_builders::{BRIEFEST, LONG, With, bury, ms, release, retry, topic};
 use super::model::{LeaseNumber, Model, Offered, lane};
 use super::policies::policy;
 use super::workbench::{Workbench, now, until};
@@ -107,7 +107,7 @@ impl Run<'_> {
         let state = if is_ready { State::Ready } else { State::Delayed };
         let offered = Offered { content, state, origin, soon: delay < LONG, if_exists };
         let wanted = self.model.submit(&key, offered, self.leases);
-        let job = super::jobs::new_job(key.clone()).content(content).after(delay).to(origin);
+        let job = super::job_builders::new_job(key.clone()).content(content).after(delay).to(origin);
         let timeout = *BRIEFEST.choose(&mut self.rng).expect("some");
         let job = NewJob { if_exists, ..job.timeout(timeout) };
         let mut answer = self.bench.submit(&[job]).await.remove(0);

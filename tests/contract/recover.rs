@@ -4,7 +4,7 @@
 use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::store_types::{Pass, SettleResult};
 
-use super::jobs::{BRIEF, With, ms, retry};
+use super::job_builders::{BRIEF, With, ms, retry};
 use super::workbench::{Workbench, at_most, run_out};
 use crate::prelude::*;
 

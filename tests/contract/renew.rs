@@ -3,7 +3,7 @@
 use ringback_core::store_types::{Renewed, SettleResult};
 use tokio::time::{Instant, sleep_until};
 
-use super::jobs::{BRIEF, LONG, With, ms, release};
+use super::job_builders::{BRIEF, LONG, With, ms, release};
 use super::workbench::{Workbench, run_out};
 use crate::prelude::*;
 

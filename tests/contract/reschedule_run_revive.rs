@@ -3,7 +3,7 @@
 use ringback_core::job::{Due, Job, JobKey};
 use ringback_core::store_types::{Cancelled, Filter, MoveResult, SettleResult, SubmitResult, Token, Wake};
 
-use super::jobs::{BRIEF, LONG, STATES, With, bury, ms, release, retry};
+use super::job_builders::{BRIEF, LONG, STATES, With, bury, ms, release, retry};
 use super::list::{all, all_kept};
 use super::workbench::{Workbench, next, now, until};
 use crate::prelude::*;

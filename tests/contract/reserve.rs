@@ -7,7 +7,7 @@ use ringback_core::retry::RetryPolicy;
 use ringback_core::store_types::{Reserve, SettleResult};
 use tokio::time::Instant;
 
-use super::jobs::{LONG, With, ms, release, retry};
+use super::job_builders::{LONG, With, ms, release, retry};
 use super::workbench::{Workbench, now};
 use crate::prelude::*;
 

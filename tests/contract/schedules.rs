@@ -12,7 +12,7 @@ use ringback_core::store_types::{
     DueSchedule, Limit, ScheduleAdded, ScheduleChange, ScheduleChanged, ScheduleRow, SubmitResult, Wake,
 };
 
-use super::jobs::{LONG, TOPIC, ms, new_job, topic};
+use super::job_builders::{LONG, TOPIC, ms, new_job, topic};
 use super::workbench::{Workbench, ago, next};
 use crate::prelude::*;
 
@@ -199,7 +199,7 @@ pub(crate) async fn a_schedule_that_waits_for_its_last_job_knows_when_that_has_e
     assert!(is_overlapped().await, "ready");
     let lease = bench.take_one(&job.key).await;
     assert!(is_overlapped().await, "reserved");
-    bench.settle(lease, super::jobs::bury()).await;
+    bench.settle(lease, super::job_builders::bury()).await;
     assert!(!is_overlapped().await, "dead");
     bench.store().revive(&job.key, bench.token()).await.expect("revive");
     assert!(is_overlapped().await, "revived");

@@ -3,7 +3,7 @@
 use ringback_core::outcome::{LastAttempt, Reason};
 use ringback_core::store_types::{Lateness, SettleResult};
 
-use super::jobs::{LONG, bury, ms, release, retry, seen};
+use super::job_builders::{LONG, bury, ms, release, retry, seen};
 use super::workbench::{Workbench, is_late_enough, now};
 use crate::prelude::*;
 

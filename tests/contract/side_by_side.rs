@@ -33,7 +33,7 @@ use self::events::WatchedEvents;
 use self::operations::{Op, Past, RandomOutcome, Times, Wait, op};
 use self::pull_jobs::{ReservedPair, is_pull, push_or_pull};
 use super::audit;
-use super::jobs::{LONG, With, ms, new_job, topic as topic_of};
+use super::job_builders::{LONG, With, ms, new_job, topic as topic_of};
 use super::workbench::{at_most, now, until};
 use crate::prelude::*;
 use crate::redis_layout;

@@ -3,7 +3,7 @@
 use ringback_core::job::JobKey;
 use ringback_core::store_types::{Cancelled, Lease, SettleResult, SubmitResult};
 
-use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
+use super::job_builders::{BRIEF, LONG, With, bury, ms, release, retry};
 use super::workbench::{SOON, Workbench};
 use crate::prelude::*;
 

@@ -4,7 +4,7 @@ use ringback_core::clock::Timestamp;
 use ringback_core::job::{MAX_AHEAD, MAX_BODY, NewJob};
 use ringback_core::store_types::{SettleResult, SubmitResult};
 
-use super::jobs::{LONG, STATES, With, ms, new_job};
+use super::job_builders::{LONG, STATES, With, ms, new_job};
 use super::workbench::{Workbench, is_late_enough, now};
 use crate::prelude::*;
 
@@ -108,7 +108,9 @@ pub(crate) async fn a_batch_of_500_jobs_of_mixed_topics_is_answered_in_order(ben
 
 pub(crate) async fn a_body_of_200_kb_is_kept_whole_and_goes_with_its_job(bench: &Workbench) {
     let body: Vec<u8> = (0..200_000_u32).map(|n| n.to_le_bytes()[n as usize % 3]).collect();
-    for (name, outcome) in [("a", Outcome::Complete), ("b", super::jobs::bury()), ("c", Outcome::Complete)] {
+    for (name, outcome) in
+        [("a", Outcome::Complete), ("b", super::job_builders::bury()), ("c", Outcome::Complete)]
+    {
         let lease = bench.reserved(bench.job(name).body(body.clone())).await;
         assert!(lease.delivery.body.bytes == body, "the body has changed");
         assert_eq!(bench.settle(lease, outcome).await, SettleResult::Applied);

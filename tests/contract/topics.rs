@@ -7,7 +7,7 @@ use ringback_core::store_types::{
 
 use super::destinations::given;
 use super::if_exists::only_new_lives_are_refused;
-use super::jobs::{BRIEF, LONG, STATES, TOPIC, With, bury, ms, release, retry};
+use super::job_builders::{BRIEF, LONG, STATES, TOPIC, With, bury, ms, release, retry};
 use super::workbench::{Workbench, next, now, until};
 use crate::prelude::*;
 

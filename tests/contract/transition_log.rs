@@ -12,7 +12,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::prelude::*;
 
 use super::dead_letters::{cursors, of_topic};
-use super::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
+use super::job_builders::{BRIEF, LONG, With, bury, ms, release, retry};
 use super::workbench::{SOON, Workbench};
 use crate::prelude::*;
 

@@ -3,7 +3,7 @@
 use ringback_core::store_types::Wake;
 use ringback_store::Wakes;
 
-use super::jobs::{BRIEF, LONG, With, ms, release, retry};
+use super::job_builders::{BRIEF, LONG, With, ms, release, retry};
 use super::workbench::{Workbench, next};
 use crate::prelude::*;
 

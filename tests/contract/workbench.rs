@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use tokio::time::{sleep, sleep_until};
 
 use super::audit;
-use super::jobs::{BRIEF, LONG, TOPIC, With, new_job};
+use super::job_builders::{BRIEF, LONG, TOPIC, With, new_job};
 use crate::prelude::*;
 use crate::redis_layout;
 
@@ -144,8 +144,8 @@ impl Workbench {
     /// A key in the bench's shard: the id is `name`, if need be with a number after it.
     pub(crate) fn key(&self, topic: &str, name: &str) -> JobKey {
         let names = (0..).map(|n| if n == 0 { name.to_owned() } else { format!("{name}.{n}") });
-        let mut keys =
-            names.map(|id| JobKey { topic: super::jobs::topic(topic), id: id.parse().expect("an id") });
+        let mut keys = names
+            .map(|id| JobKey { topic: super::job_builders::topic(topic), id: id.parse().expect("an id") });
         keys.find(|key| self.store.shard_of(key) == self.shard).expect("every shard has names")
     }
 
@@ -326,7 +326,7 @@ impl Workbench {
             }
             State::Dead => {
                 let lease = self.reserved(job).await;
-                assert_eq!(self.settle(lease, super::jobs::bury()).await, SettleResult::Applied);
+                assert_eq!(self.settle(lease, super::job_builders::bury()).await, SettleResult::Applied);
             }
             State::Cancelled => {
                 self.accept(job.after(LONG)).await;

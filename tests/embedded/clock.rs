@@ -8,7 +8,7 @@ use ringback_store::{Memory, Store};
 
 use super::{in_memory, promoted, reserve, settle, submit};
 use crate::contract::audit;
-use crate::contract::jobs::{LONG, With, ms, retry};
+use crate::contract::job_builders::{LONG, With, ms, retry};
 use crate::contract::workbench::at_most;
 use crate::prelude::*;
 

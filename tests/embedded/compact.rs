@@ -12,7 +12,7 @@ use tempfile::tempdir;
 use super::{Filler, job, open, submit};
 use crate::cli::{ringback, spec};
 use crate::contract::audit;
-use crate::contract::jobs::{LONG, With};
+use crate::contract::job_builders::{LONG, With};
 use crate::contract::workbench::SOON;
 use crate::prelude::*;
 

@@ -13,7 +13,7 @@ use tempfile::{TempDir, tempdir};
 
 use super::{audit, job, open, reserve, settle, submit};
 use crate::contract::destinations::pause_of;
-use crate::contract::jobs::{LONG, With, bury};
+use crate::contract::job_builders::{LONG, With, bury};
 use crate::prelude::*;
 
 const IDS: TableDefinition<'static, [u8; 12], u64> = TableDefinition::new("ids");

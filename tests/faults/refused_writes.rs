@@ -2,9 +2,9 @@
 
 use ringback_testkit::{RedisServer, Role};
 
-use super::durability::unready;
 use super::redis_outage::{accepted_again, still_the_same_processes};
 use super::refusals::is_accepted;
+use super::weaker_store::unready;
 use crate::prelude::*;
 
 /// How long it may take until everything works again.

@@ -8,8 +8,8 @@ mod sentinel;
 use ringback_testkit::{Persistence, Proxy, RedisServer};
 use tokio::task::JoinSet;
 
-use super::durability::unready;
 use super::redis_outage::{accepted_again, still_the_same_processes};
+use super::weaker_store::unready;
 use crate::prelude::*;
 use crate::raw_post::{JSON, raw_post};
 use crate::sample_jobs::without;

@@ -1,4 +1,5 @@
-//! `ringback-feed check` shows jobs that a feed would load and mistakes in its file, and submits and removes nothing.
+//! `ringback-feed check` shows jobs that a feed would load and mistakes in its file, and submits and removes nothing. A
+//! feed whose jobs the store would forget too early does not start.
 
 use std::process::Output;
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! The audit log on each store: each call that changes something leaves one entry, which shows no secret, and is shown
-//! only to the root key and to keys of its tenant and topics.
+//! only to the root key and to keys of its tenant and topics. Entries are found by filters and in pages, hostile texts
+//! are only data, and entries survive callers that leave, a shutdown and an outage of the store.
 
 mod cases;
 

@@ -11,7 +11,7 @@ use ringback_core::store_types::{
 use ringback_store::Store;
 use ringback_testkit::set_shard_field;
 
-use crate::contract::jobs::{LONG, With, ms, retry};
+use crate::contract::job_builders::{LONG, With, ms, retry};
 use crate::contract::workbench::now;
 use crate::prelude::*;
 use crate::redis_layout::keys::{self, ask, bench, key, key_of, lane, run};

@@ -4,7 +4,7 @@ use redis::aio::MultiplexedConnection;
 use ringback_core::job::{Due, NewJob};
 use ringback_core::store_types::{MoveResult, SettleResult, SubmitResult};
 
-use crate::contract::jobs::{LONG, TOPIC, With, ms, release};
+use crate::contract::job_builders::{LONG, TOPIC, With, ms, release};
 use crate::contract::workbench::{Workbench, now, until};
 use crate::prelude::*;
 use crate::redis_layout::keys::{self, ask, bench, key_of, lane, memory, queued};

@@ -12,7 +12,7 @@ use ringback_core::store_types::{
 };
 use ringback_testkit::{set_shard_field, shard_field};
 
-use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms};
+use crate::contract::job_builders::{BRIEF, LONG, TOPIC, With, ms};
 use crate::contract::workbench::{FLOOR, SOON, now, until};
 use crate::prelude::*;
 use crate::redis_layout::keys::{all, ask, bench, key, lane, members, run};

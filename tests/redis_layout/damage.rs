@@ -13,7 +13,7 @@ use ringback_core::store_types::{Check, DamageKind, MAX_FINDINGS, Options, Repai
 use ringback_store::{Store, settings};
 use ringback_testkit::{RedisServer, add_to_shard_field, set_shard_field};
 
-use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, retry};
+use crate::contract::job_builders::{BRIEF, LONG, TOPIC, With, ms, retry};
 use crate::contract::workbench::Workbench;
 use crate::prelude::*;
 use crate::redis_layout::keys::{bench, entry, key, key_of, lane, lane_of, plant_due, plant_ready, run};

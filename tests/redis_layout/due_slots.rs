@@ -7,7 +7,7 @@ use ringback_core::job::{Due, Job};
 use ringback_core::store_types::{Cancelled, MoveResult, SettleResult, SubmitResult};
 use ringback_testkit::set_shard_field;
 
-use crate::contract::jobs::{With, ms, release, retry};
+use crate::contract::job_builders::{With, ms, release, retry};
 use crate::contract::workbench::{SOON, Workbench, now, until};
 use crate::prelude::*;
 use crate::redis_layout::keys::{self, bench, entry, key, key_of, lane, run};

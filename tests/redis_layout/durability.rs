@@ -10,7 +10,7 @@ use ringback_store::{Memory, Store, settings};
 use ringback_testkit::{Persistence, RedisCluster, RedisServer, eventually, free_port};
 use tokio::task::JoinSet;
 
-use crate::contract::jobs::{LONG, TOPIC, With, new_job};
+use crate::contract::job_builders::{LONG, TOPIC, With, new_job};
 use crate::contract::workbench::{SOON, Server, Workbench};
 
 const ASKED: [Profile; 4] = [Profile::Memory, Profile::Everysec, Profile::Disk, Profile::Replicated];

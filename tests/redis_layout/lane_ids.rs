@@ -7,7 +7,7 @@ use ringback_core::job::{IfExists, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::store_types::{SettleResult, SubmitResult};
 
-use crate::contract::jobs::{LONG, With};
+use crate::contract::job_builders::{LONG, With};
 use crate::contract::workbench::Workbench;
 use crate::redis_layout::keys::{ask, bench, key, lane, lane_of, run};
 

@@ -9,7 +9,7 @@ use ringback_core::store_types::{
 use ringback_store::Store;
 use ringback_testkit::{Persistence, RedisServer, set_shard_field, shard_field};
 
-use crate::contract::jobs::{BRIEF, LONG, With, bury, ms, release, retry};
+use crate::contract::job_builders::{BRIEF, LONG, With, bury, ms, release, retry};
 use crate::contract::workbench::{SOON, Server, Workbench};
 use crate::prelude::*;
 use crate::redis_layout::keys::{ask, bench, key, lane, run};

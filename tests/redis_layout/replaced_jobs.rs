@@ -6,7 +6,7 @@ use ringback_core::store_types::{FoundJob, MoveResult, SettleResult, StoreError,
 use ringback_core::token::Token;
 use ringback_testkit::set_shard_field;
 
-use crate::contract::jobs::{BRIEF, LONG, With, bury, ms, retry};
+use crate::contract::job_builders::{BRIEF, LONG, With, bury, ms, retry};
 use crate::contract::workbench::{Workbench, now};
 use crate::prelude::*;
 use crate::redis_layout::keys::{self, ask, bench, entry, key, key_of, lane, memory, queued, run};

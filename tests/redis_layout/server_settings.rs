@@ -9,7 +9,7 @@ use ringback_core::store_types::{
 use ringback_store::Store;
 use ringback_testkit::{Persistence, RedisServer};
 
-use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
+use crate::contract::job_builders::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
 use crate::contract::workbench::{SOON, Server, Workbench, now};
 use crate::prelude::*;
 

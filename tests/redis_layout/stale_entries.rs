@@ -2,7 +2,7 @@
 
 use ringback_core::store_types::{BulkStart, BulkStep, BulkTarget, DeadFilter, Filter, SettleResult};
 
-use crate::contract::jobs::{LONG, With};
+use crate::contract::job_builders::{LONG, With};
 use crate::prelude::*;
 use crate::redis_layout::keys::{self, bench, entry, key, lane, plant_due, plant_ready, run};
 

@@ -8,7 +8,7 @@ use redis::cmd;
 use ringback_core::job::{Job, TenantScope};
 use ringback_core::store_types::{DamageKind, Filter, Repair, StoreError};
 
-use crate::contract::jobs::{LONG, With};
+use crate::contract::job_builders::{LONG, With};
 use crate::contract::list_tagged::tagged;
 use crate::contract::workbench::Workbench;
 use crate::redis_layout::keys::{ask, bench, key, run};

@@ -19,7 +19,7 @@ use ringback_testkit::{Persistence, RedisServer, seed, variable};
 
 use self::cuts::{Cut, Files};
 use self::workload::{Recorded, TOPICS};
-use crate::contract::jobs::{BRIEF, LONG, With, ms, retry};
+use crate::contract::job_builders::{BRIEF, LONG, With, ms, retry};
 use crate::contract::workbench::{SOON, Server, Workbench, at_most};
 use crate::prelude::*;
 

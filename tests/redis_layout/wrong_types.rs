@@ -9,7 +9,7 @@ use ringback_core::job::{Due, IfExists, JobKey, NewJob};
 use ringback_core::store_types::{DamageKind, Lateness, Lease, Repair};
 use ringback_testkit::variable;
 
-use crate::contract::jobs::{BRIEF, LONG, With as _, bury, ms, release, retry};
+use crate::contract::job_builders::{BRIEF, LONG, With as _, bury, ms, release, retry};
 use crate::contract::workbench::{Workbench, at_most, until};
 use crate::prelude::*;
 use crate::redis_layout::keys;
@@ -116,7 +116,7 @@ impl Round {
             "replace" => {
                 let of = |key: &JobKey| NewJob {
                     if_exists: IfExists::Replace { token },
-                    ..crate::contract::jobs::new_job(key.clone()).content(7).after(LONG)
+                    ..crate::contract::job_builders::new_job(key.clone()).content(7).after(LONG)
                 };
                 drop(
                     store

@@ -13,7 +13,7 @@ use ringback_store::{SharedConfig, Store};
 use ringback_wire::{Defaults, Problem, parse_import, parse_job_with_policies, submit_of_notice};
 use ulid::Ulid;
 
-use crate::destinations::Destinations;
+use crate::callback_urls::Destinations;
 use crate::principal::Principal;
 use crate::quotas::Quotas;
 

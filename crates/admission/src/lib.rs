@@ -6,14 +6,14 @@
 //! how much of a call to it a job fills. How jobs come, and how they get to the store, is not known here.
 
 mod admission;
-mod destinations;
+mod callback_urls;
 mod principal;
 mod quotas;
 mod refusals;
 mod weight;
 
 pub use self::admission::Admission;
-pub use self::destinations::{Destinations, cannot_be_sent};
+pub use self::callback_urls::{Destinations, cannot_be_sent};
 pub use self::principal::Principal;
 pub use self::quotas::{Allowed, QuotaError, Quotas};
 pub use self::refusals::{invalid_field, limit_reached};

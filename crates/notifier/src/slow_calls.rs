@@ -103,8 +103,9 @@ impl SlowCalls {
         origins
     }
 
-    /// Whether an origin may connect to this address. If the address has too many slow calls, only an origin whose last
-    /// call there was answered may; any other one may try a single call, as long as there are few calls.
+    /// Whether an origin may connect to this address. If the address has too many slow calls, an origin whose last call
+    /// there was answered may. Another one may try a single call if it has none there, was not refused, and the address
+    /// has less than a quarter of all places.
     pub(crate) fn may_connect(&self, address: SocketAddr, origin: &str) -> bool {
         let state = self.state();
         let Some(known) = state.addresses.get(&key(address)).filter(|known| state.is_crowded(known)) else {

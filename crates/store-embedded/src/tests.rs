@@ -156,7 +156,8 @@ async fn a_full_disk_fails_all_calls_and_the_store_goes_on_once_there_is_room() 
     assert_eq!(store.check(Repair::No).await.unwrap().findings, []);
 }
 
-/// Job 1 fails half-way, beside job 2, which is accepted.
+/// Submits job 1 in a call that fails after it has written a part, and job 2 beside it. Asserts that only the call of
+/// job 1 fails.
 async fn one_of_two_fails(store: &EmbeddedStore) {
     let keep = store.keep_tombstones();
     let broken = store.call(Shard(0), 0, move |txn| -> Result<(), Failure> {

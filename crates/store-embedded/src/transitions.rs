@@ -7,7 +7,7 @@ mod attempts;
 mod audit_log;
 mod bulks;
 mod carriers;
-mod clock;
+mod clock_gap;
 mod destinations;
 mod failing;
 mod feeds;

@@ -159,7 +159,7 @@ const FILES: &[&str] = files! {
     "queries/destinations" "queries/forecast"
     "queries/gauges"
     "installation/install" "installation/rewrite_aof" "installation/members" "installation/policies" "installation/bulks"
-    "installation/quota" "installation/schedules" "installation/feeds" "installation/audit_log" "installation/failing"
+    "installation/grant_quota" "installation/schedules" "installation/feeds" "installation/audit_log" "installation/failing"
     "check/counts" "check/jobs" "check/lanes" "check/lists" "check/repair" "check/due" "check/schedules"
 };
 

@@ -17,10 +17,10 @@ mod ingest;
 mod invariant;
 mod judge;
 mod names;
+mod parsed_lines;
 mod reader;
 mod records;
 mod report;
-mod tables;
 #[cfg(test)]
 mod tests;
 mod windows;

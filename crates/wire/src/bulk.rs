@@ -10,9 +10,9 @@ use utoipa::ToSchema;
 
 use super::dead::{DEFAULT_RATE, RATE, Rate};
 use super::declare::request;
-use super::fields::due::due;
-use super::fields::object::{Fields, Mistakes, open_or_empty};
-use super::fields::values::object;
+use super::field_parsers::due::due;
+use super::field_parsers::object::{Fields, Mistakes, open_or_empty};
+use super::field_parsers::values::object;
 use super::filter::{FilterDetails, parse};
 use super::job_answers::JobResponse;
 use super::kinds::{Flag, Given};

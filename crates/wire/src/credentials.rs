@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::fields::object::{Fields, Mistakes, open, read};
-use super::fields::values::parsed;
+use super::field_parsers::object::{Fields, Mistakes, open, read};
+use super::field_parsers::values::parsed;
 use super::policy::parse_origin;
 use super::problem::Problem;
 

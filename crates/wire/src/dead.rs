@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::declare::request;
 use super::effective::EffectiveSettings;
-use super::fields::values::REASON;
+use super::field_parsers::values::REASON;
 use super::inspect::Inspection;
 use super::job_answers::JobResponse;
 use super::kinds::Whole;

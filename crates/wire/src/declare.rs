@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{
     AdditionalProperties, ObjectBuilder, OneOfBuilder, Ref, Schema, SchemaType, Type,
 };
 
-use super::fields::object::{Fields, Mistakes};
+use super::field_parsers::object::{Fields, Mistakes};
 
 /// Named schemas that others refer to.
 pub(crate) type Schemas = Vec<(String, RefOr<Schema>)>;
@@ -73,8 +73,8 @@ macro_rules! request {
             const ABOUT: &'static [&'static str] = &[$(concat!($($doc),+)),*];
 
             fn values(
-                fields: &$crate::fields::object::Fields<'_>,
-                mistakes: &mut $crate::fields::object::Mistakes,
+                fields: &$crate::field_parsers::object::Fields<'_>,
+                mistakes: &mut $crate::field_parsers::object::Mistakes,
             ) -> Self {
                 // A request may have no fields.
                 let _ = (fields, &mistakes);
@@ -105,8 +105,8 @@ macro_rules! request {
         $(impl $name {
             /// Reads all fields and refuses unknown ones. The request is right only if no mistakes were added.
             pub(crate) fn read(
-                fields: &$crate::fields::object::Fields<'_>,
-                mistakes: &mut $crate::fields::object::Mistakes,
+                fields: &$crate::field_parsers::object::Fields<'_>,
+                mistakes: &mut $crate::field_parsers::object::Mistakes,
             ) -> Self {
                 fields.check_names("", <Self as $crate::declare::Request>::NAMES, mistakes);
                 $crate::declare::Request::values(fields, mistakes)
@@ -117,8 +117,8 @@ macro_rules! request {
             /// # Errors
             /// A 413 problem if it is too long, 400 if it is not a JSON object in UTF-8, 422 with all wrong fields.
             pub fn parse(json: &[u8]) -> Result<Self, $crate::Problem> {
-                let mut mistakes = $crate::fields::object::Mistakes::default();
-                let request = Self::read(&$crate::fields::object::$open(json)?, &mut mistakes);
+                let mut mistakes = $crate::field_parsers::object::Mistakes::default();
+                let request = Self::read(&$crate::field_parsers::object::$open(json)?, &mut mistakes);
                 mistakes.or(request)
             }
         })?

@@ -12,7 +12,7 @@ use ringback_core::topic_policy::Policy;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::fields::entries::Entries;
+use super::field_parsers::entries::Entries;
 
 /// Where a setting comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, strum::Display)]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::fields::entries::Entries;
+use super::field_parsers::entries::Entries;
 use super::job_answers::LastAttemptDetails;
 use super::request_details::{RequestDetails, RetryDetails};
 

@@ -8,8 +8,8 @@ use ringback_core::store_types::{Filter, MAX_ERROR_TEXT, TimeRange};
 use ringback_core::written_time::{ALLOWED_TIME, parse_time};
 use serde::{Deserialize, Serialize};
 
-use super::fields::object::{Fields, Mistakes, read, shown};
-use super::fields::values::{REASON, is_reason};
+use super::field_parsers::object::{Fields, Mistakes, read, shown};
+use super::field_parsers::values::{REASON, is_reason};
 
 const STATES: &str = "delayed, ready, reserved or dead; omit it for all of them";
 const STATUS: &str = "a status code, 100 to 599";

@@ -10,8 +10,8 @@ use utoipa::ToSchema;
 
 use super::attempts::LoggedAttempt;
 use super::declare::{Request as _, request};
-use super::fields::object::{Mistakes, open_or_empty, read};
-use super::fields::values::{MAX_REPLAY_NAME, REASON};
+use super::field_parsers::object::{Mistakes, open_or_empty, read};
+use super::field_parsers::values::{MAX_REPLAY_NAME, REASON};
 use super::job_answers::LastAttemptDetails;
 use super::kinds::{Part, Text, Whole, kinds, valid};
 use super::problem::Problem;

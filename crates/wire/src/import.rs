@@ -9,8 +9,8 @@ use ringback_core::topic_policy::Policies;
 use ringback_core::written_time::ALLOWED_TIME;
 
 use super::declare::{Request as _, request};
-use super::fields::object::{Fields, Mistakes, open};
-use super::fields::values::REASON;
+use super::field_parsers::object::{Fields, Mistakes, open};
+use super::field_parsers::values::REASON;
 use super::kinds::{Part, Text, Whole};
 use super::problem::Problem;
 use super::schema::{ContentHashText, DeadReason, ErrorMessage, PendingState, TenantName, Time, TraceParent};

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use utoipa::openapi::schema::ArrayBuilder;
 
 use super::declare::request;
-use super::fields::object::{Mistakes, open, read, shown};
+use super::field_parsers::object::{Mistakes, open, read, shown};
 use super::kinds::{Text, kinds, list, valid};
 use super::problem::Problem;
 use super::schema::{HostName, Network, TenantName, Time, TopicName};

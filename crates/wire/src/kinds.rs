@@ -17,9 +17,11 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Schema, SchemaType, Type};
 
 use super::declare::{Kind, Request, Schemas, collect, reference};
-use super::fields::due::time;
-use super::fields::object::{Fields, Mistakes, parse_text, read};
-use super::fields::values::{MAX_KEEP, MAX_WAIT, duration_within, field, is_line, is_reason, object, parsed};
+use super::field_parsers::due::time;
+use super::field_parsers::object::{Fields, Mistakes, parse_text, read};
+use super::field_parsers::values::{
+    MAX_KEEP, MAX_WAIT, duration_within, field, is_line, is_reason, object, parsed,
+};
 use super::schema::{
     DeadReason, Delay, ErrorMessage, ReserveWait, RunId, SecretRetention, SigningSecretText, Time, Ttr,
 };
@@ -145,10 +147,10 @@ macro_rules! kinds {
             type Value = $value;
 
             fn read(
-                fields: &$crate::fields::object::Fields<'_>,
+                fields: &$crate::field_parsers::object::Fields<'_>,
                 name: &str,
                 allowed: &str,
-                mistakes: &mut $crate::fields::object::Mistakes,
+                mistakes: &mut $crate::field_parsers::object::Mistakes,
             ) -> Option<$value> {
                 $read(fields, name, allowed, mistakes)
             }

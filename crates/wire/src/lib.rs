@@ -14,7 +14,7 @@ mod destinations;
 mod effective;
 mod events;
 mod export;
-mod fields;
+mod field_parsers;
 mod filter;
 mod first_items;
 mod forecast;
@@ -22,10 +22,10 @@ mod history;
 mod import;
 mod inspect;
 mod job_answers;
+mod job_changes;
 mod keys;
 mod kinds;
 mod listing;
-mod moves;
 mod notice;
 mod policy;
 mod problem;
@@ -38,13 +38,13 @@ mod submit;
 mod topics;
 
 pub use self::declare::{Request, about};
-pub use self::fields::due::delay_note;
-pub use self::fields::entries::Entries;
-pub use self::fields::values::{MAX_KEEP, MAX_REPLAY_NAME, MAX_WAIT, REASON, is_reason};
+pub use self::field_parsers::due::delay_note;
+pub use self::field_parsers::entries::Entries;
+pub use self::field_parsers::values::{MAX_KEEP, MAX_REPLAY_NAME, MAX_WAIT, REASON, is_reason};
 pub use self::first_items::FirstItems;
 pub use self::{
     archive::*, attempts::*, audit_log::*, bulk::*, check::*, credentials::*, dead::*, destinations::*,
     effective::*, events::*, export::*, filter::*, forecast::*, history::*, import::*, inspect::*,
-    job_answers::*, keys::*, listing::*, moves::*, notice::*, policy::*, problem::*, pull::*, quotas::*,
-    request_details::*, schedules::*, submit::*, topics::*,
+    job_answers::*, job_changes::*, keys::*, listing::*, notice::*, policy::*, problem::*, pull::*,
+    quotas::*, request_details::*, schedules::*, submit::*, topics::*,
 };

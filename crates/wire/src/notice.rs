@@ -16,9 +16,9 @@ use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 use super::attempts::shown;
-use super::fields::entries::Entries;
-use super::fields::object::{Fields, Mistakes};
-use super::fields::values::url;
+use super::field_parsers::entries::Entries;
+use super::field_parsers::object::{Fields, Mistakes};
+use super::field_parsers::values::url;
 use super::job_answers::JobResponse;
 use super::problem::Problem;
 

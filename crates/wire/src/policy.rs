@@ -29,7 +29,7 @@ pub use self::secrets::{
     with_secrets,
 };
 use super::declare::Request as _;
-use super::fields::object::{Fields, Mistakes, open, read};
+use super::field_parsers::object::{Fields, Mistakes, open, read};
 use super::problem::Problem;
 
 /// The sealed values of secret headers: a stored policy has it, and so has one from an export or a backup.

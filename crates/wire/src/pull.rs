@@ -12,7 +12,7 @@ pub use self::answer::{
     ReceiptResponse, ReceiptResult, ReceiptsResponse, RenewResponse, ReserveResponse, ReservedJob,
 };
 use super::declare::{Kind, request};
-use super::fields::object::{Fields, Mistakes, read};
+use super::field_parsers::object::{Fields, Mistakes, read};
 use super::kinds::Whole;
 use super::schema::{DeadReason, Delay, ErrorMessage, ReserveWait, Ttr};
 

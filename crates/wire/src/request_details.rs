@@ -12,8 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::fields::entries::Entries;
-use super::fields::object::depth;
+use super::field_parsers::entries::Entries;
+use super::field_parsers::object::depth;
 use super::submit::body::{DEFAULT_CONTENT_TYPE, JSON, as_json};
 
 /// The request of a job, without its due time. Fields that were left out are absent, but a `url` that

@@ -22,9 +22,9 @@ use self::request::JOB;
 pub use self::request::{ScheduleRequest, ScheduledJobRequest};
 use self::timing::{Timing, after_1970, rule};
 use super::declare::Request as _;
-use super::fields::due::local_time;
-use super::fields::object::{Fields, Mistakes, open};
-use super::fields::values::object;
+use super::field_parsers::due::local_time;
+use super::field_parsers::object::{Fields, Mistakes, open};
+use super::field_parsers::values::object;
 use super::problem::Problem;
 use super::submit::{self, Defaults};
 

@@ -17,10 +17,10 @@ use sha2::{Digest, Sha256};
 
 pub use self::request::{BatchRequest, JobRequest};
 use super::declare::{Kind as _, Request as _};
-use super::fields::due::due;
-use super::fields::if_exists::if_exists;
-use super::fields::object::{Fields, Mistakes, open, read};
-use super::fields::values::refuse_masks;
+use super::field_parsers::due::due;
+use super::field_parsers::if_exists::if_exists;
+use super::field_parsers::object::{Fields, Mistakes, open, read};
+use super::field_parsers::values::refuse_masks;
 use super::kinds::jobs::EXPIRES;
 use super::notice::notice_url;
 use super::problem::Problem;

@@ -5,7 +5,7 @@ use ringback_core::outcome::LastAttempt;
 use ringback_core::store_types::{AttemptOutcome, BulkStart, BulkStep, BulkTarget, EventKind, SettleResult};
 
 use super::super::dead_letters::{all, cursors, of_topic, wanted};
-use super::super::jobs::{LONG, STATES, TOPIC, With, bury, ms, seen};
+use super::super::job_builders::{LONG, STATES, TOPIC, With, bury, ms, seen};
 use super::super::workbench::{SOON, Workbench};
 use super::{Watching, complete, dead, failed, ready};
 use crate::prelude::*;

@@ -11,7 +11,7 @@ use ringback_core::store_types::{
 
 use super::{OTHER, answered, changing, run, submit};
 use crate::contract::dead_letters::{cursors, of_topic};
-use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
+use crate::contract::job_builders::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
 use crate::contract::workbench::{Workbench, now};
 
 const CANCELLED: Cancelled = Cancelled::Cancelled { in_flight_unknown: false };

@@ -5,7 +5,7 @@ use ringback_core::job::{Due, IfExists, Job, NewJob};
 use ringback_core::store_types::{SubmitResult, Wake};
 
 use super::{OTHER, answered};
-use crate::contract::jobs::{LONG, TOPIC, With, ms};
+use crate::contract::job_builders::{LONG, TOPIC, With, ms};
 use crate::contract::workbench::{Workbench, next, now};
 use crate::prelude::*;
 

@@ -5,7 +5,7 @@ use ringback_core::store_types::{Lease, SettleResult, Success};
 use ringback_wire::notice_of;
 
 use super::{dead_letters, last_lease, tell_all, with_on_dead};
-use crate::contract::jobs::{BRIEF, With as _, bury, ms, release, retry};
+use crate::contract::job_builders::{BRIEF, With as _, bury, ms, release, retry};
 use crate::contract::workbench::{Workbench, now, until};
 use crate::prelude::*;
 

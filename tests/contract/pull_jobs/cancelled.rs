@@ -2,7 +2,7 @@
 
 use ringback_core::store_types::{Cancelled, PulledJob, SettleResult};
 
-use super::super::jobs::{LONG, ms};
+use super::super::job_builders::{LONG, ms};
 use super::super::workbench::Workbench;
 use super::{bury, retry, woken};
 use crate::prelude::*;

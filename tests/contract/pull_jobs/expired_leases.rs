@@ -6,7 +6,7 @@ use ringback_core::limits::MAX_RENEWED;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::store_types::{PulledJob, RetryContext, SettleResult};
 
-use super::super::jobs::{LONG, ms};
+use super::super::job_builders::{LONG, ms};
 use super::super::workbench::{Workbench, at_most, now, until};
 use super::{bury, fail, over, release, retry};
 use crate::prelude::*;

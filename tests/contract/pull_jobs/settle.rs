@@ -7,7 +7,7 @@ use ringback_core::state::State;
 use ringback_core::store_types::{Receipt, RetryContext, SettleResult};
 use tokio::time::sleep;
 
-use super::super::jobs::{LONG, With, ms};
+use super::super::job_builders::{LONG, With, ms};
 use super::super::workbench::{Workbench, at_most, is_late_enough, now, until};
 use super::{bury, fail, over, release, retry};
 

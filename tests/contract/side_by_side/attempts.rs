@@ -5,7 +5,7 @@ use ringback_core::job::JobKey;
 use ringback_core::store_types::{Attempt, AttemptLogEntry};
 
 use super::{Pair, Times};
-use crate::contract::jobs::ms;
+use crate::contract::job_builders::ms;
 use crate::contract::workbench::now;
 
 impl Pair {

@@ -9,7 +9,7 @@ use ringback_core::store_types::{
 };
 
 use super::super::destinations::pause_of;
-use super::super::jobs::{LONG, ms};
+use super::super::job_builders::{LONG, ms};
 use super::super::policies::policy;
 use super::operations::{Call, OnTopic, When};
 use super::{DESTINATIONS, Pair, TIMES, counted};

@@ -8,7 +8,7 @@ use ringback_service::random;
 use ringback_store::{Events, Store};
 use tokio::time::timeout;
 
-use crate::contract::jobs::{LONG, With, new_job};
+use crate::contract::job_builders::{LONG, With, new_job};
 use crate::contract::workbench::SOON;
 
 /// The events of each job, in order.

@@ -8,7 +8,7 @@ use ringback_core::store_types::{Lateness, Lease, Reserve, Reserved, SettleResul
 use super::operations::Open;
 use super::outbox::with_success;
 use super::{ORIGINS, Pair, RandomOutcome, TENANTS, TOPICS, Times};
-use crate::contract::jobs::{BRIEFEST, LONG, bury, ms, release, retry};
+use crate::contract::job_builders::{BRIEFEST, LONG, bury, ms, release, retry};
 use crate::contract::workbench::now;
 use crate::prelude::*;
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use ringback_core::job::IfExists;
 use ringback_core::store_types::Token;
 
-use super::super::jobs::{LONG, ms};
+use super::super::job_builders::{LONG, ms};
 use super::pull_jobs::Ttr;
 use super::{DESTINATIONS, TIMES, TOPICS, WINDOW};
 

@@ -5,7 +5,7 @@ use ringback_core::store_types::{AckResult, EndedJob, Epoch, Lease, OutboxAck, O
 use ringback_store::Store;
 
 use super::{NewJob, Pair};
-use crate::contract::jobs::{LONG, ms};
+use crate::contract::job_builders::{LONG, ms};
 use crate::contract::workbench::{now, until};
 
 /// The lease with the answer of a success, if the job's name asks for it.

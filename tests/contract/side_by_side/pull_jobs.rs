@@ -11,7 +11,7 @@ use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::store_types::{Pass, Pull, Pulled, PulledJob, Receipt, RetryContext, Shard};
 
 use super::{APART, NewJob, Pair, RandomOutcome, TOPICS, topic_of};
-use crate::contract::jobs::{BRIEFEST, LONG, With, ms};
+use crate::contract::job_builders::{BRIEFEST, LONG, With, ms};
 use crate::contract::workbench::{at_most, now, until};
 
 /// The same job reserved by a consumer, of each store.

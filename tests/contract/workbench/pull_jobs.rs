@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use ringback_core::job::{Callback, DEFAULT_TTR, JobKey, NewJob};
 use ringback_core::store_types::{ExpiredLease, Pull, Pulled, PulledJob, Receipt, SettleResult};
 
-use super::super::jobs::{LONG, TOPIC};
+use super::super::job_builders::{LONG, TOPIC};
 use super::{SOON, Workbench, at_most};
 use crate::prelude::*;
 

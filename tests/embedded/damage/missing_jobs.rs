@@ -6,7 +6,7 @@ use ringback_store::Store;
 use ringback_testkit::eventually;
 
 use super::{JOBS, audit, change_row, empty, ground, job, look, mended, open, reserve, submit};
-use crate::contract::jobs::{With, ms};
+use crate::contract::job_builders::{With, ms};
 use crate::contract::workbench::{SOON, at_most};
 
 /// The place of the number of missing jobs in the row of a shard.

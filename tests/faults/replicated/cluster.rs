@@ -2,9 +2,9 @@
 
 use ringback_testkit::{Persistence, RedisServer, Role};
 
-use super::super::durability::unready;
 use super::super::redis_outage::still_the_same_processes;
 use super::super::runs_all_topologies;
+use super::super::weaker_store::unready;
 use super::RECOVERY;
 use crate::prelude::*;
 

@@ -3,9 +3,9 @@
 
 use ringback_testkit::{Proxy, ProxyMode, RedisServer, Role, Sink, Stack, StackOptions};
 
-use super::super::durability::unready;
 use super::super::redis_outage::{accepted_again, still_the_same_processes};
 use super::super::steady_load::SteadyLoad;
+use super::super::weaker_store::unready;
 use super::{RECOVERY, server};
 use crate::sample_jobs::job;
 

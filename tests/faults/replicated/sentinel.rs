@@ -4,10 +4,10 @@
 use ringback_testkit::{Persistence, Preload, RedisServer, Role};
 use tokio::time::sleep;
 
-use super::super::durability::unready;
 use super::super::redis_outage::{accepted_again, nothing_is_lost};
 use super::super::runs_all_topologies;
 use super::super::steady_load::SteadyLoad;
+use super::super::weaker_store::unready;
 use super::RECOVERY;
 use crate::prelude::*;
 

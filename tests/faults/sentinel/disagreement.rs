@@ -22,7 +22,7 @@ async fn sentinels_that_all_die_before_the_master_does_replace_it_when_they_are_
     }
     stack.sentinel_mut().are_in_sync(0).await;
     stack.sentinel_mut().server_mut(0).kill();
-    super::super::durability::unready(&stack.apis[0], "no sentinel answers").await;
+    super::super::weaker_store::unready(&stack.apis[0], "no sentinel answers").await;
     // A process that starts meanwhile waits with the others.
     stack.apis[0].restart();
     for sentinel in 0..3 {

@@ -4,7 +4,7 @@ use ringback_core::job::Due;
 use ringback_core::store_types::{DamageKind, MoveResult};
 
 use super::{Ground, lane, pull_lane, row};
-use crate::contract::jobs::{LONG, TOPIC, With, ms};
+use crate::contract::job_builders::{LONG, TOPIC, With, ms};
 
 #[tokio::test]
 async fn a_lane_counted_as_empty_is_kept_by_calls_that_end_no_job() {

@@ -6,7 +6,7 @@ use ringback_core::state::State;
 use ringback_core::store_types::SettleResult;
 
 use super::{bench, key, run};
-use crate::contract::jobs::{LONG, ms};
+use crate::contract::job_builders::{LONG, ms};
 use crate::contract::workbench::Workbench;
 
 /// Submits two pull jobs and reserves them with leases of 20 ms.

@@ -5,7 +5,7 @@ use ringback_core::store_types::{DamageKind, Lease, Repair};
 use tokio::time::sleep_until;
 
 use super::{Ground, named};
-use crate::contract::jobs::{BRIEF, With, ms};
+use crate::contract::job_builders::{BRIEF, With, ms};
 
 #[tokio::test]
 async fn a_lease_that_was_linked_again_is_lost_once() {

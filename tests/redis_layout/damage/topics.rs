@@ -8,7 +8,7 @@ use ringback_wire::parse_policy;
 
 use super::{Ground, LATE, lane, named, pull_lane, row};
 use crate::contract::destinations::pause_of;
-use crate::contract::jobs::{LONG, TOPIC, With, bury};
+use crate::contract::job_builders::{LONG, TOPIC, With, bury};
 
 fn topic() -> Topic {
     TOPIC.parse().expect("a topic")

@@ -12,7 +12,7 @@ use ringback_testkit::{RedisServer, shard_field};
 use tokio::time::Instant;
 
 use super::{HOURS, slot_of};
-use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, ms, new_job, retry};
+use crate::contract::job_builders::{BRIEF, LONG, TOPIC, With, ms, new_job, retry};
 use crate::redis_layout::keys;
 
 /// Moves jobs through every transition until `is_over`. Returns how many were submitted.
@@ -120,7 +120,7 @@ async fn deliver(store: &Store, shard: Shard, round: u64) {
     let outcome = |n: usize| match n % 4 {
         0 => retry(ms(3)),
         1 => Outcome::Release { after: ms(0) },
-        2 => crate::contract::jobs::bury(),
+        2 => crate::contract::job_builders::bury(),
         _ => Outcome::Complete,
     };
     let items: Vec<_> = leases.into_iter().enumerate().map(|(n, lease)| (lease, outcome(n))).collect();

@@ -9,7 +9,7 @@ use ringback_core::store_types::{
 };
 
 use super::cuts::Files;
-use crate::contract::jobs::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
+use crate::contract::job_builders::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry};
 use crate::contract::workbench::{Server, Workbench};
 use crate::prelude::*;
 

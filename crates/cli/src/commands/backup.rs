@@ -16,9 +16,9 @@ use ringback_core::job::{Tenant, Topic};
 use ringback_wire::StatsResponse;
 use serde::Deserialize;
 
-use super::partial_file::PartialFile;
 use self::sort::{Entry, Sorter};
 use super::call_retries::PatientCalls;
+use super::partial_file::PartialFile;
 use super::session::{Session, parse};
 use crate::args::{Format, values};
 use crate::backup_file::{Header, Kind, Summary, Writer};

@@ -60,7 +60,7 @@ pub enum QuotaLimit {
     Jobs,
 }
 
-/// The draws of one tenant, for a store in the same process. `installation/quota.lua` does the same on Redis.
+/// The draws of one tenant, for a store in the same process. `installation/grant_quota.lua` does the same on Redis.
 #[derive(Clone, Debug, Default)]
 pub struct QuotaGrants(BTreeMap<u64, u64>);
 

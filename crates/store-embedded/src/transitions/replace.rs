@@ -74,7 +74,7 @@ pub(crate) fn replace(txn: &mut Txn<'_>, job: &NewRecord, known: &Record) -> Res
             ..record
         }
     } else {
-        next_life(txn, known, record)
+        next_generation(txn, known, record)
     };
     let (due, to) = job.enters(txn, record.created);
     record.due = due;
@@ -83,8 +83,9 @@ pub(crate) fn replace(txn: &mut Txn<'_>, job: &NewRecord, known: &Record) -> Res
     txn.replace(known, record, &job.body, to)
 }
 
-/// Returns the record with the beginning of a new generation, after the generation of `former`.
-pub(crate) fn next_life(txn: &Txn<'_>, former: &Record, record: Record) -> Record {
+/// Returns `record` as the first one of a new generation: created now and later than `former`, with attempts counted on
+/// from it, so that leases of former generations count no more.
+pub(crate) fn next_generation(txn: &Txn<'_>, former: &Record, record: Record) -> Record {
     Record {
         created: txn.now().max(former.created + 1),
         attempts: former.attempts,

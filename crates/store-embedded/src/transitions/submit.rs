@@ -6,7 +6,7 @@ use ringback_core::job::{ImportJob, JobKey, NewJob};
 use ringback_core::store_types::{Shard, StoreError, SubmitResult, Submitted, TransitionName};
 
 use super::new_record::NewRecord;
-use super::replace::{Replacement, judge, next_life, replace};
+use super::replace::{Replacement, judge, next_generation, replace};
 use crate::error::Result;
 use crate::tables::Record;
 use crate::txn::{KeepTombstones, Txn};
@@ -82,7 +82,7 @@ fn add(txn: &mut Txn<'_>, job: &NewRecord, former: Option<&Record>) -> Result<Re
     let mut record = job.record.clone();
     match former {
         Some(tombstone) => {
-            record = next_life(txn, tombstone, record);
+            record = next_generation(txn, tombstone, record);
             txn.evict(tombstone)?;
         }
         None => {

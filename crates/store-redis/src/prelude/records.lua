@@ -134,7 +134,7 @@ function state.replaced(s)
 end
 -- Returns the job state of a new generation, which begins after this many attempts (4 bytes) and the shard's last lease.
 -- `s` is the job state of the former generation, if there is one: its move token stays.
-function state.of_new_life(s, attempts, lease)
+function state.of_new_generation(s, attempts, lease)
   local token = s and state.move_token(s) or ''
   return char(DELAYED, 0) .. NO_TIME .. attempts .. string.rep('\0', STATE - 12)
     .. (token == '' and NO_LEASE or token) .. NO_TIME .. pack('>I8', lease) .. attempts

@@ -34,7 +34,7 @@ end
 
 -- Sets the creation time and the job state of the new job. A waiting job that was not tried keeps its creation time. In
 -- a new generation the job state keeps the number of attempts and records at which lease the generation begins.
-local function begin_life(new, raw, s)
+local function begin_generation(new, raw, s)
   local tomb = tombstones[new.loc]
   if raw and new.code ~= DEAD and not (s and state.was_tried(s)) then
     new.arrived, new.created = read('>I6', raw, 7), read('>I6', jobs.created(raw, s))
@@ -45,13 +45,13 @@ local function begin_life(new, raw, s)
   new.created = former and max(NOW, read('>I6', former) + 1) or NOW
   new.arrived = new.created
   local attempts = s and sub(s, 9, 12) or tomb and tombs.attempts(tomb)
-  if s or attempts and attempts ~= '\0\0\0\0' then new.state = state.of_new_life(s, attempts, fields.lease) end
+  if s or attempts and attempts ~= '\0\0\0\0' then new.state = state.of_new_generation(s, attempts, fields.lease) end
 end
 
 -- Sets the new job's state and due time, and finds the replaced job's index entry. Writes nothing.
 local function plan(new)
   local raw, s = records[new.loc], states[new.loc]
-  begin_life(new, raw, s)
+  begin_generation(new, raw, s)
   local at = arrivals.due_time(new.due)
   local limit = tonumber(new.limit)
   if limit then at = max(NOW, min(at, new.created + limit)) end

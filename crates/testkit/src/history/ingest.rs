@@ -7,12 +7,12 @@ use super::clock::Clocks;
 use super::digest::Digest;
 use super::entry::{Answered, Arrive, Entry, Lease, MoveCall, Respond, Settle, Start, Submit};
 use super::names::fingerprint;
+use super::parsed_lines::{Settings, Tables};
 use super::reader::Unreadable;
 use super::records::{
     CallOutcome, CallRecord, CallRequest, Content, Delivery, FinalRecord, LeaseRecord, NEVER, NONE,
     SettleRecord, Span, StateRecord, SubmitRecord, TransitionRecord,
 };
-use super::tables::{Settings, Tables};
 
 mod run;
 

@@ -22,8 +22,8 @@ pub(crate) use self::counts::{Counts, Lateness};
 use self::job::Jobs;
 use super::entry::{FaultClass, Loss};
 use super::findings::Findings;
+use super::parsed_lines::{FaultRecord, Tables};
 use super::records::{NEVER, Span};
-use super::tables::{FaultRecord, Tables};
 use super::windows::Windows;
 
 /// For how long after its end a fault explains what is unusual, where the start line has no bound, in µs.

@@ -10,7 +10,7 @@ use strum::VariantArray as _;
 use super::findings::Violation;
 use super::invariant::Invariant;
 use super::judge::{Judgement, Lateness, Totals};
-use super::tables::Tables;
+use super::parsed_lines::Tables;
 
 /// Whether an invariant held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,9 +11,9 @@ use ringback_core::state::State;
 use ringback_core::written_time::parse_time;
 
 use super::{kinds, list, valid, within, worded};
-use crate::fields::object::{Fields, Mistakes, parse_text, read, shown};
-use crate::fields::retry::retry;
-use crate::fields::values::{duration, entries, url};
+use crate::field_parsers::object::{Fields, Mistakes, parse_text, read, shown};
+use crate::field_parsers::retry::retry;
+use crate::field_parsers::values::{duration, entries, url};
 use crate::first_items::FirstItems;
 use crate::schema::{
     CallbackUrl, ContextText, Expiry, HeadersText, JobIdText, PendingState, RetryPolicy, TagText, Timeout,

@@ -5,8 +5,8 @@ use ringback_core::job::{Callback, is_secret};
 use ringback_core::topic_policy::{MAX_HEADERS_TO, Policy};
 
 use super::parse_policy;
-use crate::fields::object::{Fields, Mistakes, open, read};
-use crate::fields::values::parsed;
+use crate::field_parsers::object::{Fields, Mistakes, open, read};
+use crate::field_parsers::values::parsed;
 use crate::problem::Problem;
 
 const ALLOWED: &str = "at most 32 origins, which are scheme, host and port, such as [\"https://shop.example\"]; or [\"*\"] for all";

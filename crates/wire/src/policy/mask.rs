@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::secrets::{without_field, without_secrets};
 use super::{SEALED_HEADERS, parse_policy};
-use crate::fields::object::{Mistakes, open, read};
+use crate::field_parsers::object::{Mistakes, open, read};
 use crate::problem::Problem;
 
 /// A policy as it is shown: JSON, each field as it was written, without its secrets, and with secret header values

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::mask::masked_policy;
 use super::{PolicyPatchRequest, parse_policy};
 use crate::declare::Request as _;
-use crate::fields::object::{Fields, Mistakes, open, read};
+use crate::field_parsers::object::{Fields, Mistakes, open, read};
 use crate::problem::Problem;
 
 const HEADERS: &str = "headers";

@@ -17,7 +17,7 @@ use super::headers_to::headers_to;
 use super::sealed::sealed_headers;
 use super::secrets::{SealedSecret, secrets};
 use crate::declare::request;
-use crate::fields::object::read;
+use crate::field_parsers::object::read;
 use crate::kinds::{Flag, Given, Part, Text, kinds, list, valid, worded};
 use crate::schema::{
     CallbackUrl, CredentialNameText, ExpectedBody, FinalStatus, HeadersPatch, HeadersText, Origin,

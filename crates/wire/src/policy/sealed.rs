@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::mask::{with_headers, without_sealed_headers};
 use super::{SEALED_HEADERS, parse_policy};
-use crate::fields::object::{Fields, Mistakes, read};
+use crate::field_parsers::object::{Fields, Mistakes, read};
 use crate::problem::Problem;
 
 const ALLOWED: &str = "what GET /v1/export/topics prints of this topic; leave it out otherwise";

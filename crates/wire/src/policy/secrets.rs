@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use super::{SECRETS, parse_policy};
 use crate::declare::request;
-use crate::fields::object::{Fields, Mistakes, open, read};
+use crate::field_parsers::object::{Fields, Mistakes, open, read};
 use crate::schema::{SealedValue, SecretIdText, SecretRetention, SigningSecretText, Time};
 
 /// How long the former secrets go on signing, unless the caller says so.

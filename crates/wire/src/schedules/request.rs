@@ -7,7 +7,7 @@ use ringback_core::written_time::Zone;
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 
 use crate::declare::request;
-use crate::fields::object::{parse_text, read};
+use crate::field_parsers::object::{parse_text, read};
 use crate::kinds::{AnyJson, Given, kinds, within, worded};
 use crate::schema::{
     Base64, CallbackUrl, Catchup, CronExpression, DueTime, MaxDelay, ScheduleJitter, SchedulePeriod,

@@ -4,9 +4,9 @@ use ringback_core::clock::Timestamp;
 use ringback_core::schedule::{Cron, MAX_EVERY, MIN_EVERY, Rule, Schedule};
 use ringback_core::written_time::Zone;
 
-use crate::fields::due::local_time;
-use crate::fields::object::{Fields, Mistakes, read, shown};
-use crate::fields::values::duration_within;
+use crate::field_parsers::due::local_time;
+use crate::field_parsers::object::{Fields, Mistakes, read, shown};
+use crate::field_parsers::values::duration_within;
 
 /// What the rule needs besides its own fields.
 pub(super) struct Timing<'a> {

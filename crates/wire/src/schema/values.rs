@@ -20,7 +20,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Ref, Schema, SchemaFormat, SchemaType, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::fields::values::{MAX_KEEP, MAX_REPLAY_NAME, MAX_WAIT};
+use crate::field_parsers::values::{MAX_KEEP, MAX_REPLAY_NAME, MAX_WAIT};
 
 /// Declares values whose schema an expression makes, and describes each by its comment. `Text` at the end of a name
 /// keeps it apart from the type of the parsed value; the document has the name without it.
@@ -224,7 +224,7 @@ fn duration(min: Duration, max: Duration) -> OneOfBuilder {
     OneOfBuilder::new().item(seconds).item(Ref::from_schema_name("FriendlyDuration"))
 }
 
-/// The schema of an object of at most `max` texts; with `Type::Null` beside it some values may be null.
+/// The schema of an object with at most `max` fields, each of the type `values`: a string, or a string or null.
 fn texts(max: usize, values: impl Into<SchemaType>) -> ObjectBuilder {
     let value = ObjectBuilder::new().schema_type(values).build();
     ObjectBuilder::new()

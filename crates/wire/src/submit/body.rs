@@ -6,8 +6,8 @@ use bytes::Bytes;
 use ringback_core::job::{Body, MAX_BODY, MAX_DEPTH};
 use serde_json::value::RawValue;
 
-use crate::fields::object::{Fields, Mistakes, depth, read, shown};
-use crate::fields::values::field;
+use crate::field_parsers::object::{Fields, Mistakes, depth, read, shown};
+use crate::field_parsers::values::field;
 use crate::problem::Problem;
 
 /// The content type of a body in base64 if the job does not say.

@@ -4,7 +4,7 @@ use ringback_core::job::{CallbackMethod, Context, Headers, Tags, Topic};
 use utoipa::ToSchema;
 
 use crate::declare::request;
-use crate::fields::if_exists::Mode;
+use crate::field_parsers::if_exists::Mode;
 use crate::kinds::{AnyJson, Given};
 use crate::schema::{
     Base64, CallbackUrl, ContextText, Delay, DueTime, Expiry, HeadersText, JobIdText, MaxDelay, MediaType,

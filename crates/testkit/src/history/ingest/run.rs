@@ -2,9 +2,9 @@
 
 use super::{Ingest, IngestResult};
 use crate::history::entry::{Entry, Fault, LockUse, Sample};
+use crate::history::parsed_lines::{ExitRecord, FaultRecord, LimitRecord, LockRecord, LogRecord, Series};
 use crate::history::reader::Unreadable;
 use crate::history::records::NEVER;
-use crate::history::tables::{ExitRecord, FaultRecord, LimitRecord, LockRecord, LogRecord, Series};
 
 /// The most lines of logs that are kept, and the most characters of each.
 const MAX_LOGS: usize = 10_000;

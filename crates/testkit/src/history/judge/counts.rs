@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::Run;
 use super::job::Job;
 use crate::history::entry::StallOf;
+use crate::history::parsed_lines::Tables;
 use crate::history::records::{CallOutcome, NEVER, Span};
-use crate::history::tables::Tables;
 
 /// Longer times count as this one, in µs.
 const MAX: u64 = 3_600_000_000;

@@ -1,11 +1,11 @@
 //! Iterates over the jobs of a history, each with its records in the order of time and what follows from them.
 
 use crate::history::entry::Loss;
+use crate::history::parsed_lines::Tables;
 use crate::history::records::{
     CallRecord, CallRequest, Delivery, FinalRecord, JobRecord, LeaseRecord, NEVER, SettleRecord, StateRecord,
     SubmitRecord, TransitionRecord,
 };
-use crate::history::tables::Tables;
 
 /// What the history has of a job.
 pub(crate) struct Job<'a> {

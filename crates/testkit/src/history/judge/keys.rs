@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::Run;
 use crate::history::findings::Findings;
 use crate::history::invariant::Invariant::NoSecondJob;
+use crate::history::parsed_lines::Tables;
 use crate::history::records::{NONE, SubmitRecord};
-use crate::history::tables::Tables;
 
 pub(super) fn check(run: &Run<'_>, findings: &mut Findings) {
     let tables = run.tables;

@@ -6,8 +6,8 @@ use super::{Judgement, Run};
 use crate::history::entry::SettleKind;
 use crate::history::findings::Findings;
 use crate::history::invariant::Invariant::{AttemptNumbers, Fencing, OneLease, StaleReceipts};
+use crate::history::parsed_lines::Tables;
 use crate::history::records::{LeaseRecord, NONE, SettleRecord};
-use crate::history::tables::Tables;
 
 pub(super) fn check(run: &Run<'_>, job: &Job<'_>, found: &mut Judgement) {
     let findings = &mut found.findings;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::history::entry::FaultClass;
 use crate::history::findings::Findings;
 use crate::history::invariant::Invariant::Fencing;
-use crate::history::tables::{FaultRecord, LockRecord, Tables};
+use crate::history::parsed_lines::{FaultRecord, LockRecord, Tables};
 use crate::history::windows::Windows;
 
 pub(super) fn check(tables: &Tables, findings: &mut Findings) {

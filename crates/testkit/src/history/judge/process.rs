@@ -5,7 +5,7 @@ use super::{Judgement, Run, millis};
 use crate::history::entry::LogLevel;
 use crate::history::findings::Findings;
 use crate::history::invariant::Invariant::{ProcessesHealthy, ResourcesBounded, SecretsHidden, TenantsApart};
-use crate::history::tables::{ExitRecord, Tables};
+use crate::history::parsed_lines::{ExitRecord, Tables};
 
 /// How much later than twice its lateness alone a tenant's may be, in µs.
 const TENANT_SLACK: u64 = 1_000_000;

@@ -9,8 +9,8 @@ use crate::history::findings::Findings;
 use crate::history::invariant::Invariant::{
     CountsAgree, DurableAccept, LatenessKnown, LossNoticed, RecordsIndexed,
 };
+use crate::history::parsed_lines::{FaultRecord, Tables};
 use crate::history::records::{CallRequest, NEVER, NONE, SubmitRecord};
-use crate::history::tables::{FaultRecord, Tables};
 
 pub(super) fn check(run: &Run<'_>, found: &mut Judgement) {
     let (tables, findings) = (run.tables, &mut found.findings);

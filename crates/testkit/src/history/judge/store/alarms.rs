@@ -4,8 +4,8 @@
 use crate::history::entry::FaultClass;
 use crate::history::findings::Findings;
 use crate::history::invariant::Invariant::LossNoticed;
+use crate::history::parsed_lines::{FaultRecord, Tables};
 use crate::history::records::NEVER;
-use crate::history::tables::{FaultRecord, Tables};
 
 /// How soon a loss has to be noticed, in µs: a process to which the store was away tries again after a second at most,
 /// loads its functions into a server that has none, and looks. On a machine under full load that took 1.9 s.

@@ -1,4 +1,5 @@
-//! The tables of a history: all that the checks need of its lines.
+//! A history after it was read: settings, faults, exits, logs and samples of the run, and the submits, calls, deliveries,
+//! leases, settles and states of its jobs, sorted by job and time.
 
 use std::collections::{BTreeMap, HashMap};
 

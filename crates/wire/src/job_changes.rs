@@ -1,12 +1,12 @@
-//! Bodies of calls that change one job: a reschedule has a due time; cancel, run, revive and purge have no fields.
+//! The body of a reschedule, and the empty body of all calls without fields, such as cancel, run or pause.
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::Due;
 use ringback_core::limits::name_start;
 
 use super::declare::request;
-use super::fields::due::due;
-use super::fields::object::{Mistakes, open, open_or_empty};
+use super::field_parsers::due::due;
+use super::field_parsers::object::{Mistakes, open, open_or_empty};
 use super::kinds::Given;
 use super::problem::Problem;
 use super::schema::{Delay, DueTime, ZoneName};
