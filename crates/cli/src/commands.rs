@@ -24,6 +24,7 @@ mod job_fields;
 mod key;
 mod list;
 mod pages;
+mod partial_file;
 mod policy;
 mod quota;
 mod restore;
