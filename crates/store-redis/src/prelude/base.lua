@@ -17,6 +17,9 @@ local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
 -- Codes of states. A job state has DELAYED for ready jobs too: only the indexes distinguish them.
 local DELAYED, READY, RESERVED, DONE, DEAD, CANCELLED = 1, 2, 3, 4, 5, 6
 
+-- An empty list or set, which nothing is added to.
+local NONE = {}
+
 local K, KEY
 -- The store's clock, read once a call. NOW (ms) is rounded down for comparisons ("is it due?"). NOW_UP
 -- (ms) is rounded up for additions, so that nothing happens early.

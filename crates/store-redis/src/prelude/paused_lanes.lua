@@ -48,7 +48,7 @@ do
 
   -- Returns the lanes that may deliver, and those that are paused. Their rows must have been read.
   function paused_lanes.split(all)
-    if fields.paused == 0 and fields.paused_hosts == 0 then return all, {} end
+    if fields.paused == 0 and fields.paused_hosts == 0 then return all, NONE end
     local open, held = {}, {}
     load(all)
     for _, lane in ipairs(all) do

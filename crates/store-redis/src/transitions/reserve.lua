@@ -21,8 +21,16 @@ local MOST_THROTTLED = 8
 -- Finds the lanes that a call visits. Returns open, throttled and paused ones; how many of the open and of the throttled
 -- had their turn, the rest being deferred; whether more lanes may have a turn; and whether there are more deferred ones.
 -- `is_throttled` is nil if every origin and tenant may give jobs. Else, if all lanes whose turn has come fit, some
--- deferred ones are added, because they may be open for this caller.
-local function lanes_in_turn(n_full, is_throttled)
+-- deferred ones are added, because they may be open for this caller. `first` are the first lanes if they were read.
+local function lanes_in_turn(n_full, is_throttled, first)
+  local window = LANES + n_full
+  if not is_throttled then
+    local all = n_full == 0 and first or ready.lanes(0, window)
+    shard.load_rows(all)
+    local open, paused = paused_lanes.split(all)
+    return open, NONE, paused, #open, 0, #all == window, false
+  end
+
   local open, throttled, paused = {}, {}, {}
   local function look(skip, limit)
     local all = ready.lanes(skip, limit)
@@ -30,17 +38,10 @@ local function lanes_in_turn(n_full, is_throttled)
     local unpaused, set_aside = paused_lanes.split(all)
     for _, lane in ipairs(set_aside) do paused[#paused + 1] = lane end
     for _, lane in ipairs(unpaused) do
-      local to = is_throttled and is_throttled(lane) and throttled or open
+      local to = is_throttled(lane) and throttled or open
       to[#to + 1] = lane
     end
-    return #all == limit
   end
-  local window = LANES + n_full
-  if not is_throttled then
-    local is_rest = look(0, window)
-    return open, throttled, paused, #open, 0, is_rest, false
-  end
-
   local in_turn = ready.in_turn()
   if in_turn > 0 then look(0, min(window, in_turn)) end
   local n_open, n_throttled = #open, #throttled
@@ -66,7 +67,7 @@ local function defer(by_group, is_hidden)
   return true
 end
 
-function grants.reserve(args, n_args)
+function grants.reserve(args, n_args, first_lanes)
   local limit, lane_limit, margin = tonumber(args[3]), tonumber(args[4]), tonumber(args[6])
   local default, longest = tonumber(args[7]), tonumber(args[8])
   local function length(timeout) return min(timeout == 0 and default or timeout, longest) + margin end
@@ -79,19 +80,20 @@ function grants.reserve(args, n_args)
   if origin_limit >= limit then origin_limit = math.huge end
   if tenant_limit >= limit then tenant_limit = math.huge end
   -- How many jobs an origin or a tenant may still give. Jobs without a tenant have a limit only if it is named.
-  local own_limits, left, has_throttled = {}, {[lanes.NO_TENANT] = math.huge}, min(origin_limit, tenant_limit) <= 0
+  local own_limits, left, has_throttled = n_named > 0 and {} or NONE, nil, min(origin_limit, tenant_limit) <= 0
   local groups_at = 13 + 2 * n_named
   local n_full = 0
   for i = 13, groups_at - 1, 2 do
     own_limits[args[i]] = tonumber(args[i + 1])
     if own_limits[args[i]] == 0 then n_full = n_full + 1 end
   end
+  -- Most calls have no limit on origins or tenants.
+  local is_limited = min(origin_limit, tenant_limit) < math.huge or groups_at <= n_args
+  if is_limited then left = {[lanes.NO_TENANT] = math.huge} end
   for i = groups_at, n_args, 2 do
     left[args[i]] = tonumber(args[i + 1])
     has_throttled = has_throttled or left[args[i]] <= 0
   end
-  -- Most calls have no limit on origins or tenants.
-  local is_limited = min(origin_limit, tenant_limit) < math.huge or groups_at <= n_args
   -- Takes `taken` jobs off a lane's origin and tenant. Returns how many more they allow, and the fuller of both.
   local function of_groups(lane, taken)
     local name = is_limited and lanes.name(lane)
@@ -104,26 +106,28 @@ function grants.reserve(args, n_args)
   end
   local function is_throttled(lane) return own_limits[lane] ~= 0 and of_groups(lane, 0) <= 0 end
   local open, throttled, paused, n_in_turn, n_throttled, is_more, is_rest =
-    lanes_in_turn(n_full, has_throttled and is_throttled)
+    lanes_in_turn(n_full, has_throttled and is_throttled or nil, first_lanes)
   local hides_others = (is_more or is_rest) and n_throttled > LANES / 2
   local n_open = 0
   for _, lane in ipairs(open) do if own_limits[lane] ~= 0 then n_open = n_open + 1 end end
   local share = ceil(limit / max(n_open, 1))
 
   -- Entries stay in their queues until everything is written.
-  local visits, full = {}, {}
-  local is_listed = {}
+  local visits, full, is_listed = {}, {}, nil
   local function list(group)
-    if not is_listed[group] then
-      is_listed[group] = true
-      full[#full + 1] = group
-    end
+    is_listed = is_listed or {}
+    if is_listed[group] then return end
+    is_listed[group] = true
+    full[#full + 1] = group
   end
-  local by_group = {}
+  local by_group = NONE
   for i, lane in ipairs(throttled) do
     local _, group = of_groups(lane, 0)
     list(group)
-    if i <= n_throttled then append(by_group, group, lane) end
+    if i <= n_throttled then
+      if by_group == NONE then by_group = {} end
+      append(by_group, group, lane)
+    end
   end
   for i, lane in ipairs(open) do
     local bound, of_group, group = own_limits[lane] or lane_limit, of_groups(lane, 0)
@@ -159,18 +163,21 @@ function grants.reserve(args, n_args)
   for _, visit in ipairs(visits) do
     if visit[4] > 0 then lanes.move(visit[1], READY, RESERVED, visit[4]) end
   end
-  paused_lanes.add(paused, KEY.lanes)
+  if #paused > 0 then paused_lanes.add(paused, KEY.lanes) end
   for i, visit in ipairs(visits) do
     ready.pop(visit[1], visit[2], visit[3], i)
   end
   local more = is_more and grants.MORE or is_rest and grants.MORE + grants.LATER or 0
-  if defer(by_group, hides_others) then more = more + grants.DEFERRED end
+  if next(by_group) and defer(by_group, hides_others) then more = more + grants.DEFERRED end
   return grants.answer(grant, more, full)
 end
 
 function scripts.reserve(args)
-  shard.begin()
-  local answer = grants.reserve(args, #args)
+  -- The lanes are read first, so that their rows are read with the fields.
+  tick()
+  local first_lanes = ready.lanes(0, LANES)
+  shard.begin(first_lanes)
+  local answer = grants.reserve(args, #args, first_lanes)
   shard.close()
   return answer
 end
