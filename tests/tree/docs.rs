@@ -70,35 +70,6 @@ fn every_link_leads_somewhere() {
     assert_eq!(dead, [""; 0]);
 }
 
-#[test]
-fn every_source_file_that_a_page_names_is_there() {
-    let sources: Vec<_> = ["crates", "tests"]
-        .iter()
-        .flat_map(|folder| [".rs", ".lua"].map(|ending| files_below(&root().join(folder), ending)))
-        .flatten()
-        .map(|path| path.display().to_string())
-        .collect();
-    let is_there = |name: &String| sources.iter().any(|path| path.ends_with(&format!("/{name}")));
-    let mut absent = Vec::new();
-    for document in documents() {
-        let text = read(&document);
-        let code = text.split('`').skip(1).step_by(2);
-        let names = code.filter(|code| code.ends_with(".rs") || code.ends_with(".lua"));
-        let names = names.filter(|name| !name.contains([' ', '*', '<', '>'])).flat_map(each_name);
-        absent.extend(
-            names.filter(|name| !is_there(name)).map(|name| format!("{}: {name}", document.display())),
-        );
-    }
-    assert_eq!(absent, [""; 0]);
-}
-
-/// `a/{b,c}.rs` is `a/b.rs` and `a/c.rs`.
-fn each_name(written: &str) -> Vec<String> {
-    let Some((start, rest)) = written.split_once('{') else { return vec![written.to_owned()] };
-    let Some((names, end)) = rest.split_once('}') else { return vec![written.to_owned()] };
-    names.split(',').map(|name| format!("{start}{name}{end}")).collect()
-}
-
 /// The headings of a document, as the anchors of links to them.
 fn headings(document: &Path) -> BTreeSet<String> {
     let written = |heading: &str| {

@@ -6,7 +6,7 @@
 -- reserved, WATCHED, while the events of the shard are watched, DEFERRED, when lanes were deferred, and LATER with MORE,
 -- when there may be more only in deferred lanes.
 -- `grants.reserve` is in transitions/reserve.lua.
--- Uses events, lanes, leases, paused_lanes, ready, records, shard.
+-- Uses events, lanes, leases, records, shard.
 local grants = {MORE = 1, WATCHED = 2, DEFERRED = 4, LATER = 8}
 
 -- The job state of a first delivery, before and behind receipt and deadline.

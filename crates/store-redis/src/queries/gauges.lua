@@ -1,6 +1,6 @@
 -- Gauges of a shard and of topics: how many jobs are in each state, and for how long the oldest ready job has been due;
 -- and the archive outbox. Only the carrier that holds the shard gets them, so that each shard is counted once.
--- Uses archive, carrier, oldest, ready, shard, topics.
+-- Uses archive, carrier, oldest, shard, topics.
 local LEDGER = {'delayed', 'ready', 'reserved', 'done', 'dead', 'cancelled'}
 
 -- Returns at most `most` lanes with ready jobs, after the first `skip`: those that wait for a turn, the longest first,

@@ -6,7 +6,7 @@
 --   reserved, dead, done, cancelled, when the first job is due that is ready or due soon (ms, 0 for none),
 --   for how long the first ready job has been due (ms)}}, ...}}. The first and the last topic may be
 --   counted in part. With `sum` {the last member as above, the topics with spaces between them, the counts of all}.
--- Uses due_index, lanes, oldest, ready, shard, topics.
+-- Uses due_index, lanes, oldest, shard, topics.
 local DUE, LATE = 8, 9
 
 -- Reads when the first delayed job of a lane is due (ms); returns nil if that is later than the length of a slot.

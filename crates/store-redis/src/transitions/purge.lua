@@ -1,5 +1,5 @@
 -- Purges: dead -> gone, on request, of one job or of many. They leave no tombstones. evict.lua does so by retention.
--- Uses archive, bulks, dead_letters, due_index, events, lanes, moves, records, shard, tombs.
+-- Uses archive, bulks, dead_letters, events, lanes, moves, records, shard.
 
 -- Removes dead jobs, whose records must have been loaded. Leaves `shard.close` to the caller.
 local function purge(entries)
