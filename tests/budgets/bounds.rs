@@ -66,37 +66,37 @@ pub(crate) const STACK_COMMANDS: Bound = bound("commands inside scripts per life
 // counted with them: there is room of a tenth.
 
 /// Batch size, how many batches are counted, and the bounds of submit, promote, reserve and complete. One at a time they
-/// took 293,000, 233,000, 394,000 and 240,000; in batches of 8 117,600, 28,700, 68,800 and 63,200; in batches of 50 80,500,
-/// 6,800, 36,800 and 50,500. Raised for what a life must write or look up anew.
+/// took 280,700, 239,300, 402,800 and 241,500; in batches of 8 118,500, 29,400, 67,400 and 49,200; in batches of 50 92,600,
+/// 7,200, 32,800 and 37,400. Raised for what a life must write or look up anew.
 pub(crate) const REDIS_INSTRUCTIONS: [(usize, usize, [Bound; 4]); 3] = [
     (
         1,
         30,
         [
-            bound("instructions of Redis: submit, one job at a time", 322_000.0),
-            bound("instructions of Redis: promote, one job at a time", 256_000.0),
-            bound("instructions of Redis: reserve, one job at a time", 433_000.0),
-            bound("instructions of Redis: complete, one job at a time", 264_000.0),
+            bound("instructions of Redis: submit, one job at a time", 309_000.0),
+            bound("instructions of Redis: promote, one job at a time", 263_000.0),
+            bound("instructions of Redis: reserve, one job at a time", 443_000.0),
+            bound("instructions of Redis: complete, one job at a time", 266_000.0),
         ],
     ),
     (
         8,
         10,
         [
-            bound("instructions of Redis per job: submit, batches of 8", 129_000.0),
-            bound("instructions of Redis per job: promote, batches of 8", 31_600.0),
-            bound("instructions of Redis per job: reserve, batches of 8", 75_700.0),
-            bound("instructions of Redis per job: complete, batches of 8", 69_500.0),
+            bound("instructions of Redis per job: submit, batches of 8", 130_000.0),
+            bound("instructions of Redis per job: promote, batches of 8", 32_400.0),
+            bound("instructions of Redis per job: reserve, batches of 8", 74_100.0),
+            bound("instructions of Redis per job: complete, batches of 8", 54_100.0),
         ],
     ),
     (
         50,
         4,
         [
-            bound("instructions of Redis per job: submit, batches of 50", 88_500.0),
-            bound("instructions of Redis per job: promote, batches of 50", 7_460.0),
-            bound("instructions of Redis per job: reserve, batches of 50", 40_500.0),
-            bound("instructions of Redis per job: complete, batches of 50", 55_600.0),
+            bound("instructions of Redis per job: submit, batches of 50", 102_000.0),
+            bound("instructions of Redis per job: promote, batches of 50", 7_970.0),
+            bound("instructions of Redis per job: reserve, batches of 50", 36_100.0),
+            bound("instructions of Redis per job: complete, batches of 50", 41_200.0),
         ],
     ),
 ];
