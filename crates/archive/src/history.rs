@@ -183,7 +183,7 @@ pub trait History: Send {
 }
 
 /// Reads a page in parts. It ends after [`MAX_PAGE`] rows, after about [`MAX_PAGE_BYTES`] if it has attempts or
-/// requests, or when reading has taken [`READ_FOR`].
+/// requests, or when reading has taken `READ_FOR`.
 ///
 /// # Errors
 /// If a part cannot be read.

@@ -18,7 +18,7 @@ const LONGEST: usize = 300;
 /// The most mutations of a sample.
 const MUTATIONS: u32 = 6;
 
-/// Calls `check` with each sample, then for `RINGBACK_TEST_FUZZ_SECONDS` (default [`SECONDS`]) with random inputs, whose
+/// Calls `check` with each sample, then for `RINGBACK_TEST_FUZZ_SECONDS` (default `SECONDS`) with random inputs, whose
 /// first seed is `RINGBACK_TEST_FUZZ_SEED`, else differs from run to run.
 ///
 /// # Panics

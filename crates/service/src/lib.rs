@@ -4,7 +4,7 @@
 //! that work is. In reading order: [`service`](Service), [`config`], [`settings`], [`flags`],
 //! [`process`](process_name), [`context`](Context), [`shutdown`], [`signals`](Signals), [`tasks`], [`http_server`],
 //! [`admin_port`], [`scrape`](Scrapes), [`dependency`], [`telemetry`], [`trace`], and the small parts that roles use:
-//! [`files`], [`outage`], [`random`].
+//! [`open_files`], [`outage`], [`random`].
 
 pub mod admin_port;
 pub mod config;

@@ -81,7 +81,7 @@ impl Browser {
     }
 
     /// Clicks the first element that matches a CSS selector, as a user does: the element has to be visible and not
-    /// covered. Tries again for up to [`SOON`], then panics.
+    /// covered. Tries again for up to `SOON`, then panics.
     pub async fn click(&self, selector: &str) {
         eventually(SOON, &format!("{selector} can be clicked"), async || {
             self.element_call(selector, "click", &json!({})).await
@@ -89,7 +89,7 @@ impl Browser {
         .await;
     }
 
-    /// Replaces the text of the first field that matches a CSS selector. Tries again for up to [`SOON`], then panics.
+    /// Replaces the text of the first field that matches a CSS selector. Tries again for up to `SOON`, then panics.
     pub async fn write(&self, selector: &str, text: &str) {
         eventually(SOON, &format!("{selector} can be written to"), async || {
             self.element_call(selector, "clear", &json!({})).await?;
@@ -117,7 +117,7 @@ impl Browser {
         self.run(script, &[selector.into()]).await.as_str().map(str::to_owned)
     }
 
-    /// Waits until an element matches a CSS selector. Panics after [`SOON`].
+    /// Waits until an element matches a CSS selector. Panics after `SOON`.
     pub async fn wait_for(&self, selector: &str) {
         eventually(SOON, &format!("{selector} is shown"), async || match self.count(selector).await {
             0 => Err(self.text("body").await.unwrap_or_default()),
@@ -126,7 +126,7 @@ impl Browser {
         .await;
     }
 
-    /// Waits until no element matches a CSS selector. Panics after [`SOON`].
+    /// Waits until no element matches a CSS selector. Panics after `SOON`.
     pub async fn wait_gone(&self, selector: &str) {
         eventually(SOON, &format!("{selector} is gone"), async || match self.count(selector).await {
             0 => Ok(()),
@@ -136,7 +136,7 @@ impl Browser {
     }
 
     /// Waits until the text of the first element that matches a CSS selector contains `part`, and returns the whole
-    /// text. Panics after [`SOON`].
+    /// text. Panics after `SOON`.
     pub async fn wait_text(&self, selector: &str, part: &str) -> String {
         eventually(SOON, &format!("{selector} has the text {part}"), async || {
             let text = self.text(selector).await;

@@ -23,7 +23,7 @@ pub(super) fn origin(url: &Url) -> String {
     }
 }
 
-/// A name without the dot of the root. If it ends with two dots they stay, so that [`check`] sees the empty label.
+/// A name without the dot of the root. If it ends with two dots they stay, so that `check` sees the empty label.
 pub fn without_root(name: &str) -> &str {
     name.strip_suffix('.').filter(|short| !short.is_empty() && !short.ends_with('.')).unwrap_or(name)
 }

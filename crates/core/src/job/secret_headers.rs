@@ -24,7 +24,7 @@ const PARTS: [&str; 13] = [
     "xsrf",
 ];
 
-/// Whether the value of a header is a secret: its name contains one of [`PARTS`], in upper or lower case.
+/// Whether the value of a header is a secret: its name contains one of `PARTS`, in upper or lower case.
 pub fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     PARTS.iter().any(|part| name.contains(part))

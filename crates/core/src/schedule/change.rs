@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 
 impl ScheduleState {
     /// Replaces the schedule. It is then paused as `paused` says, or as before with `None`. Of the times that have come
-    /// and have not fired yet, those [`kept`](Self::kept) stay due unless it is paused; the others count as missed.
+    /// and have not fired yet, those `kept` stay due unless it is paused; the others count as missed.
     pub fn set(&mut self, schedule: Schedule, paused: Option<bool>, now: Timestamp) {
         if paused.unwrap_or(self.progress.paused) {
             self.pause(now);
