@@ -1,8 +1,8 @@
-// BullMQ doing the work of Ringback: `node bench.mjs fill|pace|lives|work '{"port":…}'`.
+// BullMQ doing the work of Ringback: `node bench.mjs fill|pace|work '{"port":…}'`.
 //
-// fill submits jobs in bulk and ends. pace submits them one by one at an even pace and ends. lives takes jobs from
-// submit to completion, one at a time or in bulk, and ends. work delivers jobs until it is killed: it POSTs each job's body to its
-// URL over kept connections, with the headers that the receiver of the benchmarks counts by.
+// fill submits jobs in bulk and ends. pace submits them one by one at an even pace and ends. work delivers jobs until it
+// is killed: it POSTs each job's body to its URL over kept connections, with the headers that the receiver of the
+// benchmarks counts by.
 import http from 'node:http';
 import { Queue, Worker } from 'bullmq';
 
@@ -53,28 +53,6 @@ async function pace({ first, jobs, url, filler, rate, delay }) {
   await queue.close();
 }
 
-// Jobs become due when all are submitted, and are completed without a callback.
-async function lives({ first, jobs, url, filler, batch, lead }) {
-  const queue = new Queue(QUEUE, { connection });
-  const from = Date.now() + lead;
-  const all = Array.from({ length: jobs }, (_, n) => job(first + n, { url, at: from + n, filler }));
-  for (let n = 0; n < jobs; n += batch) {
-    if (batch === 1) await queue.add(all[n].name, all[n].data, all[n].opts);
-    else await queue.addBulk(all.slice(n, n + batch));
-  }
-  await new Promise((go) => setTimeout(go, Math.max(0, from + jobs - Date.now())));
-  await new Promise((done, fail) => {
-    let left = jobs;
-    const worker = new Worker(QUEUE, async () => {}, { connection, concurrency: batch });
-    worker.on('error', fail);
-    worker.on('completed', () => {
-      left -= 1;
-      if (left === 0) worker.close().then(done);
-    });
-  });
-  await queue.close();
-}
-
 function work({ concurrency }) {
   const agent = new http.Agent({ keepAlive: true, maxSockets: concurrency });
   const post = ({ id, data }) =>
@@ -99,6 +77,6 @@ function work({ concurrency }) {
   worker.on('failed', (_, error) => console.error(error));
 }
 
-const ending = { fill, pace, lives };
+const ending = { fill, pace };
 if (verb in ending) await ending[verb](options);
 else work(options);

@@ -69,20 +69,15 @@ async fn lives(setup: &Setup, profile: Profile, jobs: usize, batch: usize) -> f6
     let store = setup.open(&server).await;
     let new: Vec<_> = (0..jobs).map(|n| parse(&job(n, URL, &json!({ "delay": 0.001 })))).collect();
     let before = cpu_seconds(server.pid());
-    life(&store, new, batch).await;
+    begin(&store, new, batch).await;
+    for shard in store.shards() {
+        let epoch = store.take_shard(shard, "bench").await.expect("the store answers");
+        finish(&store, shard, &epoch, batch).await;
+    }
     let micros = (cpu_seconds(server.pid()) - before) * 1e6 / jobs as f64;
     let done = store.stats().await.expect("the store answers").states.done;
     assert_eq!(done, jobs as u64, "every job was done");
     micros
-}
-
-/// Takes jobs from submit to done in calls of `batch`, one call at a time.
-pub(super) async fn life(store: &Store, jobs: Vec<NewJob>, batch: usize) {
-    begin(store, jobs, batch).await;
-    for shard in store.shards() {
-        let epoch = store.take_shard(shard, "bench").await.expect("the store answers");
-        finish(store, shard, &epoch, batch).await;
-    }
 }
 
 /// Submits jobs in calls of `batch`, shard by shard.

@@ -104,8 +104,7 @@ impl Bullmq {
         Ok(Self { node, folder })
     }
 
-    /// Runs a verb of the script that ends by itself: `fill` submits jobs in bulk, `pace` one by one, `lives` also
-    /// completes them. `more` adds their URL, due times and the like.
+    /// Runs a verb of the script that ends by itself: `fill` submits jobs in bulk, `pace` one by one. `more` adds their URL, due times and the like.
     ///
     /// # Errors
     /// The last line that node has printed, or that node has not ended in time.
