@@ -47,7 +47,7 @@ async fn finish(
 ) -> [u64; 4] {
     let jobs = batch * batches;
     // Each job is due at a time of its own, after the last submit, which takes long under valgrind.
-    let lead = LEAD.as_secs_f64() + batches as f64 * (0.06 + 0.008 * batch as f64);
+    let lead = LEAD.as_secs_f64() + batches as f64 * (0.12 + 0.016 * batch as f64);
     let delay = |n: usize| lead + n as f64 / 1000.0;
     let new: Vec<_> =
         (0..jobs).map(|n| sample::parse(&sample::text(first + n, sample::URL, delay(n)))).collect();
