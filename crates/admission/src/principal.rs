@@ -67,7 +67,7 @@ impl Principal {
         })
     }
 
-    /// When the key of the caller expires; `None` if it does not, or there is no key.
+    /// The time at which the caller's key expires. `None` if the key does not expire, or the caller has no key.
     pub fn expires(&self) -> Option<Timestamp> {
         self.key()?.grant.expires
     }

@@ -2,9 +2,9 @@
 //! the tenant and the scopes of the caller. Without one, every caller may do everything; by default only callers on
 //! this machine are served then.
 //!
-//! `layer` identifies the caller before a handler runs, and handlers get its `Principal` by the extractor
-//! `Authenticated`. `local` refuses requests of foreign web pages while there is no root key, `standing` ends calls
-//! whose key has ended, `key_uses` records when keys were used, and `settings` reads the settings.
+//! `gate` identifies the caller before a handler runs, and handlers get its `Principal` by the extractor
+//! `Authenticated`. `foreign_pages` refuses requests of other web sites while there is no root key. `running_call` ends
+//! calls whose key was deleted or has expired. `key_uses` records when keys were used, and `settings` reads the settings.
 
 mod foreign_pages;
 mod gate;

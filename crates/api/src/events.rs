@@ -57,7 +57,8 @@ impl Events {
     /// after this returns. It ends once the caller's key is deleted or expires.
     ///
     /// # Errors
-    /// 503 at the limit of listeners, of all or of this holder, or if there is no subscription before the deadline.
+    /// 503 if the process, or the holder of the caller's key, has too many listeners, or if the store sends no events
+    /// before the deadline.
     pub(crate) async fn listen(
         &self,
         filter: Filter,

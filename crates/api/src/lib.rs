@@ -2,11 +2,11 @@
 //!
 //! `app` puts the routes and the layers around them together, `access` says who may call. A handler of `routes` gets
 //! its input from the extractors of `extract` and the shared `Api` of `state`. Submits and imports that
-//! `ringback-admission` accepts go through the queues of `submit`, reserves through `pull`, event streams through
-//! `events`, queries of the archive through `history`. `audit_log` notes which calls have changed what. `ui` serves the
-//! dashboard, which calls this API. `inspect` answers with whole jobs. `resealing` keeps secrets sealed with the newest
-//! master key. `limits` bounds memory and time, `error` turns failures into problem details, and `schema` describes the
-//! requests for `openapi`. The process keeps no state that another API process would miss.
+//! `ringback-admission` accepts go through `submit_queues`, reserves through `pull`, event streams through `events`,
+//! queries of the archive through `history`. `audit_log` notes which calls have changed what. `ui` serves the
+//! dashboard, which calls this API. `whole_jobs` limits answers that show whole jobs. `resealing` keeps secrets sealed
+//! with the newest master key. `limits` bounds memory and time, `error` turns failures into problem details, and
+//! `schema` describes the requests for `openapi`. The process keeps no state that another API process would miss.
 
 mod access;
 mod app;

@@ -1,5 +1,5 @@
-//! What answers with `include=request` need, which show whole jobs: memory from a budget of their own, since whole jobs
-//! can be large; the settings that apply to a job; and an estimate of the size of a job in an answer.
+//! Answers with `include=request`, which show whole jobs: the memory that they reserve, because whole jobs can be large;
+//! the settings that apply to a job; and an estimate of the size of a job in an answer.
 
 use ringback_core::job::{Callback, Delivery, Topic};
 use ringback_core::retry::RetryPolicy;

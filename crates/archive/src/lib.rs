@@ -5,8 +5,8 @@
 //! needs of a database, and `history` what is asked of one that has kept ended jobs; the binary `ringback-archiver` has
 //! PostgreSQL and SQLite. `erasure` says which ended jobs are removed, and kept out. `pipe` is a sink and a history in
 //! another process: for `ringback up`, whose store no other process can open, and for an API. `attach` keeps the store
-//! informed of what is archived, `start` starts it all, and `config` has the settings. `answer` is an ended job as an
-//! API shows it.
+//! informed of what is archived, `start` starts it all, and `config` has the settings. `ended_job_answer` is an ended
+//! job as an API shows it.
 
 mod attach;
 mod audit_entry;

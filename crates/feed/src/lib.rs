@@ -4,7 +4,8 @@
 //! `config` reads the file, `command` the command line. `run` holds the `lease` of a feed and works on it: `pass` reads
 //! the rows that are due soon, again and again, and `outbox` takes rows out of a table as they come. `source` reads the
 //! database by a `query`, `row` makes a submit of a row, and `load` has it admitted and stored, as the API does. `seen`
-//! remembers which rows are in the store. `check` shows what would be loaded, and `seek` sets where a feed goes on.
+//! remembers which rows are in the store. `check` shows what would be loaded, and `seek_command` sets where a feed goes
+//! on.
 
 mod check;
 pub mod command;

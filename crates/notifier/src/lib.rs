@@ -4,9 +4,9 @@
 //!
 //! In the order of a job: `shard_signals` (which shards to reserve from) and `wake_backoff` (how long to wait after a
 //! wake-up), `dispatcher` (the main loop), `lanes` (limits of lanes, origins and tenants), `tenants` (whether there are
-//! any), `ask_again` (when to look behind full lanes), `store_call` (one reserve and settle of a batch), `deliverer`
-//! (one attempt), `request` (its headers), `signer` and `credentials` (its proof), `client` (the HTTP client),
-//! `response_class` (the meaning of a response), `failing` (which destinations fail, for the log),
+//! any), `repeated_reserves` (when to look behind full lanes), `store_call` (one reserve and settle of a batch),
+//! `deliverer` (one attempt), `request` (its headers), `signer` and `credentials` (its proof), `client` (the HTTP
+//! client), `response_class` (the meaning of a response), `failing` (which destinations fail, for the log),
 //! `destination_reports` (the same for the store), `slow_calls` (which receivers hang), `resource_backoff` (when this
 //! machine is out of resources), `settle_queue` (outcomes on their way to the store).
 

@@ -1,5 +1,5 @@
-//! The tables of the database file, each wrapped by the one type that reads and writes it. `list`
-//! defines them all. Nothing outside this folder names a table or packs a row.
+//! The tables of the database file, each wrapped by the one type that reads and writes it. `definitions` defines them
+//! all. Nothing outside this folder names a table or packs a row.
 
 mod archive;
 mod attempts;

@@ -1,4 +1,5 @@
-//! Finds slots of a cluster that move, by its masters' answers, and marks their shards, which `moving.rs` then refuses.
+//! Finds slots of a cluster that move, by its masters' answers, and marks their shards, which `moving_slots.rs` then
+//! refuses.
 
 use std::collections::BTreeSet;
 

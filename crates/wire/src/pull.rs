@@ -1,4 +1,5 @@
-//! Request bodies of the pull calls: reserving jobs, and settling or renewing them by receipt. Answers are in `answer`.
+//! Request bodies of the pull calls: reserving jobs, and settling or renewing them by receipt. Answers are in
+//! `job_answers`.
 
 mod answer;
 

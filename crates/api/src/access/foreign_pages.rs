@@ -1,6 +1,6 @@
-//! Refuses requests that a foreign web page makes a browser send, while there is no root key and whoever reaches the
-//! API may do everything: a page must not reach the API by a host name that resolves to it (DNS rebinding), and must
-//! change nothing by a form or a script of another site.
+//! Refuses requests that a browser sends for a web page of another site, while there is no root key and every caller may
+//! do everything. Such a page must not reach the API by a host name that resolves to it (DNS rebinding), and must change
+//! nothing by a form or a script.
 
 use http::StatusCode;
 use http::header::{HOST, ORIGIN};

@@ -60,7 +60,7 @@ impl FromRequest<Arc<Api>> for ImportBody {
     type Rejection = ApiError;
 
     /// # Errors
-    /// Those of a [`BatchBody`] in NDJSON, with 413 for more than [`MAX_IMPORT_LINES`].
+    /// The errors of a [`BatchBody`] in NDJSON, and 413 for more than [`MAX_IMPORT_LINES`] lines.
     async fn from_request(request: Request, api: &Arc<Api>) -> Result<Self, ApiError> {
         media_type::check(request.headers(), &[NDJSON])?;
         split(request, api, MAX_IMPORT_BYTES, numbered_lines).await.map(Self)

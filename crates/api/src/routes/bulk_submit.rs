@@ -135,8 +135,8 @@ fn count_outcomes(metrics: &Metrics, results: &BulkResults) {
     }
 }
 
-/// The failure to report if the store accepted none of the jobs: one with an unknown outcome, else the first. `None` if
-/// a job was accepted or refused by the store, or if there are no jobs.
+/// Returns the failure to report if the store answered for none of the jobs: a failure with an unknown outcome, else the
+/// first. Returns `None` if the store accepted or refused a job, or if `results` is empty.
 fn why_all_failed(results: &[ItemResult]) -> Option<&Unavailable> {
     let failures = results.iter().map(|(_, result)| Some(&result.as_ref().err()?.error));
     let failures: Option<Vec<_>> = failures.collect();

@@ -292,8 +292,8 @@ fn shown(schedule: &ScheduleResponse) -> Value {
     shown
 }
 
-/// A schedule as it is stored, and its state; `None` if that cannot be read. 404 if there is no such schedule, 403 if
-/// the caller may not use its topic.
+/// Returns a schedule as it is stored, and its state. The state is `None` if the stored schedule cannot be read. Fails
+/// with 404 if the schedule does not exist, and with 403 if the caller may not use its topic.
 async fn found(
     api: &Api,
     caller: &Principal,

@@ -275,7 +275,8 @@ async fn stats_need_the_store() {
 #[test]
 fn purges_need_the_scope_and_the_check_the_archive_the_keys_and_the_quotas_the_root_key() {
     let operations: Operations = super::table().into_iter().map(|route| route.operation).collect();
-    // One of the two is not in the document, from which the test of each scope takes the operations.
+    // Two routes are named `purge`. The OpenAPI document has one of them, so the test of scopes, which reads the
+    // document, does not check the other.
     let purges = operations.iter().filter(|operation| &*operation.name == "purge");
     assert!(purges.map(|operation| operation.need).eq([Need::Scope(Scope::Manage); 2]));
     let roots = ["/v1/archive", "/v1/check", "/v1/keys", "/v1/quotas"];
