@@ -1,9 +1,11 @@
 //! Records the claims of a shard and the calls made under them from MONITOR of Redis, which lists all calls in order,
 //! each with the commands that its script runs.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ringback_testkit::history::{Entry, History, LockUse};
+use ringback_testkit::shard_fields;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -99,8 +101,9 @@ impl Seen {
             return;
         }
         match (self.call, words.as_slice()) {
-            (Some(Call::Claim), ["HSET", _, "epoch", token, ..]) => {
-                let token = token.parse().unwrap_or_default();
+            (Some(Call::Claim), ["HSET", _, .., "fields", fields]) => {
+                let fields = BTreeMap::from([(b"fields".to_vec(), unescaped(fields))]);
+                let token = shard_fields(&fields)["epoch"].unsigned_abs();
                 self.uses.push(Use { at, token, is_claim: true, is_fenced: false });
             }
             (Some(Call::Fenced), ["HSET", ..]) => {
@@ -109,4 +112,26 @@ impl Seen {
             _ => {}
         }
     }
+}
+
+/// The bytes of a value that MONITOR shows with C escapes, such as `\n` and `\x00`.
+fn unescaped(text: &str) -> Vec<u8> {
+    let (mut bytes, mut rest) = (Vec::new(), text.bytes());
+    while let Some(byte) = rest.next() {
+        let escape = if byte == b'\\' { rest.next() } else { None };
+        bytes.push(match escape {
+            None => byte,
+            Some(b'x') => {
+                let digits = [rest.next().unwrap_or(b'0'), rest.next().unwrap_or(b'0')];
+                u8::from_str_radix(&String::from_utf8_lossy(&digits), 16).expect("two hexadecimal digits")
+            }
+            Some(b'n') => b'\n',
+            Some(b'r') => b'\r',
+            Some(b't') => b'\t',
+            Some(b'a') => 0x07,
+            Some(b'b') => 0x08,
+            Some(itself) => itself,
+        });
+    }
+    bytes
 }
