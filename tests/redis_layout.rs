@@ -8,6 +8,7 @@ mod clock_set_back;
 mod damage;
 mod due_slots;
 mod durability;
+mod fast_paths;
 pub(crate) mod keys;
 mod lane_ids;
 mod lost_state;

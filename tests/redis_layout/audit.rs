@@ -151,7 +151,10 @@ async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, lanes: &Lan
     assert_eq!(counter("accepted"), sum, "the ledger of {base} does not add up: {counters:?}");
     // A repair takes more tombstones than these for those of jobs that half a transition has ended.
     let tombstones: i64 = ask(redis, cmd("HLEN").arg(format!("{base}:done:{}", counter("segment")))).await;
-    assert!(tombstones <= counter("segment_size"), "{tombstones} tombstones in {base}, against {counters:?}");
+    // A segment has one more entry, with a long value.
+    let tombstones = (tombstones - 1).max(0);
+    let counted = if counter("sized") == counter("segment") { counter("segment_size") } else { 0 };
+    assert!(tombstones <= counted, "{tombstones} tombstones in {base}, against {counters:?}");
     for (place, state) in OPEN.iter().enumerate() {
         let kept: i64 = lanes.values().map(|counts| counts[place]).sum();
         assert_eq!(kept, counter(state), "{state} records of {base}, against {counters:?}");

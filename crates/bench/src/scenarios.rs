@@ -8,6 +8,7 @@ mod embedded;
 mod growth;
 mod herd;
 mod idle;
+mod instructions;
 mod lateness;
 mod memory;
 mod modest;
@@ -42,7 +43,7 @@ macro_rules! scenario {
 }
 
 /// All scenarios, in the order in which they run.
-pub const SCENARIOS: [Scenario; 20] = [
+pub const SCENARIOS: [Scenario; 21] = [
     scenario!(submit_one, "single submits over HTTP, durable, beside a handler that does nothing"),
     scenario!(replicated, "single submits that a replica has to have, beside those of profile disk"),
     scenario!(submit_batch, "submits of 1,000 jobs per request, beside redis-benchmark"),
@@ -59,6 +60,10 @@ pub const SCENARIOS: [Scenario; 20] = [
     scenario!(
         modest,
         "CPU of Redis for one job at 500, 2,000 and 6,000 submits/s, beside BullMQ; with many processes"
+    ),
+    scenario!(
+        instructions,
+        "instructions of Redis for one job from submit to done, beside BullMQ; needs valgrind"
     ),
     scenario!(growth, "rate, lateness and CPU of Redis with more and more pending jobs"),
     scenario!(herd, "a million jobs of one topic due at once, and the lateness of other topics"),

@@ -62,6 +62,7 @@ const DUE: &str = "return at > 0 and NOW_UP + at or NOW";
 const TAKEN: &str = "if records[loc] or tombstones[loc] then return arrivals.taken(loc, rest) end";
 const RETRY_AT: &str = "local at = NOW_UP + outcomes.delay(o)";
 const PUSH: &str = "ready.push(lane, entries, 'RPUSH')";
+const PUSH_COMMON: &str = "ready.push(lane, found, 'RPUSH')";
 
 /// Less than the shortest timeout of an attempt.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(100);
@@ -95,7 +96,8 @@ fn ignore_first_success(request: &HttpMessage, answer: &mut Option<HttpMessage>)
 
 bugs! {
     scripts {
-        "accepted-not-counted" Calm [CountsAgree] "shard.count('accepted', n)" => "shard.count('accepted', n - 1)";
+        "accepted-not-counted" Calm [CountsAgree] "shard.count('accepted', n)" => "shard.count('accepted', n - 1)",
+            "= fields.accepted + n," => "= fields.accepted + n - 1,";
         "cancel-changes-nothing" Calm [NotAfterCancel] "  cancel(loc, raw, s, lane, from)" =>
             "  if from then return {CANCELLED, maybe_in_flight} end";
         "cancel-ignores-reserved" Calm [NotAfterCancel] "jobs.put(loc, state.with_cancel(s))" => "";
@@ -131,17 +133,17 @@ bugs! {
             "local known = records[loc] and read('>I6', records[loc], 7) + 50 <= NOW or tombstones[loc]
              if known then return arrivals.taken(loc, rest) end";
         "lease-is-timeout" Calm [RetryTimes OneLease AttemptNumbers DeadWithReason]
-            "min(timeout == 0 and default or timeout, longest) + margin end" =>
-            "min(timeout == 0 and default or timeout, longest) end";
-        "lease-too-short" Calm [OneLease NoUnexplainedRepeat RetryTimes CountsAgree] "pack('>I8', grant.last), NOW_UP + length" =>
-            "pack('>I8', grant.last), NOW_UP + 50";
+            "timeout, tonumber(args[8])) + tonumber(args[6])" => "timeout, tonumber(args[8]))";
+        "lease-too-short" Calm [OneLease NoUnexplainedRepeat RetryTimes CountsAgree] "local deadline = NOW_UP + length" =>
+            "local deadline = NOW_UP + 50", "deadline = NOW_UP + grants.length(args, timeout)" => "deadline = NOW_UP + 50";
         // The jitter of a delay of 400 ms, which is added by the process.
         "no-jitter" Calm [RetryTimes] RETRY_AT =>
             "local wait = outcomes.delay(o)
              local at = NOW_UP + (wait > 400 and wait <= 800 and 400 or wait)";
-        "popped-and-not-pushed" Calm [NothingLost RecordsIndexed] PUSH => "if n > 1 then ready.push(lane, entries, 'RPUSH') end";
+        "popped-and-not-pushed" Calm [NothingLost RecordsIndexed] PUSH => "if n > 1 then ready.push(lane, entries, 'RPUSH') end",
+            PUSH_COMMON => "if n > 1 then ready.push(lane, found, 'RPUSH') end";
         "promoted-early" Calm [NotEarly] "local bound = fields.slot > 0 and min(NOW, fields.slot * WIDTH - 1) or NOW" =>
-            "local bound = NOW + 150";
+            "local bound = NOW + 150", "tonumber(args[2]), NOW)" => "tonumber(args[2]), NOW + 150)";
         "released-is-done" Calm [NothingLost] "    if kind == COMPLETE then\n      ends(loc" =>
             "    if kind == COMPLETE or kind == 4 then\n      ends(loc";
         "renewal-forgotten" Calm [OneLease] "jobs.put(loc, state.with_deadline(s, deadline))\n  jobs.save()" => "";
@@ -155,6 +157,8 @@ bugs! {
         // The second half of the move is made in the next call of the same carrier.
         "two-call-move" Disturbed [NothingLost RecordsIndexed Liveness]
             PUSH => "ready.taken[#ready.taken + 1] = {lane, entries}",
+            // The common case is moved as all others.
+            "if is_due and (#scheduled > 2" => "if true or (#scheduled > 2",
             "local left, promoted = tonumber(args[2]), 0" =>
             "local left, promoted = tonumber(args[2]), 0
              for _, taken in ipairs(ready.taken_by == args[1] and ready.taken or {}) do

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use ringback_testkit::{Role, Stack};
+use ringback_testkit::{Role, Stack, StackOptions};
 use serde_json::json;
 
 use crate::backlog::settled;
@@ -17,20 +17,20 @@ use crate::yardstick::bullmq::{Bullmq, SHAPES};
 
 pub(crate) const NAME: &str = "modest";
 /// APIs, carriers and notifiers.
-const ONE: [usize; 3] = [1, 1, 1];
+pub(super) const ONE: [usize; 3] = [1, 1, 1];
 const MANY: [usize; 3] = [4, 2, 8];
 /// After its submit a job is due so much later.
-const DELAY: Duration = Duration::from_secs(1);
+pub(super) const DELAY: Duration = Duration::from_secs(1);
 const CONNECTIONS: usize = 32;
 /// The limit from the last submit until all jobs have arrived.
-const WITHIN: Duration = Duration::from_secs(60);
+pub(super) const WITHIN: Duration = Duration::from_secs(60);
 
 /// A load of single submits.
 #[derive(Clone, Copy)]
-struct Singles {
+pub(super) struct Singles {
     /// Submits per second.
-    rate: usize,
-    jobs: usize,
+    pub(super) rate: usize,
+    pub(super) jobs: usize,
 }
 
 pub(crate) async fn run(setup: &Setup) {
@@ -51,12 +51,14 @@ pub(crate) async fn run(setup: &Setup) {
     }
 }
 
-async fn ours(setup: &Setup, load: Singles, [apis, carriers, notifiers]: [usize; 3]) -> Spread {
+/// Sets how many APIs, carriers and notifiers there are.
+pub(super) fn processes(options: StackOptions, [apis, carriers, notifiers]: [usize; 3]) -> StackOptions {
+    options.count(Role::Api, apis).count(Role::Carrier, carriers).count(Role::Notifier, notifiers)
+}
+
+async fn ours(setup: &Setup, load: Singles, counts: [usize; 3]) -> Spread {
     let receiver = Receiver::start().await;
-    let counts = [(Role::Api, apis), (Role::Carrier, carriers), (Role::Notifier, notifiers)];
-    let options =
-        counts.into_iter().fold(setup.stack(setup.profile()), |options, (role, n)| options.count(role, n));
-    let stack = options.start().await;
+    let stack = processes(setup.stack(setup.profile()), counts).start().await;
     let mut done = 0;
     // The first jobs warm up.
     lives(&stack, &receiver, Singles { jobs: load.jobs / 10, ..load }, &mut done).await;
@@ -65,7 +67,7 @@ async fn ours(setup: &Setup, load: Singles, [apis, carriers, notifiers]: [usize;
 
 /// Submits jobs through all APIs at an even pace, waits until all are done, and returns the CPU time of Redis in µs per
 /// job.
-async fn lives(stack: &Stack, receiver: &Receiver, load: Singles, done: &mut usize) -> f64 {
+pub(super) async fn lives(stack: &Stack, receiver: &Receiver, load: Singles, done: &mut usize) -> f64 {
     let (url, later, urls) =
         (receiver.url(Channel::Main), json!({ "delay": DELAY.as_secs() }), stack.api_urls());
     let jobs = load.jobs / urls.len() * urls.len();

@@ -84,7 +84,7 @@ local function correct_states(args)
   local ended = min(max(fields.accepted - sum - fields.missing, 0), tombs.uncounted())
   if ended > 0 then
     shard.set('done', fields.done + ended)
-    shard.set('segment_size', fields.segment_size + ended)
+    tombs.count_more(ended)
     sum = sum + ended
   end
   local missing = max(fields.accepted - sum, 0)

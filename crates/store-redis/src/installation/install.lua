@@ -36,31 +36,39 @@ local function unique() return string.format('%s%.0f', server_run(), NOW_US) end
 
 local function keep_done() return K .. ':keep_done' end
 
--- Records that a process keeps tombstones for `keep` (ms), at most every NOTED_EVERY, and forgets times without a process.
+-- Returns the shortest time (ms) for which a process keeps tombstones, 0 if none was seen; and whether one that keeps them
+-- for `keep` (ms, as text) was recorded of late.
+local function seen_keep_done(keep)
+  local seen, shortest, is_noted = call('ZRANGE', keep_done(), NOW - SEEN_FOR, '+inf', 'BYSCORE', 'WITHSCORES'), nil, false
+  for i = 1, #seen, 2 do
+    shortest = min(shortest or tonumber(seen[i]), tonumber(seen[i]))
+    local at = tonumber(seen[i + 1])
+    if seen[i] == keep then is_noted = at <= NOW and at + NOTED_EVERY > NOW end
+  end
+  return shortest or 0, is_noted
+end
+
+-- Records that a process keeps tombstones for `keep` (ms, as text), at most every NOTED_EVERY, and forgets times without
+-- a process. Returns the shortest of all.
 local function note_keep_done(keep)
-  local noted = tonumber(call('ZSCORE', keep_done(), keep) or 0)
-  if noted <= NOW and noted + NOTED_EVERY > NOW then return end
+  local shortest, is_noted = seen_keep_done(keep)
+  if is_noted then return shortest end
   call('ZADD', keep_done(), NOW, keep)
   call('ZREMRANGEBYSCORE', keep_done(), '-inf', NOW - SEEN_FOR)
   -- Removes those recorded before the clock was set back.
   call('ZREMRANGEBYSCORE', keep_done(), string.format('(%.0f', NOW), '+inf')
+  return (seen_keep_done(keep))
 end
 
--- Returns the shortest time (ms) for which a process keeps tombstones; 0 if none was seen.
-local function shortest_keep_done()
-  local shortest
-  for _, keep in ipairs(call('ZRANGE', keep_done(), NOW - SEEN_FOR, '+inf', 'BYSCORE')) do
-    shortest = min(shortest or tonumber(keep), tonumber(keep))
-  end
-  return shortest or 0
-end
+local function read_row() return call('HMGET', row(), LAYOUT, SHARDS, ID, LOST_RUN, LOST_JOBS, LANE_KEY, LAST_LOSS) end
 
--- Returns the answer with the data of the row that every process needs.
-local function described()
+-- Returns the answer with the data of the row that every process needs. `stored` and `shortest` are the row and the
+-- shortest time for which tombstones are kept, if they were read.
+local function described(stored, shortest)
   if not NOW_US then tick() end
-  local stored = call('HMGET', row(), LAYOUT, SHARDS, ID, LOST_RUN, LOST_JOBS, LANE_KEY, LAST_LOSS)
+  stored = stored or read_row()
   return {stored[1], stored[2], stored[3] or '', stored[4] or '', tonumber(stored[5] or 0), run_id(), stored[6] or '',
-    stored[7] or '', NOW_US, shortest_keep_done()}
+    stored[7] or '', NOW_US, shortest or (seen_keep_done())}
 end
 
 -- install: makes the row at the first start, and checks it later. Allowed when memory is full, so that a process that
@@ -74,11 +82,12 @@ end
 --   time in us, the shortest time for which a process keeps tombstones (ms)}
 function scripts.install(args)
   tick()
-  local stored = call('HMGET', row(), LAYOUT, ID)
-  local layout, id = stored[1], stored[2]
-  if layout and layout ~= args[1] then return described() end
-  note_keep_done(args[7])
+  local stored = read_row()
+  local layout, id = stored[1], stored[3]
+  if layout and layout ~= args[1] then return described(stored) end
+  local shortest = note_keep_done(args[7])
   if not layout then
+    stored = nil
     id = unique()
     -- One command, so that the row is never incomplete.
     call('HSET', row(), LAYOUT, args[1], SHARDS, args[2], ID, id, LANE_KEY, args[5])
@@ -86,8 +95,21 @@ function scripts.install(args)
   -- While a loss has to be accepted, the former data may come back. Whether it has all jobs is shown by the counts of its
   -- shards.
   local is_known = args[3] == id or args[6] == id or args[6] == ''
-  if args[4] == '1' and not is_known then note_loss(run_id(), 0) end
-  return described()
+  if args[4] == '1' and not is_known then
+    note_loss(run_id(), 0)
+    stored = nil
+  end
+  return described(stored, shortest)
+end
+
+-- The common case: the row is there, is the one that the caller knows, and needs no change.
+function fast.install(args)
+  tick()
+  local stored = read_row()
+  local is_known = args[4] ~= '1' or args[3] == stored[3] or args[6] == stored[3] or args[6] == ''
+  if stored[1] ~= args[1] or not is_known then return nil end
+  local shortest, is_noted = seen_keep_done(args[7])
+  return is_noted and described(stored, shortest) or nil
 end
 
 -- lose: records that accepted jobs are missing in a shard.

@@ -52,6 +52,9 @@ do
     tombs.load(absent)
   end
 
+  -- Whether any of these jobs has a record or a tombstone.
+  function arrivals.is_any_known(locs) return has_any(KEY.pool, locs) or tombs.is_any_known(locs) end
+
   -- Begins a call whose jobs have six arguments each, and reads the jobs that have their keys. Returns the locators, none
   -- if no job may be added, and the index of the first job's arguments.
   function arrivals.begin(args)

@@ -51,7 +51,8 @@ end
 
 -- Begins a new segment, and removes the oldest one off the main thread.
 function attempt_logs.next_segment()
-  shard.write({attempts_segment = fields.attempts_segment + 1, attempts_at = NOW, attempts_size = 0})
+  shard.write({attempts_segment = fields.attempts_segment + 1, attempts_at = NOW})
+  shard.set('attempts_size', 0)
   call('UNLINK', KEY.attempts .. (fields.attempts_segment - 3))
 end
 

@@ -83,6 +83,14 @@ local function fetch(key, names)
   return all
 end
 
+-- Whether a hash has any of these names.
+local function has_any(key, names)
+  if #names == 1 then return call('HEXISTS', key, names[1]) == 1 end
+  local values = fetch(key, names)
+  for i = 1, #names do if values[i] then return true end end
+  return false
+end
+
 local function append(lists, name, value)
   local list = lists[name]
   if list then list[#list + 1] = value else lists[name] = {value} end
@@ -128,8 +136,13 @@ end
 -- Publishes a wake-up: a hint that may get lost.
 local function publish(message) call('PUBLISH', KEY.wake, message) end
 
--- Returns the server's run_id, which changes with a restart; '' if it is unknown.
-local function run_id() return string.match(call('INFO', 'server'), 'run_id:(%x+)') or '' end
+-- Returns the server's run_id, which changes with a restart; '' if it is unknown. INFO is expensive and asked once: what
+-- scripts remember is gone after a restart too.
+local known_run_id
+local function run_id()
+  known_run_id = known_run_id or string.match(call('INFO', 'server'), 'run_id:(%x+)')
+  return known_run_id or ''
+end
 
 -- Returns the first 8 digits of the run_id, which stand for one run of the server. A cursor of a scan is valid in it.
 local function server_run() return sub(run_id(), 1, 8) end

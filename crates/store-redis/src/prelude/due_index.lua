@@ -48,11 +48,20 @@ function due_index.add_near(lane, at, entries)
   if at < list.first then list.first = at end
 end
 
+-- Returns the time (ms) from which on entries go into slots.
+function due_index.near_end() return (floor(NOW / WIDTH) + 2) * WIDTH end
+
+-- Writes times and entries for the sorted set of a lane. `first` is the earliest of the times (ms).
+function due_index.put(lane, list, first)
+  sliced('ZADD', due_index.key(lane), list)
+  call('ZADD', KEY.due_lanes, 'LT', whole(first), lane)
+end
+
 -- Collects entries of a lane for a time (ms): for its sorted set, and then wakes the carrier at that time, or for a slot
 -- if the time is far. `save` writes them.
 function due_index.add_all(lane, at, entries)
-  local slot, n = floor(at / WIDTH), #entries
-  if slot > floor(NOW / WIDTH) + 1 then
+  if at >= due_index.near_end() then
+    local slot, n = floor(at / WIDTH), #entries
     for i = 1, n do append(slot_entries, slot, entries[i] .. lane) end
     return
   end
@@ -79,10 +88,7 @@ end
 
 -- Writes the collected entries, and lists new slots.
 function due_index.save()
-  for lane, list in pairs(near_entries) do
-    sliced('ZADD', due_index.key(lane), list)
-    call('ZADD', KEY.due_lanes, 'LT', whole(list.first), lane)
-  end
+  for lane, list in pairs(near_entries) do due_index.put(lane, list, list.first) end
   for slot, list in pairs(slot_entries) do
     -- A set of cancelled entries exists only with its slot.
     local n_keys = call('EXISTS', KEY.slot .. slot, KEY.cancelled_in_slot .. slot)

@@ -43,8 +43,8 @@ local function repeat_answer(numbers)
   return answer
 end
 
--- Begins a grant of up to `limit` jobs and `budget` bytes. `length` is a function from a job's own timeout (ms, 0 for
--- none) to the length of its lease (ms). Returns the grant, or nil and the answer if the call is a repetition.
+-- Begins a grant of up to `limit` jobs and `budget` bytes. `length` is a function from a job's own timeout, packed as in
+-- its record, to the length of its lease (ms). Returns the grant, or nil and the answer if the call is a repetition.
 function grants.begin(caller, sequence, limit, bits, budget, length)
   local numbers = leases.repeated(caller, sequence)
   if numbers then return nil, repeat_answer(numbers) end
@@ -57,15 +57,22 @@ function grants.begin(caller, sequence, limit, bits, budget, length)
   }
 end
 
+-- Returns the number of a lease, packed, the job state of a first delivery under it, and its receipt and deadline, packed.
+function grants.first(lease, bits, deadline)
+  local number = pack('>I8', lease)
+  local stamp = number .. bits .. six(deadline)
+  return number, FIRST .. stamp .. FIRST_END, stamp
+end
+
 -- Returns the batch for jobs with a timeout, packed as in a record. Leases of one length share a batch.
 local function batch_for(grant, packed)
-  local length = grant.length(read('>I4', packed))
+  local length = grant.length(packed)
   local batch = grant.by_length[length]
   if not batch then
     grant.last = grant.last + 1
-    local number, deadline = pack('>I8', grant.last), NOW_UP + length
-    local stamp = number .. grant.bits .. six(deadline)
-    batch = {number = number, stamp = stamp, first = FIRST .. stamp .. FIRST_END, deadline = deadline, locs = {}}
+    local deadline = NOW_UP + length
+    local number, first, stamp = grants.first(grant.last, grant.bits, deadline)
+    batch = {number = number, stamp = stamp, first = first, deadline = deadline, locs = {}}
     grant.by_length[length] = batch
     grant.batches[#grant.batches + 1] = batch
   end
@@ -118,11 +125,12 @@ function grants.save(grant)
   if grant.taken > 0 then
     local values, numbers = {}, {}
     for i, batch in ipairs(grant.batches) do
-      values[2 * i - 1], values[2 * i] = batch.number, leases.batch(batch.number, batch.locs, batch.deadline)
+      shard.wake_at(leases.plan(batch.number, batch.deadline))
+      values[2 * i - 1], values[2 * i] = batch.number, concat(batch.locs)
       numbers[i] = batch.number
     end
     leases.put(values)
-    leases.remember(grant.caller, grant.sequence, numbers)
+    leases.remember(grant.caller, grant.sequence, concat(numbers))
     shard.set('lease', grant.last)
   end
   jobs.save()

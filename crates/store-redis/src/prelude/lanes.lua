@@ -54,6 +54,18 @@ do
     end
   end
 
+  -- Returns a lane's row with more jobs in these states.
+  function lanes.counted(row, delayed, ready, reserved, done)
+    local d, r, v, dead, ended, cancelled = read(COUNTS, row)
+    return pack(COUNTS, d + delayed, r + ready, v + reserved, dead, ended + done, cancelled) .. sub(row, 29)
+  end
+
+  -- Whether a lane with this row has no jobs left once n have ended.
+  function lanes.ends_with(row, n)
+    local delayed, waiting, reserved, dead = read(COUNTS, row)
+    return delayed + waiting + reserved + dead <= n
+  end
+
   -- Returns how many jobs of a lane are ready, the changes of this call included.
   function lanes.ready(lane)
     shard.load_rows({lane})

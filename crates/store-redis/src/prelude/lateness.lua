@@ -4,11 +4,21 @@ local lateness = {}
 function lateness.minute() return floor(NOW / 60000) end
 function lateness.key(minute) return KEY.late .. minute end
 
+-- By shard: the histogram of the last call, and the greatest lateness in it.
+local last_key, last_max = {}, {}
+
 -- Adds buckets ("bucket:count ... max:us") to the histogram of the current minute: counts are added, of `max` the greater
 -- one stays. The first time in a minute, sets the expiry.
 function lateness.add(text)
   if text == '' then return end
-  local key, names, more, sums = lateness.key(lateness.minute()), {}, {}, {}
+  local key = lateness.key(lateness.minute())
+  -- Most calls have one bucket, which the histogram has too.
+  local bucket, count, most = string.match(text, '^(%d+):(%d+) max:(%d+)$')
+  if bucket and last_key[K] == key and tonumber(most) <= last_max[K] then
+    if call('HINCRBY', key, bucket, count) > tonumber(count) then return end
+    text = 'max:' .. most
+  end
+  local names, more, sums = {}, {}, {}
   for name, n in string.gmatch(text, '(%w+):(%d+)') do
     names[#names + 1], more[#more + 1] = name, tonumber(n)
   end
@@ -20,4 +30,5 @@ function lateness.add(text)
   call('HSET', key, unpack(sums))
   -- `max` comes last and is in every minute that was written, so it is missing only in a new one.
   if not known[#names] then call('PEXPIRE', key, 420000) end
+  last_key[K], last_max[K] = key, tonumber(sums[#sums])
 end

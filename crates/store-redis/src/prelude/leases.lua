@@ -14,14 +14,13 @@ local leases = {
 }
 local LOOK_AGAIN = leases.LOOK_AGAIN
 
--- Plans the check of a batch, at its deadline (ms) or after LOOK_AGAIN, and wakes the carrier then. Returns the value for
--- `batches`.
-function leases.batch(number, locs, deadline)
+-- Plans the check of a batch, at its deadline (ms) or after LOOK_AGAIN. Returns the time (ms), at which the carrier has
+-- to wake.
+function leases.plan(number, deadline)
   local at = min(deadline, NOW + LOOK_AGAIN)
   call('ZADD', KEY.leases, whole(at), number)
   shard.earliest('lease_at', at)
-  shard.wake_at(at)
-  return concat(locs)
+  return at
 end
 
 -- Returns the locators in a batch, each once.
@@ -99,10 +98,10 @@ function leases.drop(numbers)
   sliced('HDEL', KEY.batches, numbers)
 end
 
--- Remembers for a minute the last grant of a caller: the sequence (8 bytes) and the batches' numbers. `repeated` returns
+-- Remembers for a minute the last grant of a caller: the sequence and the batches' numbers, 8 bytes each. `repeated` returns
 -- these numbers to a call with the same sequence, else nil.
 function leases.remember(caller, sequence, numbers)
-  call('SET', KEY.caller .. caller, sequence .. concat(numbers), 'PX', '60000')
+  call('SET', KEY.caller .. caller, sequence .. numbers, 'PX', '60000')
 end
 function leases.repeated(caller, sequence)
   local known = call('GET', KEY.caller .. caller)

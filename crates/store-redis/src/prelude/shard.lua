@@ -1,10 +1,14 @@
 -- The shard's hash: its fields, its rows, and how a call begins and closes.
 --
 -- The fields are numbers: the ledger (how many jobs are in each state, how many were ever accepted or purged, and how
--- many are missing), sizes, the times of the next looks, and switches. They are packed in two values: `fields`, which
--- every call reads first of all, and `more`, which is read when a call uses one of them. Changed values are written last
--- of all. If a command fails in between, for example at a key of another type, they are written if the jobs were: so a
--- call that fails half-way leaves index entries at most, which are hints.
+-- many are missing), sizes, the times of the next looks, and switches. They are packed in three values. Every call reads
+-- `fields` and `keys` first of all; `more` is read when a call uses one of them. Changed values are written last of all.
+-- If a command fails in between, for example at a key of another type, they are written if the jobs were: so a call that
+-- fails half-way leaves index entries at most, which are hints.
+--
+-- The fields in `keys` say which keys there are, and are written before these keys. They are a value of their own because
+-- a server can come back with the first commands of a call only, after which later calls write `fields` as they were
+-- before it.
 --
 -- The same hash has a row for each lane with jobs (lanes.lua), and for each known topic and some tenants (topics.lua),
 -- and the name of the carrier that holds the shard.
@@ -14,34 +18,40 @@ local shard, lanes, topics, destinations, paused_lanes, events, archive, tag_ind
 local fields, rows
 -- Rows to be written, and when the carrier is to look next.
 local changes, next_look
--- The two values as they are stored, and which this call has changed; whether it has read the fields, and whether it
+-- The value `more` as it is stored, and which values this call has changed; whether it has read the fields, and whether it
 -- has changed jobs.
-local stored, stored_more, is_changed, is_more_changed, is_begun, is_committed
+local stored_more, is_changed, is_more_changed, is_begun, is_committed
 do
   -- Each field is a double, which holds all whole numbers that occur.
-  local FIELDS, MORE = '<' .. string.rep('d', 21), '<' .. string.rep('d', 19)
-  local NO_FIELDS, NO_MORE = string.rep('\0', 21 * 8), string.rep('\0', 19 * 8)
+  local FIELDS, KEYS, MORE = '<' .. string.rep('d', 19), '<' .. string.rep('d', 6), '<' .. string.rep('d', 16)
+  local NO_FIELDS, NO_KEYS, NO_MORE = string.rep('\0', 19 * 8), string.rep('\0', 6 * 8), string.rep('\0', 16 * 8)
 
   -- The two functions of a value have the same names in the same order, which is its layout.
   local function read_fields(f, value)
     f.accepted, f.delayed, f.ready, f.reserved, f.done, f.epoch, f.lease, f.next, f.slot, f.lease_at, f.dead_at,
-      f.next_notice_at, f.next_firing_at, f.fronts, f.paused, f.paused_hosts, f.watched, f.archive, f.segment,
-      f.segment_at, f.segment_size = read(FIELDS, value)
+      f.next_notice_at, f.next_firing_at, f.paused, f.paused_hosts, f.watched, f.archive, f.sized, f.segment_size
+      = read(FIELDS, value)
   end
   local function packed_fields(f)
     return pack(FIELDS, f.accepted, f.delayed, f.ready, f.reserved, f.done, f.epoch, f.lease, f.next, f.slot,
-      f.lease_at, f.dead_at, f.next_notice_at, f.next_firing_at, f.fronts, f.paused, f.paused_hosts, f.watched,
-      f.archive, f.segment, f.segment_at, f.segment_size)
+      f.lease_at, f.dead_at, f.next_notice_at, f.next_firing_at, f.paused, f.paused_hosts, f.watched, f.archive,
+      f.sized, f.segment_size)
+  end
+  local function read_keys(f, value)
+    f.fronts, f.segment, f.segment_at, f.segment_was, f.attempts_segment, f.attempts_at = read(KEYS, value)
+  end
+  local function packed_keys(f)
+    return pack(KEYS, f.fronts, f.segment, f.segment_at, f.segment_was, f.attempts_segment, f.attempts_at)
   end
   local function read_more(f, value)
-    f.dead, f.cancelled, f.purged, f.missing, f.replaced, f.lanes, f.topics, f.pauses, f.unqueued, f.segment_was,
-      f.tombstones_evicted_early, f.attempts_segment, f.attempts_at, f.attempts_size, f.watched_since,
-      f.archive_first, f.archive_bytes, f.archive_bound, f.archive_dropped = read(MORE, value)
+    f.dead, f.cancelled, f.purged, f.missing, f.replaced, f.lanes, f.topics, f.pauses, f.unqueued,
+      f.tombstones_evicted_early, f.attempts_size, f.watched_since, f.archive_first, f.archive_bytes,
+      f.archive_bound, f.archive_dropped = read(MORE, value)
   end
   local function packed_more(f)
     return pack(MORE, f.dead, f.cancelled, f.purged, f.missing, f.replaced, f.lanes, f.topics, f.pauses, f.unqueued,
-      f.segment_was, f.tombstones_evicted_early, f.attempts_segment, f.attempts_at, f.attempts_size, f.watched_since,
-      f.archive_first, f.archive_bytes, f.archive_bound, f.archive_dropped)
+      f.tombstones_evicted_early, f.attempts_size, f.watched_since, f.archive_first, f.archive_bytes,
+      f.archive_bound, f.archive_dropped)
   end
 
   -- The fields of `more` are a table of their own, so that each call reads them anew.
@@ -56,23 +66,27 @@ do
     return more[name]
   end})
 
+  -- Reads the fields and rows. Returns a list of the two values, and the rows.
+  local function read_all(...)
+    local values = call('HMGET', KEY.shard, 'fields', 'keys', ...)
+    read_fields(fields, values[1] or NO_FIELDS)
+    read_keys(fields, values[2] or NO_KEYS)
+    stored_more = nil
+    return values
+  end
+
   function shard.start() is_begun, is_committed = false, false end
 
   -- Reads the clock, the fields, and rows if there are not too many.
   function shard.begin(row_names)
     if not NOW_US then tick() end
-    is_begun, is_changed, is_more_changed, stored_more = true, false, false, nil
+    is_begun, is_changed, is_more_changed = true, false, false
     changes, next_look, rows = {}, nil, {}
     lanes.begin()
     local n = row_names and #row_names or 0
-    if n > 0 and n <= 4000 then
-      local values = call('HMGET', KEY.shard, 'fields', unpack(row_names))
-      stored = values[1] or NO_FIELDS
-      for i = 1, n do rows[row_names[i]] = values[i + 1] end
-    else
-      stored = call('HGET', KEY.shard, 'fields') or NO_FIELDS
-    end
-    read_fields(fields, stored)
+    local has_rows = n > 0 and n <= 4000
+    local values = has_rows and read_all(unpack(row_names)) or read_all()
+    if has_rows then for i = 1, n do rows[row_names[i]] = values[i + 2] end end
     events.begin(fields.watched)
     archive.begin(fields.archive)
   end
@@ -88,19 +102,34 @@ do
   end
   function shard.count(name, n) shard.set(name, fields[name] + n) end
 
-  -- Changes fields in the store at once, and nothing else that this call has changed. For fields that name a key to
-  -- which this transition writes later.
+  -- Begins a fast path: reads the clock, the fields and rows. Returns a list in which the rows are from the third place
+  -- on, false for a missing one. A fast path changes `fields` itself and ends with `shard.save`; before its first write it
+  -- may give up.
+  function shard.open(...)
+    if not NOW_US then tick() end
+    next_look = nil
+    return read_all(...)
+  end
+
+  -- Sets `next` to an earlier time at which the carrier is to look. Returns whether `at` is earlier.
+  local function looks_earlier(at)
+    if not at or fields.next > 0 and at >= fields.next then return false end
+    shard.set('next', at)
+    return true
+  end
+  local function wake_carrier() publish(string.format('due %s %.0f', KEY.tag, until_us(fields.next))) end
+
+  -- Writes the fields and rows, given as names and values.
+  function shard.save(...)
+    local is_earlier = looks_earlier(next_look)
+    call('HSET', KEY.shard, 'fields', packed_fields(fields), ...)
+    if is_earlier then wake_carrier() end
+  end
+
+  -- Changes fields of `keys`, at once: this transition may write to the keys that they name before it closes.
   function shard.write(values)
-    local all, all_more = {}, {}
-    read_fields(all, stored)
-    local _ = fields.lanes
-    read_more(all_more, stored_more)
-    for name, value in pairs(values) do
-      shard.set(name, value)
-      if is_of_more[name] then all_more[name] = value else all[name] = value end
-    end
-    stored, stored_more = packed_fields(all), packed_more(all_more)
-    call('HSET', KEY.shard, 'fields', stored, 'more', stored_more)
+    for name, value in pairs(values) do fields[name] = value end
+    call('HSET', KEY.shard, 'keys', packed_keys(fields))
   end
 
   -- Sets a row when the call closes.
@@ -112,10 +141,7 @@ do
   -- Writes the changed fields and rows, and publishes the events.
   function shard.close()
     lanes.save()
-    if next_look and (fields.next == 0 or next_look < fields.next) then
-      shard.set('next', next_look)
-      publish(string.format('due %s %.0f', KEY.tag, until_us(next_look)))
-    end
+    if looks_earlier(next_look) then wake_carrier() end
     if is_changed then shard.put('fields', packed_fields(fields)) end
     if is_more_changed then shard.put('more', packed_more(more)) end
     sliced('HSET', KEY.shard, changes)

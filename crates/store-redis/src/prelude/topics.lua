@@ -23,6 +23,18 @@ do
 
   local function hour() return floor(NOW / 3600000) end
   function topics.field(topic) return 'topic:' .. topic end
+
+  -- Returns the field of the topic of a lane with this name. Few names are remembered, because callers make them up.
+  local fields_of_names, n_names = {}, 0
+  function topics.field_of(name)
+    local field = fields_of_names[name]
+    if not field then
+      if n_names == 1000 then fields_of_names, n_names = {}, 0 end
+      field, n_names = topics.field(lanes.topic(name)), n_names + 1
+      fields_of_names[name] = field
+    end
+    return field
+  end
   local function member(lane) return lanes.topic(lanes.name(lane)) .. ' ' .. lane end
 
   -- Returns the number of a topic's lanes, the hour of its last submit, whether it is paused, and how many jobs were done
@@ -181,10 +193,12 @@ do
     return answer
   end
 
+  function topics.is_row_of_this_hour(row) return read('>I4', row, 5) == hour() end
+
   -- Whether a topic has a row, by its field, and of this hour. The row must have been read.
   function topics.is_of_this_hour(field)
     local row = rows[field]
-    return row and read('>I4', row, 5) == hour()
+    return row and topics.is_row_of_this_hour(row)
   end
 
   -- Adds rows for lanes to which jobs are submitted, given as names by id, and updates those of their topics. Returns a

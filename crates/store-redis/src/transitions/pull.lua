@@ -48,7 +48,10 @@ end
 function scripts.pull(args)
   local topic, limit, wanted, default = args[9], tonumber(args[4]), tonumber(args[6]), tonumber(args[7])
   shard.begin({args[3]})
-  local function length(timeout) return wanted > 0 and wanted or timeout > 0 and timeout or default end
+  local function length(packed)
+    local timeout = read('>I4', packed)
+    return wanted > 0 and wanted or timeout > 0 and timeout or default
+  end
   local grant, answer = grants.begin(args[1], args[2], limit, args[5], tonumber(args[8]), length)
   if not grant then return answer end
   if archive.is_too_full() then return grants.answer(grant, 0, {}) end

@@ -57,7 +57,8 @@ local function save_batches(looked)
     if #batch.kept == 0 then
       over[#over + 1] = batch.number
     else
-      later[#later + 1], later[#later + 2] = batch.number, leases.batch(batch.number, batch.kept, batch.first)
+      later[#later + 1], later[#later + 2] = batch.number, concat(batch.kept)
+      shard.wake_at(leases.plan(batch.number, batch.first))
     end
   end
   shard.set('lease_at', first_score(KEY.leases, over))

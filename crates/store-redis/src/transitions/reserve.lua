@@ -10,7 +10,7 @@
 --   tenant, number of lanes with a limit of their own, id and limit of each of these, then name and limit of each such
 --   origin and tenant
 -- Returns what grants.lua says; as full the lanes, origins and tenants that have more jobs than their limit
--- Uses archive, grants, lanes, paused_lanes, ready, shard.
+-- Uses archive, grants, lanes, leases, paused_lanes, ready, records, shard.
 
 -- How many lanes one call visits, beside full ones, and how many deferred ones.
 local LANES, DEFERRED = 64, 8
@@ -67,10 +67,15 @@ local function defer(by_group, is_hidden)
   return true
 end
 
+-- The length (ms) of the lease of a job with a timeout, packed as in a record.
+function grants.length(args, packed)
+  local timeout = read('>I4', packed)
+  return min(timeout == 0 and tonumber(args[7]) or timeout, tonumber(args[8])) + tonumber(args[6])
+end
+
 function grants.reserve(args, n_args, first_lanes)
-  local limit, lane_limit, margin = tonumber(args[3]), tonumber(args[4]), tonumber(args[6])
-  local default, longest = tonumber(args[7]), tonumber(args[8])
-  local function length(timeout) return min(timeout == 0 and default or timeout, longest) + margin end
+  local limit, lane_limit = tonumber(args[3]), tonumber(args[4])
+  local function length(timeout) return grants.length(args, timeout) end
   local grant, answer = grants.begin(args[1], args[2], limit, args[5], tonumber(args[9]), length)
   if not grant then return answer end
   if archive.is_too_full() then return grants.answer(grant, 0, {}) end
@@ -180,4 +185,88 @@ function scripts.reserve(args)
   local answer = grants.reserve(args, #args, first_lanes)
   shard.close()
   return answer
+end
+
+-- The common case: one lane has ready jobs, none of them was delivered before, and no limit of a group, pause, watcher or
+-- archive is in the way. `plan` finds out whether a reserve is that, from what it reads, and `apply` writes it.
+grants.plain = {}
+do
+  local lane, n, is_all, answer, number, deadline, locs, writes
+
+  -- Returns how many jobs a lane may give as far as the arguments say, and how many a call may take; nil if a limit of a
+  -- group may be in the way.
+  local function limits_of(args, n_args, its_lane)
+    local limit, of_lane, groups_at = tonumber(args[3]), tonumber(args[4]), 13 + 2 * tonumber(args[12])
+    if tonumber(args[10]) < limit or tonumber(args[11]) < limit then return nil end
+    for i = 13, n_args, 2 do
+      if i >= groups_at then
+        if tonumber(args[i + 1]) <= limit then return nil end
+      elseif args[i] == its_lane then
+        of_lane = tonumber(args[i + 1])
+      end
+    end
+    return of_lane, limit
+  end
+
+  -- Returns whether a reserve is the common one. The lane is nil if there are no ready jobs.
+  function grants.plain.plan(args, n_args, its_lane, row)
+    lane, n, answer = its_lane, 0, nil
+    if fields.watched > NOW or fields.archive > 0 or leases.repeated(args[1], args[2]) then return false end
+    if not lane then
+      answer = {NOW_US, 0, NONE}
+      return true
+    end
+    local of_lane, limit = limits_of(args, n_args, lane)
+    if not (row and of_lane) or fields.fronts + fields.paused + fields.paused_hosts > 0 then return false end
+    local most = min(limit, of_lane, 1000)
+    if most < 1 then return false end
+    local entries = call('LRANGE', KEY.ready .. lane, '0', whole(most))
+    local size = #entries
+    n, locs = min(size, most), {}
+    for i = 1, n do locs[i] = sub(entries[i], 1, 12) end
+    local found, raws = call('HMGET', KEY.states, unpack(locs)), call('HMGET', KEY.pool, unpack(locs))
+    local group, budget, timeout, seen = {sub(row, 29), ''}, tonumber(args[9]), nil, {}
+    for i = 1, n do
+      local raw, loc = record.whole(raws[i]), locs[i]
+      -- An entry may be stale, or in the queue twice.
+      if found[i] or not raw or sub(raw, 1, 6) ~= sub(entries[i], 13) or record.lane(raw) ~= lane or seen[loc] then
+        return false
+      end
+      seen[loc] = true
+      local its_timeout = sub(raw, 14, 17)
+      timeout, budget = timeout or its_timeout, budget - record.weight(raw)
+      if its_timeout ~= timeout or budget < 0 then return false end
+      group[2 * i + 1], group[2 * i + 2] = loc, raw
+    end
+    fields.lease = max(fields.lease, NOW_US - 1) + 1
+    deadline = NOW_UP + grants.length(args, timeout)
+    number, group[2] = grants.first(fields.lease, args[5], deadline)
+    writes, is_all = {}, n == size
+    for i = 1, n do writes[2 * i - 1], writes[2 * i] = locs[i], group[2] end
+    local is_full = not is_all and of_lane <= n
+    answer = {NOW_US, (is_all or is_full) and 0 or grants.MORE, is_full and {group[1]} or NONE, group}
+    return true
+  end
+
+  -- Writes the planned leases, if there are any, and returns the answer. `row` is that of the lane.
+  function grants.plain.apply(args, row)
+    if n == 0 then return answer end
+    shard.wake_at(leases.plan(number, deadline))
+    call('HSET', KEY.batches, number, concat(locs))
+    leases.remember(args[1], args[2], number)
+    call('HSET', KEY.states, unpack(writes))
+    fields.ready, fields.reserved = fields.ready - n, fields.reserved + n
+    shard.save(lane, lanes.counted(row, 0, -n, n, 0))
+    ready.pop(lane, n, is_all, 1)
+    return answer
+  end
+end
+
+function fast.reserve(args)
+  tick()
+  local found = ready.lanes(0, 2)
+  if #found > 1 then return nil end
+  local lane = found[1]
+  local row = shard.open(unpack(found))[3]
+  return grants.plain.plan(args, #args, lane, row) and grants.plain.apply(args, row) or nil
 end

@@ -7,7 +7,7 @@
 --   their numbers; then per group: 'complete' or 'other', lane id, receipt (16 bytes), how many jobs; and per job:
 --   locator, the tombstone that it will have as done; in an 'other' group also the outcome, as outcomes.lua says
 -- Returns {} when all are applied, else per job 1 applied, 2 replayed, 3 a late success that was applied, 4 stale
--- Uses archive, dead_letters, events, grants, lanes, lateness, leases, outcomes, records, shard, tombs.
+-- Uses archive, dead_letters, events, grants, lanes, lateness, leases, outcomes, ready, records, shard, tombs.
 
 -- Reads the arguments behind the first `base`. Returns the lanes, the batches that are settled as a whole, those whose
 -- other jobs were settled before, and the index at which the groups begin.
@@ -93,6 +93,84 @@ function scripts.settle(args)
   return answer
 end
 
+-- The common case: first deliveries of one lane are done, whose batches end with them, while nobody watches and no
+-- archive is attached. `plan` finds out whether a settle is that, from what it reads, and `apply` writes it.
+outcomes.plain = {}
+do
+  local PLAIN = char(RESERVED, 0)
+  local lane, row, numbers, locs, ends, n
+
+  -- Returns the lane and the index at which the groups begin; nil if the arguments behind the first `base` cannot be those
+  -- of the common case.
+  function outcomes.plain.lane_of(args, base)
+    if args[base + 4] ~= '1' then return nil end
+    local at = base + 7 + tonumber(args[base + 6])
+    if args[at] ~= '0' then return nil end
+    return args[base + 5], at + 1
+  end
+
+  -- Returns whether the settle is the common one. `last` is the index of its last argument.
+  function outcomes.plain.plan(args, base, last, from, its_lane, its_row)
+    lane, row, numbers, locs, ends, n = its_lane, its_row, nil, {}, {}, 0
+    if not row or fields.watched > NOW or fields.archive > 0 or tombs.begins_segment(args[base + 1], args[base + 2]) then
+      return false
+    end
+    local at = from
+    while at < last do
+      if args[at] ~= 'complete' or args[at + 1] ~= lane then return false end
+      local stop = at + 3 + 2 * tonumber(args[at + 3])
+      for i = at + 4, stop, 2 do
+        n = n + 1
+        locs[n], ends[2 * n - 1], ends[2 * n] = args[i], args[i], args[i + 1]
+      end
+      at = stop + 1
+    end
+    if n > 1000 or lanes.ends_with(row, n) then return false end
+    local found = call('HMGET', KEY.states, unpack(locs))
+    local plain, known
+    at, n = from, 0
+    while at < last do
+      local held, stop = args[at + 2], n + tonumber(args[at + 3])
+      for i = n + 1, stop do
+        local s = found[i]
+        if s ~= plain then
+          if not (s and #s >= STATE and sub(s, 1, 2) == PLAIN and byte(s, 17) == 0 and state.receipt(s) == held) then
+            return false
+          end
+          plain, known = s, held
+        elseif held ~= known then
+          return false
+        end
+      end
+      at, n = at + 4 + 2 * (stop - n), stop
+    end
+    numbers = {}
+    for i = 1, tonumber(args[base + 6]) do numbers[i] = args[base + 6 + i] end
+    return true
+  end
+
+  -- Writes the planned settle, and returns the lane's row.
+  function outcomes.plain.apply(lateness_text)
+    call('HSET', KEY.done .. fields.segment, unpack(ends))
+    call('HDEL', KEY.pool, unpack(locs))
+    call('HDEL', KEY.states, unpack(locs))
+    tombs.count_more(n)
+    fields.reserved, fields.done = fields.reserved - n, fields.done + n
+    row = lanes.counted(row, 0, 0, -n, n)
+    shard.save(lane, row)
+    leases.drop(numbers)
+    lateness.add(lateness_text)
+    return row
+  end
+end
+
+function fast.settle(args)
+  local lane, from = outcomes.plain.lane_of(args, 0)
+  if not lane or not outcomes.plain.plan(args, 0, #args, from, lane, shard.open(lane)[3]) then return nil end
+  outcomes.plain.apply(args[3])
+  return NONE
+end
+
 -- exchange: settle, and then reserve, in one call. The reserve can take what the settle makes ready.
 -- KEYS  shard
 -- ARGV  those of reserve; those of settle; how many those of reserve are
@@ -108,4 +186,29 @@ function scripts.exchange(args)
   local reserved = grants.reserve(args, n)
   shard.close()
   return {settled, reserved}
+end
+
+-- Plans both; the reserve reads before the settle writes, which makes no job ready. Returns whether both are the common
+-- case, the lane of the settle, and the lane and the row of the reserve, nil without ready jobs.
+local function plan_exchange(args, base, last)
+  local lane, from = outcomes.plain.lane_of(args, base)
+  if not lane then return false end
+  tick()
+  local found = ready.lanes(0, 2)
+  if #found > 1 then return false end
+  local values = shard.open(lane, unpack(found))
+  local are_common = grants.plain.plan(args, base, found[1], values[4])
+    and outcomes.plain.plan(args, base, last, from, lane, values[3])
+  return are_common, lane, found[1], values[4]
+end
+
+-- The common case: both are.
+function fast.exchange(args)
+  local last = #args - 1
+  local base = tonumber(args[last + 1])
+  -- If something cannot be read, the script settles before it fails.
+  local is_read, are_common, lane, of_reserve, row = pcall(plan_exchange, args, base, last)
+  if not is_read or not are_common then return nil end
+  local settled = outcomes.plain.apply(args[base + 3])
+  return {NONE, grants.plain.apply(args, lane == of_reserve and settled or row)}
 end

@@ -8,7 +8,7 @@
 --   'topics' or 'lanes'} if there are too many of them, {429, ...} if its tenant has too many; {421} if another lane
 --   has the id of the job's lane. Then how many jobs the shard has accepted. Or {'lost', how many it has accepted} if it has
 --   accepted fewer than the caller knows of, or {'archive', ...} while the archive outbox is full: nothing was added
--- Uses arrivals, shard.
+-- Uses arrivals, due_index, lanes, ready, shard, topics.
 function scripts.submit(args)
   local names, from = arrivals.lanes(args)
   shard.begin(names)
@@ -48,4 +48,68 @@ function scripts.submit(args)
   arrivals.save()
   shard.close()
   return arrivals.answered(answers)
+end
+
+-- The common case: new jobs of one known push lane, without tags, tokens and large payloads, while nobody watches and no
+-- archive is attached.
+function fast.submit(args)
+  local lane, name, last = args[3], args[4], #args
+  if args[2] ~= '1' or lanes.is_pull(lane) then return nil end
+  local values = shard.open(lane, topics.field_of(name))
+  local row, topic_row = values[3], values[4]
+  local is_known = row and sub(row, 29) == name and topic_row and topics.is_row_of_this_hour(topic_row)
+  local is_common = fields.accepted >= tonumber(args[1]) and fields.watched <= NOW and fields.archive == 0
+  if not (is_known and is_common) then return nil end
+
+  local near, has_far, first = due_index.near_end(), false, nil
+  local locs, new, answers, delayed, at_once, n = {}, {}, {}, {}, {}, 0
+  local i = 6
+  while i < last do
+    local at, stop = arrivals.due_time(args[i + 1]), i + 3 * tonumber(args[i + 2])
+    local times, score, to = pack('>I6I6', at, NOW), nil, at_once
+    if at >= near then
+      to = {}
+    elseif at > NOW then
+      score, to = whole(at), delayed
+      if not first or at < first then first = at end
+    end
+    local due, size = sub(times, 1, 6), #to
+    for j = i + 3, stop, 3 do
+      local loc, rest = args[j], args[j + 1]
+      if byte(rest) > 0 or args[j + 2] ~= '' then return nil end
+      n = n + 1
+      locs[n], answers[n], new[2 * n - 1], new[2 * n] = loc, times, loc, times .. rest
+      if score then
+        to[size + 1], to[size + 2] = score, loc .. due
+        size = size + 2
+      else
+        size = size + 1
+        to[size] = loc .. due
+      end
+    end
+    if at >= near then
+      if not has_far then due_index.start() end
+      has_far = true
+      due_index.add_all(lane, at, to)
+    end
+    i = stop + 3
+  end
+  if n > 1000 or arrivals.is_any_known(locs) then return nil end
+
+  local n_ready = #at_once
+  if first then
+    due_index.put(lane, delayed, first)
+    shard.wake_at(first)
+  end
+  if has_far then due_index.save() end
+  if n_ready > 0 then
+    ready.start()
+    ready.push(lane, at_once, 'RPUSH')
+    ready.wake()
+  end
+  call('HSET', KEY.pool, unpack(new))
+  fields.accepted, fields.delayed, fields.ready = fields.accepted + n, fields.delayed + n - n_ready, fields.ready + n_ready
+  shard.save(lane, lanes.counted(row, n - n_ready, n_ready, 0, 0))
+  answers[n + 1] = fields.accepted
+  return answers
 end

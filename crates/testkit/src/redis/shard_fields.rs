@@ -1,4 +1,4 @@
-//! The numbers of a shard as Redis stores them: packed in two values of the shard's hash, each number a double. Tests read
+//! The numbers of a shard as Redis stores them: packed in three values of the shard's hash, each number a double. Tests read
 //! them and change them behind the back of the transitions.
 
 use std::collections::BTreeMap;
@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use redis::aio::ConnectionLike;
 use redis::{ToRedisArgs, cmd};
 
-/// The two values, and what each has.
-const LAYOUT: [(&str, &[&str]); 2] = [
+/// The values, and what each has.
+const LAYOUT: [(&str, &[&str]); 3] = [
     (
         "fields",
         &[
@@ -24,16 +24,15 @@ const LAYOUT: [(&str, &[&str]); 2] = [
             "dead_at",
             "next_notice_at",
             "next_firing_at",
-            "fronts",
             "paused",
             "paused_hosts",
             "watched",
             "archive",
-            "segment",
-            "segment_at",
+            "sized",
             "segment_size",
         ],
     ),
+    ("keys", &["fronts", "segment", "segment_at", "segment_was", "attempts_segment", "attempts_at"]),
     (
         "more",
         &[
@@ -46,10 +45,7 @@ const LAYOUT: [(&str, &[&str]); 2] = [
             "topics",
             "pauses",
             "unqueued",
-            "segment_was",
             "tombstones_evicted_early",
-            "attempts_segment",
-            "attempts_at",
             "attempts_size",
             "watched_since",
             "archive_first",

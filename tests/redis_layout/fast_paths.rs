@@ -1,0 +1,183 @@
+//! A script's fast path leaves the same keys, counts and answers as the script, which is used for other cases.
+
+use std::collections::BTreeMap;
+
+use redis::aio::MultiplexedConnection;
+use redis::{Value, cmd};
+use ringback_core::store_types::{Lease, SubmitResult};
+use ringback_testkit::shard_fields;
+
+use crate::contract::job_builders::With as _;
+use crate::contract::workbench::Workbench;
+use crate::prelude::*;
+use crate::redis_layout::keys::{all, ask, bench};
+
+/// A step of the lives of some jobs, which have numbers from 0 on.
+#[derive(Clone, Debug)]
+enum Step {
+    /// Submits jobs in one call, due now or after a while.
+    Submit(std::ops::Range<usize>, Duration),
+    /// Waits until all jobs are due, and promotes at most so many.
+    Promote(u32),
+    /// Reserves at most so many.
+    Reserve(usize),
+    /// Completes the first so many of the reserved jobs.
+    Complete(usize),
+    /// Completes the first so many of the reserved jobs, and reserves at most so many in the same call.
+    Exchange(usize, usize),
+}
+
+/// Later than any step of this test before a promote.
+const LATER: Duration = Duration::from_millis(400);
+
+#[tokio::test]
+async fn a_fast_path_leaves_what_its_script_leaves() {
+    use Step::{Complete, Exchange, Promote, Reserve, Submit};
+    let (fast, slow) = (Run::start().await, Run::start().await);
+    let mut runs = [fast, slow];
+    let taken = "if quick then return quick end";
+    runs[0].change_library(taken, "if quick then redis.call('INCR', 'fast:' .. name) return quick end").await;
+    runs[1].change_library("not is_logged and fast[name]", "false").await;
+    // The first submit makes the lane known.
+    let steps = [
+        Submit(0..1, Duration::ZERO),
+        Reserve(1),
+        Submit(1..3, Duration::ZERO),
+        Complete(1),
+        Reserve(1),
+        Complete(1),
+        Submit(3..4, LATER),
+        Submit(4..8, LATER),
+        Reserve(1),
+        Promote(2),
+        Promote(9),
+        Reserve(2),
+        Reserve(9),
+        Reserve(9),
+        Exchange(2, 9),
+        Submit(8..12, Duration::ZERO),
+        Exchange(3, 2),
+        Exchange(1, 9),
+        Complete(1),
+        Complete(9),
+    ];
+    for step in steps {
+        let mut left = Vec::new();
+        for run in &mut runs {
+            let answer = run.make(step.clone()).await;
+            left.push((answer, run.layout().await));
+        }
+        assert_eq!(left[0], left[1], "after {step:?}");
+    }
+    for run in &runs {
+        run.bench.check().await;
+    }
+    for path in ["install", "submit", "promote", "reserve", "settle", "exchange"] {
+        let times: Option<u64> = ask(&mut runs[0].redis, &[b"GET", format!("fast:{path}").as_bytes()]).await;
+        assert!(times.is_some(), "the fast path of {path} was taken");
+    }
+}
+
+struct Run {
+    bench: Workbench,
+    redis: MultiplexedConnection,
+    leases: Vec<Lease>,
+}
+
+impl Run {
+    async fn start() -> Self {
+        let (bench, redis) = bench().await;
+        Self { bench, redis, leases: Vec::new() }
+    }
+
+    /// Loads the library again with another text in one place.
+    async fn change_library(&mut self, right: &str, wrong: &str) {
+        let mut list = cmd("FUNCTION");
+        list.arg("LIST").arg("WITHCODE");
+        let libraries: Vec<Vec<Value>> = list.query_async(&mut self.redis).await.expect("libraries");
+        let code = libraries[0].last().expect("the code").clone();
+        let code: String = redis::from_redis_value(code).expect("a text");
+        assert_eq!(code.matches(right).count(), 1, "this is in the library once: {right}");
+        let code = code.replace(right, wrong);
+        let mut load = cmd("FUNCTION");
+        let () =
+            load.arg("LOAD").arg("REPLACE").arg(code).query_async(&mut self.redis).await.expect("it loads");
+    }
+
+    /// Makes a step, and returns what matters of its answer.
+    async fn make(&mut self, step: Step) -> String {
+        let bench = &self.bench;
+        match step {
+            Step::Submit(numbers, delay) => {
+                let job = |n| bench.job(&format!("job-{n}")).tags("").after(delay);
+                let jobs: Vec<_> = numbers.map(job).collect();
+                let submitted = bench.submit(&jobs).await;
+                assert!(submitted.iter().all(|one| one.answer == SubmitResult::Created));
+                String::new()
+            }
+            Step::Promote(limit) => {
+                tokio::time::sleep(LATER).await;
+                let held = bench.promote(limit).await;
+                format!("{} {}", held.moved, held.next_due.is_some())
+            }
+            Step::Reserve(limit) => {
+                let reserved = bench.reserve(&bench.ask(limit)).await;
+                let answer = format!("{} {} {:?}", reserved.leases.len(), reserved.more, reserved.full);
+                self.leases.extend(reserved.leases);
+                answer
+            }
+            Step::Complete(count) => {
+                let items = self.leases.drain(..count.min(self.leases.len()));
+                let items = items.map(|lease| (lease, Outcome::Complete)).collect();
+                format!("{:?}", bench.settle_all(items).await)
+            }
+            Step::Exchange(count, limit) => {
+                let items = self.leases.drain(..count.min(self.leases.len()));
+                let items = items.map(|lease| (lease, Outcome::Complete)).collect();
+                let (settled, reserved) = bench.exchange(items, &bench.ask(limit)).await;
+                let answer =
+                    format!("{settled:?} {} {} {:?}", reserved.leases.len(), reserved.more, reserved.full);
+                self.leases.extend(reserved.leases);
+                answer
+            }
+        }
+    }
+
+    /// The sizes of all keys of the shard by name, and the counts of the shard. Times are left out.
+    async fn layout(&mut self) -> BTreeMap<String, i64> {
+        let mut sizes = BTreeMap::new();
+        for key in all::<Vec<u8>>(&mut self.redis, "*").await {
+            let name = String::from_utf8_lossy(&key).split_once("}:").map(|(_, name)| name.to_owned());
+            let Some(name) = name.filter(|_| !key.windows(6).any(|part| part == b"{meta}")) else { continue };
+            let kind: String = cmd("TYPE").arg(&key).query_async(&mut self.redis).await.expect("a type");
+            let size = match kind.as_str() {
+                "hash" => "HLEN",
+                "list" => "LLEN",
+                "zset" => "ZCARD",
+                "set" => "SCARD",
+                _ => "STRLEN",
+            };
+            let size: i64 = cmd(size).arg(&key).query_async(&mut self.redis).await.expect("a size");
+            // The minute is in the name.
+            let name = if name.starts_with("late:") { "late".to_owned() } else { name };
+            if name == "shard" {
+                let hash = cmd("HGETALL").arg(&key).query_async(&mut self.redis).await.expect("a hash");
+                for (field, value) in shard_fields(&hash) {
+                    let is_time =
+                        ["epoch", "lease", "next", "slot"].contains(&field) || field.ends_with("_at");
+                    sizes.insert(format!("field {field}"), if is_time { (value > 0).into() } else { value });
+                }
+                let rows = hash.iter().filter(|(name, row)| name.len() == 8 && row.len() > 28);
+                sizes.extend(rows.map(|(_, row)| {
+                    let counts = row[..28].iter().map(|byte| i64::from(*byte));
+                    (
+                        "row".to_owned(),
+                        counts.fold(0, |sum: i64, byte| sum.wrapping_mul(7).wrapping_add(byte)),
+                    )
+                }));
+            }
+            sizes.insert(name, size);
+        }
+        sizes
+    }
+}
