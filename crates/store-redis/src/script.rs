@@ -103,7 +103,8 @@ static LIBRARY: LazyLock<Library> = LazyLock::new(|| {
     let bodies: String = FILES.iter().map(|file| format!("do\n{file}\nend\n")).collect();
     let init = format!(
         "local function init()\nlocal scripts = {{}}\n{}\n{bodies}\n\
-         return function(name, base, args, is_logged)\nenter(base)\nlocal path = not is_logged and fast[name]\n\
+         return function(name, base, args, is_logged)\nenter(base)\n\
+         local path = not is_logged and not is_uncommon[base] and fast[name]\n\
          local quick = path and path(args)\nif quick then return quick end\nstart(name, is_logged)\n\
          local is_done, answer = pcall(scripts[name], args)\n\
          if not is_done then\nshard.fail()\nraise(answer)\nend\n\

@@ -1,11 +1,11 @@
 //! Instructions that Redis executes for one job from submit to done, counted by valgrind, beside BullMQ. Jobs are submitted
 //! slowly, so that no call is shared. The counts do not depend on the speed of the machine.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ringback_testkit::{InstructionCount, RedisServer, Stack};
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::modest::{DELAY, ONE, Singles, WITHIN, lives, processes};
 use crate::figure::{Figure, skipped, yardstick};

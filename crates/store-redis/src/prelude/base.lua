@@ -20,6 +20,9 @@ local DELAYED, READY, RESERVED, DONE, DEAD, CANCELLED = 1, 2, 3, 4, 5, 6
 -- An empty list or set, which nothing is added to.
 local NONE = {}
 
+-- Shards that were watched, or had an archive, when a script last read their fields, by their bases.
+local is_uncommon = {}
+
 local K, KEY
 -- The store's clock, read once a call. NOW (ms) is rounded down for comparisons ("is it due?"). NOW_UP
 -- (ms) is rounded up for additions, so that nothing happens early.

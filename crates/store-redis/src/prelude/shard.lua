@@ -87,6 +87,7 @@ do
     local has_rows = n > 0 and n <= 4000
     local values = has_rows and read_all(unpack(row_names)) or read_all()
     if has_rows then for i = 1, n do rows[row_names[i]] = values[i + 2] end end
+    is_uncommon[K] = fields.watched > NOW or fields.archive > 0
     events.begin(fields.watched)
     archive.begin(fields.archive)
   end

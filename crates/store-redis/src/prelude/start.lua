@@ -3,7 +3,7 @@
 -- log.
 --
 -- A script may have a fast path for its common case, in `fast` under its name. It runs before `start` and returns the
--- answer, or nil if the case is another, and then has written nothing.
+-- answer, or nil if the case is another, and then has written nothing. It is not tried for the shards in `is_uncommon`.
 local fast = {}
 local function enter(base)
   K, KEY = base, known_keys[base] or keys_of(base)
