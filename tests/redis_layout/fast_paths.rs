@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use redis::aio::MultiplexedConnection;
 use redis::{Value, cmd};
-use ringback_core::store_types::{Lease, SubmitResult};
+use ringback_core::clock::Timestamp;
+use ringback_core::store_types::{Lease, Reserved, SubmitResult};
 use ringback_testkit::shard_fields;
 
 use crate::contract::job_builders::With as _;
-use crate::contract::workbench::Workbench;
+use crate::contract::workbench::{Workbench, until};
 use crate::prelude::*;
 use crate::redis_layout::keys::{all, ask, bench};
 
@@ -82,12 +83,14 @@ struct Run {
     bench: Workbench,
     redis: MultiplexedConnection,
     leases: Vec<Lease>,
+    /// When the last job is due.
+    due: Timestamp,
 }
 
 impl Run {
     async fn start() -> Self {
         let (bench, redis) = bench().await;
-        Self { bench, redis, leases: Vec::new() }
+        Self { bench, redis, leases: Vec::new(), due: Timestamp::default() }
     }
 
     /// Loads the library again with another text in one place.
@@ -106,41 +109,47 @@ impl Run {
 
     /// Makes a step, and returns what matters of its answer.
     async fn make(&mut self, step: Step) -> String {
-        let bench = &self.bench;
         match step {
             Step::Submit(numbers, delay) => {
-                let job = |n| bench.job(&format!("job-{n}")).tags("").after(delay);
+                let job = |n| self.bench.job(&format!("job-{n}")).tags("").after(delay);
                 let jobs: Vec<_> = numbers.map(job).collect();
-                let submitted = bench.submit(&jobs).await;
+                let submitted = self.bench.submit(&jobs).await;
                 assert!(submitted.iter().all(|one| one.answer == SubmitResult::Created));
+                self.due = submitted.iter().map(|one| one.job.due).fold(self.due, Timestamp::max);
                 String::new()
             }
             Step::Promote(limit) => {
-                tokio::time::sleep(LATER).await;
-                let held = bench.promote(limit).await;
+                until(self.due).await;
+                let held = self.bench.promote(limit).await;
                 format!("{} {}", held.moved, held.next_due.is_some())
             }
             Step::Reserve(limit) => {
-                let reserved = bench.reserve(&bench.ask(limit)).await;
-                let answer = format!("{} {} {:?}", reserved.leases.len(), reserved.more, reserved.full);
-                self.leases.extend(reserved.leases);
-                answer
+                let reserved = self.bench.reserve(&self.bench.ask(limit)).await;
+                self.keep(reserved)
             }
             Step::Complete(count) => {
-                let items = self.leases.drain(..count.min(self.leases.len()));
-                let items = items.map(|lease| (lease, Outcome::Complete)).collect();
-                format!("{:?}", bench.settle_all(items).await)
+                let items = self.first(count);
+                format!("{:?}", self.bench.settle_all(items).await)
             }
             Step::Exchange(count, limit) => {
-                let items = self.leases.drain(..count.min(self.leases.len()));
-                let items = items.map(|lease| (lease, Outcome::Complete)).collect();
-                let (settled, reserved) = bench.exchange(items, &bench.ask(limit)).await;
-                let answer =
-                    format!("{settled:?} {} {} {:?}", reserved.leases.len(), reserved.more, reserved.full);
-                self.leases.extend(reserved.leases);
-                answer
+                let items = self.first(count);
+                let (settled, reserved) = self.bench.exchange(items, &self.bench.ask(limit)).await;
+                format!("{settled:?} {}", self.keep(reserved))
             }
         }
+    }
+
+    /// Takes the first so many of the reserved jobs, to be completed.
+    fn first(&mut self, count: usize) -> Vec<(Lease, Outcome)> {
+        let first = self.leases.drain(..count.min(self.leases.len()));
+        first.map(|lease| (lease, Outcome::Complete)).collect()
+    }
+
+    /// Keeps the leases of a reserve, and returns what matters of its answer.
+    fn keep(&mut self, reserved: Reserved) -> String {
+        let answer = format!("{} {} {:?}", reserved.leases.len(), reserved.more, reserved.full);
+        self.leases.extend(reserved.leases);
+        answer
     }
 
     /// The sizes of all keys of the shard by name, and the counts of the shard. Times are left out.
