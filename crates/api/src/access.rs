@@ -3,8 +3,9 @@
 //! this machine are served then.
 //!
 //! `gate` identifies the caller before a handler runs, and handlers get its `Principal` by the extractor
-//! `Authenticated`. `foreign_pages` refuses requests of other web sites while there is no root key. `running_call` ends
-//! calls whose key was deleted or has expired. `key_uses` records when keys were used, and `settings` reads the settings.
+//! `Authenticated`. `foreign_pages` refuses cross-site requests of browsers if the API has no root key. `running_call`
+//! ends calls whose key was deleted or has expired. `key_uses` records when keys were used, and `settings` reads the
+//! settings.
 
 mod foreign_pages;
 mod gate;

@@ -1,6 +1,6 @@
-//! Refuses requests that a browser sends for a web page of another site, while there is no root key and every caller may
-//! do everything. Such a page must not reach the API by a host name that resolves to it (DNS rebinding), and must change
-//! nothing by a form or a script.
+//! Refuses cross-site requests of browsers if the API has no root key, because every caller may do everything then. A
+//! page of another site must not reach the API by a host name that resolves to it (DNS rebinding), and must change
+//! nothing by a form or a script (cross-site request forgery).
 
 use http::StatusCode;
 use http::header::{HOST, ORIGIN};
