@@ -19,6 +19,8 @@ pub(crate) use self::tombstone::{parse_tombstone, tombstone};
 
 /// Larger payloads have a key of their own, so that scripts read little.
 const INLINE: usize = 2048;
+/// The flag of a record whose payload has a compressed body.
+const COMPRESSED: u8 = 1;
 const EXTERNAL: u8 = 2;
 const TOKEN: u8 = 4;
 /// The flag of a record with tags, which come after their length (2) before the payload.
@@ -27,7 +29,7 @@ const TAGGED: u8 = 16;
 pub(crate) const RECORD: usize = 34;
 /// The place of the flags in a record.
 const FLAGS: usize = 12;
-/// The minimum size of a record with a large payload, in bytes, without due, created and the payload's size.
+/// The minimum size of a record with a large payload, in bytes, without due, created and the two sizes.
 const APART: usize = 64;
 /// The bytes of a job state without its texts.
 const STATE: usize = 67;
@@ -44,14 +46,16 @@ pub(crate) fn pack(job: &NewJob, lane: LaneId) -> Packed {
     let id = job.key.id.as_str();
     let timeout = job.delivery.timeout.map_or(0, ringback_core::clock::millis_up);
     let mut payload = payload::pack(&job.delivery);
+    let decompressed = u32::try_from(payload::decompressed_size(&payload)).expect("a body has a limit");
     let is_external = payload.len() > INLINE;
     let token = job.if_exists.token().map(|token| token.0);
     let token = token.as_ref().map_or(&[][..], |token| token);
     let tags = job.delivery.tags.as_str();
-    let size = RECORD + id.len() + token.len() + 2 + tags.len() + if is_external { 4 } else { payload.len() };
+    let size = RECORD + id.len() + token.len() + 2 + tags.len() + if is_external { 8 } else { payload.len() };
     let mut rest = Vec::with_capacity(size);
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
-    rest.push(flag(is_external, EXTERNAL) | flag(!token.is_empty(), TOKEN) | flag(!tags.is_empty(), TAGGED));
+    let flags = flag(decompressed > 0, COMPRESSED) | flag(is_external, EXTERNAL);
+    rest.push(flags | flag(!token.is_empty(), TOKEN) | flag(!tags.is_empty(), TAGGED));
     rest.extend_from_slice(&u32::try_from(timeout).unwrap_or(u32::MAX).to_be_bytes());
     rest.extend_from_slice(&job.content.0);
     rest.extend_from_slice(&lane.0);
@@ -69,6 +73,7 @@ pub(crate) fn pack(job: &NewJob, lane: LaneId) -> Packed {
     // Small values would make a small pool a listpack, which is scanned in one step.
     rest.resize(rest.len().max(APART), 0);
     let size = u32::try_from(payload.len()).expect("a payload has at most some hundred KiB");
+    rest.extend_from_slice(&decompressed.to_be_bytes());
     rest.extend_from_slice(&size.to_be_bytes());
     // The token shows a reader whether the payload is still that of the record.
     payload.extend_from_slice(token);
@@ -145,7 +150,7 @@ pub(crate) struct OptionalFields {
     /// The token of the submit, if it could take a job's place.
     pub(crate) token: Option<Token>,
     pub(crate) tags: Tags,
-    /// The payload or, if that has a key of its own, padding and its size.
+    /// The payload or, if that has a key of its own, padding and two sizes, the last that of the payload.
     pub(crate) payload: Bytes,
 }
 

@@ -115,7 +115,7 @@ impl RedisStore {
     }
 
     /// The version of the layout of keys and records.
-    pub const LAYOUT: u64 = 2;
+    pub const LAYOUT: u64 = 3;
 
     pub const fn layout(&self) -> u64 {
         Self::LAYOUT

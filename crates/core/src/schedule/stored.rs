@@ -46,7 +46,8 @@ pub(super) mod delivery {
 
     pub(crate) fn serialize<S: Serializer>(delivery: &Delivery, to: S) -> Result<S::Ok, S::Error> {
         let (origin, tags) = (delivery.callback.origin().to_owned(), delivery.tags.clone());
-        Parts { origin, timeout: delivery.timeout, tags, payload: payload::pack(delivery) }.serialize(to)
+        Parts { origin, timeout: delivery.timeout, tags, payload: payload::pack_as_sent(delivery) }
+            .serialize(to)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Delivery, D::Error> {

@@ -1,19 +1,25 @@
 //! The payload of a stored job, packed the same by both backends: path, method, headers, context, retry policy, expiry,
 //! trace, URLs for notices, and body. No transition reads it.
 //!
-//! Layout: the length of the meta part (2 bytes), the meta part, the body. The meta part is postcard,
-//! whose format is specified and stable.
+//! Layout: the length of the meta part (2 bytes), the meta part, the body. The meta part is postcard, whose format is
+//! specified and stable. Its first byte is 1 if the body is compressed; then the last four bytes are its size as sent.
+
+mod compression;
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::job::{Body, Callback, CallbackMethod, Context, Delivery, Expires, Headers, Tags, Trace};
+use crate::job::{
+    Body, Callback, CallbackMethod, Context, Delivery, Expires, Headers, MAX_BODY, Tags, Trace,
+};
 use crate::retry::RetryPolicy;
 
 #[derive(Serialize, Deserialize)]
 struct Meta {
+    /// The first field, so that its byte has a fixed place.
+    is_compressed: bool,
     path: String,
     method: CallbackMethod,
     content_type: Option<String>,
@@ -27,9 +33,21 @@ struct Meta {
     on_done: Option<String>,
 }
 
-/// Packs a delivery without its origin, timeout and tags, which stores keep beside it.
+/// Packs a delivery without its origin, timeout and tags, which stores keep beside it. The body is compressed if that
+/// saves a quarter.
 pub fn pack(delivery: &Delivery) -> Vec<u8> {
+    pack_with(delivery, compression::compress(&delivery.body.bytes))
+}
+
+/// Does the same without compression: the size of the result bounds what a reader needs.
+pub fn pack_as_sent(delivery: &Delivery) -> Vec<u8> {
+    pack_with(delivery, None)
+}
+
+fn pack_with(delivery: &Delivery, compressed: Option<Vec<u8>>) -> Vec<u8> {
+    let body = compressed.as_ref().map_or(&delivery.body.bytes[..], |compressed| compressed);
     let meta = Meta {
+        is_compressed: compressed.is_some(),
         path: delivery.callback.path().to_owned(),
         method: delivery.method,
         content_type: delivery.body.content_type.clone(),
@@ -44,21 +62,19 @@ pub fn pack(delivery: &Delivery) -> Vec<u8> {
     let meta = postcard::to_stdvec(&meta).expect("plain data always serialises");
     let length =
         u16::try_from(meta.len()).expect("headers, context, policy and URLs have limits below 64 KiB");
-    let mut packed = Vec::with_capacity(2 + meta.len() + delivery.body.bytes.len());
-    packed.extend_from_slice(&length.to_be_bytes());
-    packed.extend_from_slice(&meta);
-    packed.extend_from_slice(&delivery.body.bytes);
-    packed
+    [&length.to_be_bytes()[..], &meta, body].concat()
 }
 
 /// Unpacks the result of [`pack`], with what is stored beside it; `None` if it cannot be read.
 pub fn unpack(packed: &Bytes, origin: String, timeout: Option<Duration>, tags: Tags) -> Option<Delivery> {
     let meta = meta(packed)?;
+    let body = packed.slice(without_body(packed)?.len()..);
+    let bytes = if meta.is_compressed { compression::decompress(&body)? } else { body };
     Some(Delivery {
         // Both are empty for a pull job.
         callback: Callback::from_parts(origin, meta.path),
         method: meta.method,
-        body: Body { bytes: packed.slice(without_body(packed)?.len()..), content_type: meta.content_type },
+        body: Body { bytes, content_type: meta.content_type },
         headers: Headers::from_entries(meta.headers),
         context: Context::from_entries(meta.context),
         retry: meta.retry,
@@ -69,6 +85,18 @@ pub fn unpack(packed: &Bytes, origin: String, timeout: Option<Duration>, tags: T
         on_dead: callback(meta.on_dead)?.map(Box::new),
         on_done: callback(meta.on_done)?.map(Box::new),
     })
+}
+
+/// The size of the body as sent in the result of [`pack`], if the body is compressed; else 0. At most [`MAX_BODY`], also
+/// in damaged bytes.
+pub fn decompressed_size(packed: &[u8]) -> usize {
+    let size = || compression::size(packed).map(|size| size.min(MAX_BODY));
+    packed.get(2).filter(|flag| **flag == 1).and_then(|_| size()).unwrap_or(0)
+}
+
+/// The bytes of the result of [`pack`] and of the body that it is decompressed to: what reading a job takes.
+pub fn weight(packed: &[u8]) -> usize {
+    packed.len() + decompressed_size(packed)
 }
 
 /// The retry policy and the expiry in the result of [`pack`], or in its first 64 KiB; neither if that is damaged.
@@ -171,5 +199,14 @@ mod tests {
         let notes = NoticeParts::unpack(without_body(&with).unwrap()).unwrap();
         assert_eq!(notes.on_done.map(Box::new), delivery.on_done);
         assert_eq!(unpack(&packed.slice(..9), String::new(), None, Tags::default()), None);
+        assert_eq!(weight(&packed), packed.len());
+        delivery.body.bytes = vec![b'x'; 2000].into();
+        let with = Bytes::from(pack(&delivery));
+        assert_eq!(back(&with).as_ref(), Some(&delivery));
+        assert!(with.len() < 500 && weight(&with) == with.len() + 2000);
+        delivery.body.bytes = Bytes::new();
+        let without = Bytes::copy_from_slice(without_body(&with).unwrap());
+        assert_eq!(back(&without).as_ref(), Some(&delivery), "a body that was left out is empty");
+        assert_eq!(unpack(&with.slice(..with.len() - 5), String::new(), None, Tags::default()), None);
     }
 }

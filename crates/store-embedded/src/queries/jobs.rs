@@ -188,7 +188,7 @@ fn indexed<E>(
             return Ok((found, Some(entry)));
         }
         if let Some((record, body)) = records.get(number)?.zip(records.body(number)?) {
-            left = left.saturating_sub(body.payload.len());
+            left = left.saturating_sub(body.weight());
             found.push((record, body));
         }
     }

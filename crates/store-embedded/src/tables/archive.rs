@@ -92,8 +92,8 @@ impl StoredEnd {
 pub(crate) struct Archive<A: Access>(pub(crate) Rows<A, (u16, u64), &'static [u8]>);
 
 impl<A: Access> Archive<A> {
-    /// Returns the first entries of a shard, each with its size in bytes; `None` for an entry that cannot be read. At
-    /// most `limit`, and no more once they have `bytes` together.
+    /// Returns the first entries of a shard, each with its size in bytes, its body decompressed; `None` for an entry that
+    /// cannot be read. At most `limit`, and no more once they have `bytes` together.
     pub(crate) fn first(
         &self,
         shard: u16,
@@ -103,8 +103,11 @@ impl<A: Access> Archive<A> {
         let (mut found, mut left) = (Vec::new(), bytes);
         for row in self.0.range((shard, 0)..=(shard, u64::MAX))?.take(limit) {
             let (_, raw) = row?;
-            found.push((raw.value().len(), StoredEnd::unpack(raw.value())));
-            left = left.saturating_sub(raw.value().len());
+            let end = StoredEnd::unpack(raw.value());
+            let body = end.as_ref().filter(|end| end.has_body).map(|end| &end.body.payload);
+            let size = raw.value().len() + body.map_or(0, |body| payload::decompressed_size(body));
+            found.push((size, end));
+            left = left.saturating_sub(size);
             if left == 0 {
                 break;
             }

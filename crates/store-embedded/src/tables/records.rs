@@ -97,8 +97,9 @@ impl<A: Access> Records<A> {
             if read == limit || left == 0 {
                 return Ok((found, Some(number)));
             }
-            left = left.saturating_sub(raw.value().len());
-            found.extend(self.get(number)?.zip(Body::unpack(raw.value())));
+            let body = Body::unpack(raw.value());
+            left = left.saturating_sub(body.as_ref().map_or(0, Body::weight));
+            found.extend(self.get(number)?.zip(body));
         }
         Ok((found, None))
     }

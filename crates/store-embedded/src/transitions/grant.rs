@@ -85,7 +85,7 @@ pub(crate) fn find_ready(
         let job = job.filter(|job| job.stage == Stage::Ready { position: *position });
         match job.map(|job| txn.tables.records.with_body(job)).transpose()?.flatten() {
             Some((job, body)) => {
-                *budget = budget.saturating_sub(body.payload.len() + JOB_BYTES);
+                *budget = budget.saturating_sub(body.weight() + JOB_BYTES);
                 jobs.push((job, body));
             }
             None => txn.tables.ready.remove(shard, lane, *position)?,

@@ -99,40 +99,42 @@ do
     return true
   end
 
-  -- Returns the entry of an end, the bytes that it takes, and the key for its payload if that has one of its own.
+  -- Returns the entry of an end, the bytes that it takes as it is stored, and the key for its payload if that has one of
+  -- its own.
   local function entry_of(noted_end, raw)
     local kind, loc, lane, s = unpack(noted_end)
-    local rest, weight, has_key = raw, #raw, false
+    local rest, size, has_key = raw, #raw, false
     if not has(WITH_BODIES) then
       rest = record.head(raw) .. payload_start(loc, raw)
-      weight = #rest
+      size = #rest
     elseif not record.is_external(raw) then
       kind = kind + HAS_BODY
     elseif call('EXISTS', KEY.body .. loc) == 1 then
-      kind, weight, has_key = kind + HAS_BODY, record.weight(raw), true
+      kind, size, has_key = kind + HAS_BODY, record.size(raw), true
     else
       -- The payload is missing.
       rest = record.head(raw)
-      weight = #rest
+      size = #rest
     end
     -- Without the lane's name the entry cannot be read, but the numbers stay without gaps.
     local name = lanes.name(lane) or ''
     local head = char(kind) .. six(NOW) .. loc
     local before = concat({head, pack('>I2', #name), name, pack('>I2', #s), s})
-    return before .. rest, #before + weight, has_key and KEY.archived .. head
+    return before .. rest, #before + size, has_key and KEY.archived .. head
   end
 
-  -- Returns the bytes that an entry takes, and the key of its payload if that has one of its own. A damaged entry takes
-  -- its own length.
-  function archive.weight(entry)
+  -- Returns the bytes that an entry takes as it is stored, those that its reader needs, and the key of its payload if
+  -- that has one of its own. A damaged entry takes its own length.
+  function archive.size(entry)
     local size, at = #entry, HEAD + 1
     for _ = 1, 2 do
-      if at + 1 > size then return size end
+      if at + 1 > size then return size, size end
       at = at + 2 + read('>I2', entry, at)
     end
     local raw = byte(entry) >= HAS_BODY and record.whole(sub(entry, at))
-    if not raw or not record.is_external(raw) or #raw < RECORD + 4 then return size end
-    return size + record.weight(raw) - #raw, KEY.archived .. archive.head(entry)
+    if not raw or #raw < RECORD + 8 then return size, size end
+    local key = record.is_external(raw) and KEY.archived .. archive.head(entry)
+    return size + record.size(raw) - #raw, size + record.weight(raw) - #raw, key
   end
 
   -- Removes the first `n` entries with their payloads, or all if there are fewer. Returns how many were removed.
@@ -143,7 +145,7 @@ do
       if not entries then break end
       local keys, bytes = {}, 0
       for _, entry in ipairs(entries) do
-        local size, key = archive.weight(entry)
+        local size, _, key = archive.size(entry)
         bytes = bytes + size
         -- The payload of a job that ends in this call is not renamed yet: it is removed with the job.
         local old = key and old_keys and old_keys[key]

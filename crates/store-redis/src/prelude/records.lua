@@ -2,10 +2,12 @@
 --
 -- A record is a job as it was submitted. It is kept in `pool`, and written again only by a submit that takes the
 -- job's place. It is due, created (6 bytes each), flags, timeout (4), content hash (8), lane (8), the id's length,
--- id, payload. A large payload has a key of its own; then the record has the flag EXTERNAL, and the size of the
--- payload in its place. A submit that may take a job's place has a token: its record has the flag TOKEN, the token
--- (8) before the payload, and the flag AT_ONCE if the job was due at once. With the flag TAGGED there are the tags
--- before the payload, after their length (2), with a space between them.
+-- id, payload. With the flag COMPRESSED the body in the payload is compressed, and the last four bytes of the payload
+-- are its size as sent. A large payload has a key of its own; then the record has the flag EXTERNAL, and in the place
+-- of the payload the size of the body as sent, 0 if it is not compressed, and the size of the payload (4 each). A submit
+-- that may take a job's place has a token: its record has the flag TOKEN, the token (8) before the payload, and the flag
+-- AT_ONCE if the job was due at once. With the flag TAGGED there are the tags before the payload, after their length
+-- (2), with a space between them.
 --
 -- A job state is what has happened to a job since. The first delivery or the first move by name creates it. Its
 -- stored key is ':states'. It is the state's code, flags, due (6, 0 for the record's), attempts, failures (4 each),
@@ -18,9 +20,9 @@
 -- In these files `raw` is a packed record, `s` a packed job state, and `code` the code of a state.
 -- Uses archive, events, shard, tag_index.
 local RECORD, STATE = 34, 67
-local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE, TAGGED = 1, 2, 4, 8, 16
--- A flag of a job state: a push lease ran out unsettled in this generation of the job.
-local LEASE_LOST = 2
+local COMPRESSED, EXTERNAL, TOKEN, AT_ONCE, TAGGED = 1, 2, 4, 8, 16
+-- The flags of a job state; the second: a push lease ran out unsettled in this generation of the job.
+local CANCEL_REQUESTED, LEASE_LOST = 1, 2
 local NO_LEASE, NO_TIME, NO_ATTEMPT = string.rep('\0', 8), string.rep('\0', 6), string.rep('\0', 14)
 
 -- `whole` returns the record, or false if it is missing or too short.
@@ -57,9 +59,14 @@ function record.token(raw, at)
   local flags, id = byte(raw, at - 21), byte(raw, at)
   return bit.band(flags, TOKEN) == 0 and '' or sub(raw, at + id + 1, at + id + 8)
 end
--- Returns the bytes of a record and its payload, also if that has a key of its own.
+-- Returns the bytes of a record and its payload as they are stored, also if the payload has a key of its own.
+function record.size(raw) return record.is_external(raw) and #raw + read('>I4', raw, #raw - 3) or #raw end
+-- Returns the same, and the size of the body as sent if it is compressed: what a reader of the job needs.
 function record.weight(raw)
-  return byte(raw, 13) % TOKEN == 0 and #raw or #raw + read('>I4', raw, #raw - 3)
+  local flags = byte(raw, 13) % TOKEN
+  if flags == 0 then return #raw end
+  local size = record.size(raw)
+  return flags == EXTERNAL and size or size + read('>I4', raw, #raw - (flags == COMPRESSED and 3 or 7))
 end
 
 local state = {

@@ -93,8 +93,8 @@ function scripts.page(args)
     local code = due_index.code(loc, raw, s)
     if wanted ~= 0 and code ~= wanted then return end
     found[#found + 1] = {loc, code, s or '', name, whole and raw or record.head(raw)}
-    -- A payload with a key of its own is read afterwards, and counts here.
-    if whole and record.is_external(raw) then budget = budget - read('>I4', raw, #raw - 3) end
+    -- A payload with a key of its own is read afterwards, and a compressed body decompressed; both count here.
+    if whole then budget = budget + #raw - record.weight(raw) end
   end
 
   -- A few jobs at a time, so that the page ends near the budget: a scan cannot go back.

@@ -1,6 +1,6 @@
 //! Tests that records are read as they were packed, agree with the prelude of the scripts, and survive random bytes.
 
-use ringback_core::job::{Body, Callback, Delivery, Due, IfExists};
+use ringback_core::job::{Body, Callback, Delivery, Due, IfExists, MAX_BODY};
 use strum::VariantArray as _;
 
 use super::tombstone::{DONE, MAYBE_IN_FLIGHT, TOMBSTONE};
@@ -25,9 +25,19 @@ fn short_records_are_unreadable_and_never_a_panic() {
     assert_eq!(OptionalFields::parse("t https://a", Bytes::from(record)).unwrap().key.id.as_str(), "abc");
 }
 
+/// Bytes that no compression makes shorter.
+fn noise(size: usize) -> Vec<u8> {
+    let mut state = 1_u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    (0..size).map(|_| next()).collect()
+}
+
 fn job(body: usize, if_exists: IfExists) -> NewJob {
     let key = JobKey { topic: "t".parse().unwrap(), id: "abc".parse().unwrap() };
-    let body = Body { bytes: vec![b'x'; body].into(), content_type: None };
+    let body = Body { bytes: noise(body).into(), content_type: None };
     let delivery = Delivery::new(Callback::parse("https://a/b").unwrap(), body);
     let due = Due::In(Duration::ZERO);
     NewJob { key, due, delivery, content: ContentHash::default(), if_exists, limits: None }
@@ -66,11 +76,29 @@ fn token_and_tags_stand_before_the_payload_and_an_external_payload_is_that_of_it
 }
 
 #[test]
+fn a_record_with_a_compressed_body_ends_with_its_size_as_sent() {
+    for (body, is_external) in [(vec![b'x'; 5000], false), ([noise(5000), vec![b'x'; 5000]].concat(), true)] {
+        let mut job = job(0, IfExists::Refuse);
+        job.delivery.body.bytes = body.into();
+        let Packed { rest, external } = pack(&job, LaneId::default());
+        let record = [vec![0; FLAGS], rest].concat();
+        assert_eq!(record[FLAGS], if is_external { COMPRESSED | EXTERNAL } else { COMPRESSED });
+        let (before, last) = record.split_last_chunk::<4>().unwrap();
+        let size = if is_external { before.last_chunk().unwrap() } else { last };
+        assert_eq!(u32::from_be_bytes(*size) as usize, job.delivery.body.bytes.len());
+        let tail = OptionalFields::parse("t https://a", record.into()).unwrap();
+        let payload = tail.external(external.into()).unwrap_or(tail.payload);
+        let delivery = payload::unpack(&payload, "https://a".to_owned(), None, Tags::default());
+        assert_eq!(delivery, Some(job.delivery));
+    }
+}
+
+#[test]
 fn sizes_and_flags_are_those_of_the_prelude() {
     let records = include_str!("../prelude/records.lua");
     assert!(records.contains(&format!("local RECORD, STATE = {RECORD}, {STATE}")));
     let flags = format!(
-        "local CANCEL_REQUESTED, EXTERNAL, TOKEN, AT_ONCE, TAGGED = 1, {EXTERNAL}, {TOKEN}, 8, {TAGGED}"
+        "local COMPRESSED, EXTERNAL, TOKEN, AT_ONCE, TAGGED = {COMPRESSED}, {EXTERNAL}, {TOKEN}, 8, {TAGGED}"
     );
     assert!(records.contains(&flags));
     let tombs = include_str!("../prelude/tombs.lua");
@@ -82,6 +110,8 @@ fn sizes_and_flags_are_those_of_the_prelude() {
 fn random_records_are_unreadable_or_lie_within_what_was_read() {
     let record = |body, if_exists| {
         let mut job = job(body, if_exists);
+        // The small one is compressed.
+        job.delivery.body.bytes = [noise(body), vec![b'x'; 600]].concat().into();
         job.delivery.retry = ringback_core::retry::RetryPolicy::preset("default");
         [vec![1; FLAGS], pack(&job, LaneId::default()).rest].concat()
     };
@@ -110,7 +140,7 @@ fn random_records_are_unreadable_or_lie_within_what_was_read() {
             assert!(tail.payload.len() <= raw.len());
             let payload = tail.external(raw.clone()).unwrap_or_else(|| tail.payload.clone());
             if let Some(delivery) = payload::unpack(&payload, tail.origin, None, tail.tags) {
-                assert!(delivery.body.bytes.len() <= raw.len());
+                assert!(delivery.body.bytes.len() <= raw.len().max(MAX_BODY));
             }
         }
         let _ = (parse_tombstone(raw.clone(), key.clone()), lease_number(&raw), locator(&raw));

@@ -38,7 +38,8 @@ function scripts.take_ended(args)
       if left <= 0 then break end
       local log = found[locs[i]] or ''
       taken[#taken + 1], taken[#taken + 2] = entry, log
-      left = left - archive.weight(entry) - #log
+      local _, weight = archive.size(entry)
+      left = left - weight - #log
     end
     at = at + #entries
   end

@@ -8,7 +8,7 @@
 --   'topics' or 'lanes'} if there are too many of them, {429, ...} if its tenant has too many; {421} if another lane
 --   has the id of the job's lane. Then how many jobs the shard has accepted. Or {'lost', how many it has accepted} if it has
 --   accepted fewer than the caller knows of, or {'archive', ...} while the archive outbox is full: nothing was added
--- Uses arrivals, due_index, lanes, ready, shard, topics.
+-- Uses arrivals, due_index, lanes, ready, records, shard, topics.
 function scripts.submit(args)
   local names, from = arrivals.lanes(args)
   shard.begin(names)
@@ -76,7 +76,7 @@ function fast.submit(args)
     local due, size = sub(times, 1, 6), #to
     for j = i + 3, stop, 3 do
       local loc, rest = args[j], args[j + 1]
-      if byte(rest) > 0 or args[j + 2] ~= '' then return nil end
+      if byte(rest) > COMPRESSED or args[j + 2] ~= '' then return nil end
       n = n + 1
       locs[n], answers[n], new[2 * n - 1], new[2 * n] = loc, times, loc, times .. rest
       if score then
