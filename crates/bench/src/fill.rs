@@ -8,7 +8,7 @@ use ringback_core::store_types::{Shard, StoreError};
 use ringback_store::Store;
 use serde_json::{Value, json};
 
-use crate::job::{URL, job, parse};
+use crate::job::{URL, job, parse, realistic_body};
 
 const PER_CALL: usize = 500;
 /// Jobs in all calls that run side by side.
@@ -25,13 +25,25 @@ pub(crate) async fn far(store: &Store, numbers: Range<usize>) {
     fill(store, numbers, delay).await;
 }
 
+/// Does the same with [realistic bodies](realistic_body), and returns the bytes of them all.
+pub(crate) async fn far_realistic(store: &Store, numbers: Range<usize>) -> usize {
+    let mut bytes = 0;
+    fill(store, numbers, |n| {
+        let body = realistic_body(n);
+        bytes += body.to_string().len();
+        json!({ "delay": FAR + (n % SPREAD as usize) as f64, "body": body })
+    })
+    .await;
+    bytes
+}
+
 /// Adds jobs that are due now: all are ready, in one lane.
 pub(crate) async fn ready(store: &Store, numbers: Range<usize>) {
     fill(store, numbers, |_| json!({})).await;
 }
 
 /// Adds jobs in groups of [`SIDE_BY_SIDE`]. `more` gives the due time of each.
-async fn fill(store: &Store, numbers: Range<usize>, more: impl Fn(usize) -> Value) {
+async fn fill(store: &Store, numbers: Range<usize>, mut more: impl FnMut(usize) -> Value) {
     let mut left = numbers;
     while !left.is_empty() {
         let end = left.end.min(left.start + SIDE_BY_SIDE);

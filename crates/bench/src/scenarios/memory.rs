@@ -1,4 +1,4 @@
-//! Bytes of Redis memory per pending job, beside BullMQ.
+//! Bytes of Redis memory per pending job, beside BullMQ, and per job with a realistic body, beside that body.
 
 use serde_json::json;
 
@@ -10,8 +10,8 @@ use crate::yardstick::bullmq::Bullmq;
 use ringback_testkit::RedisServer;
 
 pub(crate) const NAME: &str = "memory";
-/// BullMQ gets this many times fewer jobs, because it needs long for a million. It is a power of two, so that hash
-/// tables are equally full.
+/// BullMQ and realistic bodies get this many times fewer jobs, because a million takes long. It is a power of two, so
+/// that hash tables are equally full.
 const FEWER: usize = 4;
 /// Milliseconds over which the jobs of BullMQ are spread: a day.
 const DAY: u64 = 86_400_000;
@@ -29,6 +29,19 @@ pub(crate) async fn run(setup: &Setup) {
     let bullmq = bullmq(setup, jobs / FEWER).await;
     let yardstick = yardstick(NAME, "BullMQ", bullmq.map(Into::into));
     Figure { scenario: NAME, name: "pending-job", unit: "B", value: value.into(), yardstick, with }.report();
+    realistic(setup, jobs / FEWER).await;
+}
+
+async fn realistic(setup: &Setup, jobs: usize) {
+    let server = setup.profile().redis().start().await;
+    let store = setup.open(&server).await;
+    let before = server.used_memory().await;
+    let bytes = fill::far_realistic(&store, 0..jobs).await;
+    assert_eq!(fill::delayed(&store).await, jobs as u64, "every job is there");
+    let value = per_job(&server, before, jobs).await.into();
+    let yardstick = Some(("its body as sent", (bytes as f64 / jobs as f64).into()));
+    let with = json!({ "jobs": jobs, "shards": store.shards().count() });
+    Figure { scenario: NAME, name: "pending-realistic-job", unit: "B", value, yardstick, with }.report();
 }
 
 async fn bullmq(setup: &Setup, jobs: usize) -> Result<f64, String> {
