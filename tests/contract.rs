@@ -522,6 +522,7 @@ contract! {
         every_way_to_end_leaves_one_entry,
         without_an_archive_and_for_ends_that_are_not_wanted_there_are_no_entries,
         entries_are_removed_once_and_only_the_first_ones,
+        large_ends_are_spread_over_several_parts,
         a_repeated_settle_leaves_one_entry_and_a_success_after_a_death_one_more,
         each_life_of_a_name_has_its_own_entry,
         entries_have_the_attempts_that_were_logged,

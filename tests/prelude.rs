@@ -7,4 +7,4 @@ pub(crate) use ringback_core::state::State;
 pub(crate) use ringback_testkit::{Answer, Sink, Stack, StackOptions, eventually};
 pub(crate) use serde_json::{Value, json};
 
-pub(crate) use crate::sample_jobs::{SOON, TOPIC, job, with, with_all};
+pub(crate) use crate::sample_jobs::{SOON, TOPIC, half_noise, job, noise, with, with_all};

@@ -36,6 +36,24 @@ pub(crate) fn without(mut job: Value, field: &str) -> Value {
     job
 }
 
+/// A text that no compression makes much shorter. It needs no escapes in JSON.
+pub(crate) fn noise(seed: u8, size: usize) -> String {
+    let mut state = u32::from(seed);
+    let characters = (0..size).map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        match b'#' + (state >> 24) as u8 % 91 {
+            b'\\' => '~',
+            byte => char::from(byte),
+        }
+    });
+    characters.collect()
+}
+
+/// A text of which compression leaves half, so that it is stored compressed.
+pub(crate) fn half_noise(seed: u8, size: usize) -> String {
+    noise(seed, size / 2) + &"x".repeat(size.div_ceil(2))
+}
+
 /// Submits a job with a delay of 200 ms and waits for its delivery, by when earlier deliveries must have arrived.
 pub(crate) async fn sentinel(stack: &Stack, sink: &Sink, id: &str) {
     stack.accept(&with(job(sink, id), "delay", "200ms")).await;

@@ -58,7 +58,7 @@ async fn in_each_state<const N: usize>(
             for m in 0..2 {
                 let name = format!("{state}-{m}");
                 let job = bench.job_of(&format!("topic-{n}"), &format!("{name}-{round}"));
-                let job = bench.job_in(state, job.tags(tag).body(vec![b'7'; 5000 * m])).await;
+                let job = bench.job_in(state, job.tags(tag).body(noise(b'7', 5000 * m).into())).await;
                 keys.insert(name, job.key);
             }
         }

@@ -78,7 +78,7 @@ pub(crate) async fn many_dead_jobs_are_revived_as_each_would_be(bench: &Workbenc
 }
 
 pub(crate) async fn a_job_is_revived_once_by_a_bulk_revive_whatever_is_repeated(bench: &Workbench) {
-    let job = bench.job_in(State::Dead, bench.job("a").body(vec![7; 9000])).await;
+    let job = bench.job_in(State::Dead, bench.job("a").body(noise(7, 9000).into())).await;
     let bulk = begin(bench, &of_topic(TOPIC)).await;
     let first = cursors(bench, &of_topic(TOPIC)).await;
     let twice = [first[0], first[0]];

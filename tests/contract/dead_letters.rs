@@ -10,6 +10,7 @@ use ringback_core::store_types::{Bulk, BulkTarget, DeadCursor, DeadFilter, DeadJ
 
 use super::job_builders::{TOPIC, With, bury, ms, new_job, seen};
 use super::workbench::{Workbench, now, until};
+use crate::sample_jobs::noise;
 
 /// A limit of pages that no case reaches, so that reading always ends.
 const MAX_PAGES: usize = 500;
@@ -278,7 +279,8 @@ pub(crate) async fn what_was_dead_since_then_is_purged_and_nothing_else(bench: &
 }
 
 pub(crate) async fn large_jobs_are_purged_whole(bench: &Workbench) {
-    let jobs: Vec<_> = jobs(bench, TOPIC, "job", 5).into_iter().map(|job| job.body(vec![7; 9000])).collect();
+    let jobs: Vec<_> =
+        jobs(bench, TOPIC, "job", 5).into_iter().map(|job| job.body(noise(7, 9000).into())).collect();
     bring(bench, &jobs, "gone").await;
     let cursors = cursors(bench, &of_topic(TOPIC)).await;
     assert_eq!(bench.store().purge_many(bench.shard(), &cursors).await.expect("purge"), 5);

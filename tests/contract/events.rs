@@ -14,6 +14,7 @@ use ringback_store::Events;
 pub(crate) use self::many_jobs::*;
 use super::job_builders::{BRIEF, LONG, TOPIC, With, bury, ms, release, retry, seen, tags};
 use super::workbench::{SOON, Workbench, now, until};
+use crate::sample_jobs::noise;
 
 /// A stream of events of a bench's shard.
 struct Watching {
@@ -171,7 +172,7 @@ pub(crate) async fn a_success_has_its_response_in_the_event_when_the_job_was_res
     for name in ["plain", "large"] {
         let mut job = bench.job(name);
         if name == "large" {
-            job = job.body(vec![b'x'; 10_000]);
+            job = job.body(noise(b'x', 10_000).into());
         }
         let key = ready(bench, &mut watching, job).await;
         let mut lease = bench.take_one(&key).await;

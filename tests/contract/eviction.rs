@@ -9,7 +9,7 @@ use crate::prelude::*;
 pub(crate) async fn a_dead_job_past_its_retention_is_gone_and_counted(bench: &Workbench) {
     let bench = bench.with(|options| options.keep_dead = ms(60)).await;
     let died = now();
-    let job = bench.job_in(State::Dead, bench.job("a").body(vec![7; 5000])).await;
+    let job = bench.job_in(State::Dead, bench.job("a").body(noise(7, 5000).into())).await;
     let evicted = eventually(SOON, "the dead job is gone", async || match bench.evict(10).await {
         pass if pass.moved == 0 => Err("it is still there"),
         pass => Ok(pass),

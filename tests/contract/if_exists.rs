@@ -64,7 +64,7 @@ pub(crate) async fn a_pending_job_gets_content_time_and_url_of_the_submit(bench:
         let name = format!("{from}-{}-{mode}", wait.as_secs());
         let first = bench.job_in(from, bench.job(&name)).await;
         let accepted = bench.stats().await.accepted;
-        let new = bench.job(&name).content(2).body(vec![5; 5000]).to(OTHER).timeout(LONG).after(wait);
+        let new = bench.job(&name).content(2).body(noise(5, 5000).into()).to(OTHER).timeout(LONG).after(wait);
         let (new, wanted) = changing(bench, &new)[mode].clone();
         let before = now();
         let job = answered(bench, &new, wanted).await;
@@ -249,7 +249,8 @@ pub(crate) async fn a_batch_of_500_changes_is_answered_in_order(bench: &Workbenc
     }
     let new: Vec<_> = (0..500)
         .map(|n| {
-            let job = job(n).content(2).body(vec![7; n * 8]).after(if n % 2 == 0 { ms(0) } else { LONG });
+            let job =
+                job(n).content(2).body(noise(7, n * 8).into()).after(if n % 2 == 0 { ms(0) } else { LONG });
             if n % 3 == 0 { bench.replacing(job) } else { bench.postponing(job) }
         })
         .collect();
@@ -292,13 +293,16 @@ pub(crate) async fn an_update_changes_other_content_of_a_job_that_has_not_ended_
             Submitted { answer: wanted, job },
             "{state}"
         );
-        let new = updating(bench, bench.job(state.into()).content(2).body(vec![9; 9000]).after(2 * LONG));
+        let new =
+            updating(bench, bench.job(state.into()).content(2).body(noise(9, 9000).into()).after(2 * LONG));
         let answer = submit(bench, &new).await;
         match (state, answer.answer) {
             (State::Delayed | State::Ready, SubmitResult::Replaced) => {
                 assert_eq!((answer.job.state, answer.job.attempts), (State::Delayed, 0));
-                let again =
-                    updating(bench, bench.job(state.into()).content(2).body(vec![9; 9000]).after(2 * LONG));
+                let again = updating(
+                    bench,
+                    bench.job(state.into()).content(2).body(noise(9, 9000).into()).after(2 * LONG),
+                );
                 answered(bench, &again, SubmitResult::Repeated).await;
                 run(bench, &new).await;
                 assert_eq!(bench.take_one(&new.key).await.delivery.body, new.delivery.body);

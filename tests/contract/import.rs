@@ -190,7 +190,7 @@ pub(crate) async fn a_name_twice_in_one_import_is_imported_once(bench: &Workbenc
         with(job.clone(), dead()),
         with(job.clone(), dead()),
         ImportJob { job: job.content(9), history: None },
-        with(bench.job("b").body(vec![7; 5000]).after(LONG), tried()),
+        with(bench.job("b").body(noise(7, 5000).into()).after(LONG), tried()),
     ];
     let answers = import(bench, &batch).await;
     let words: Vec<_> = answers.iter().map(|answer| answer.answer).collect();
@@ -213,7 +213,7 @@ pub(crate) async fn a_dead_job_is_kept_from_its_import_on_and_then_gone(bench: &
 
     let brief = bench.with(|options| options.keep_dead = ms(60)).await;
     let came = now();
-    let job = taken_in(&brief, with(brief.job("a").body(vec![7; 5000]).at(long_ago()), dead())).await;
+    let job = taken_in(&brief, with(brief.job("a").body(noise(7, 5000).into()).at(long_ago()), dead())).await;
     eventually(SOON, "the dead job is gone", async || match brief.evict(10).await {
         pass if pass.moved == 0 => Err("it is still there"),
         _ => Ok(()),
@@ -285,7 +285,7 @@ fn exported(kept: StoredJob) -> ImportJob {
 
 pub(crate) async fn what_one_installation_has_another_takes_over_as_it_is(bench: &Workbench) {
     bench.job_in(State::Reserved, rich(bench.job("reserved"))).await;
-    bench.job_in(State::Dead, rich(bench.job("dead").body(vec![1; 9000]))).await;
+    bench.job_in(State::Dead, rich(bench.job("dead").body(noise(1, 9000).into()))).await;
     bench.job_in(State::Delayed, rich(bench.job("delayed"))).await;
     let lease = bench.reserved(bench.job_of("other", "retried")).await;
     bench.settle(lease, retry(LONG)).await;

@@ -8,6 +8,7 @@ use ringback_core::token::Token;
 use super::job_builders::{LONG, STATES, TOPIC, With, ms, tags, topic};
 use super::list::rich;
 use super::workbench::Workbench;
+use crate::sample_jobs::noise;
 
 async fn found(bench: &Workbench, key: &JobKey) -> Option<FoundJob> {
     bench.store().get_stored(key).await.expect("get_stored")
@@ -47,7 +48,7 @@ pub(crate) async fn the_tags_of_a_job_are_in_each_answer_until_it_has_ended(benc
         for (large, token) in [(false, None), (true, None), (false, Some([7; 8])), (true, Some([8; 8]))] {
             let mut job = bench.job(&format!("{state}-{large}-{}", token.is_some()));
             if large {
-                job = job.body(vec![b'x'; 50_000]);
+                job = job.body(noise(b'x', 50_000).into());
             }
             if let Some(token) = token {
                 job.if_exists = IfExists::Replace { token: Token(token) };
@@ -59,7 +60,8 @@ pub(crate) async fn the_tags_of_a_job_are_in_each_answer_until_it_has_ended(benc
             bench.cancel(&job.key).await;
 
             let job = bench.job(&format!("{state}-{large}-{}-2", token.is_some()));
-            let known = bench.job_in(state, if large { job.body(vec![b'x'; 50_000]) } else { job }).await;
+            let known =
+                bench.job_in(state, if large { job.body(noise(b'x', 50_000).into()) } else { job }).await;
             let is_known = !state.is_terminal() || state == State::Dead;
             let expected = if is_known { tags(&known.key) } else { Tags::default() };
             assert_eq!(known.tags, expected, "{state}");
@@ -99,7 +101,7 @@ pub(crate) async fn a_job_is_looked_up_in_every_state_until_it_has_ended(bench: 
     for state in STATES {
         for large in [false, true] {
             let job = rich(bench.job(&format!("{state}-{large}")));
-            let job = if large { job.body(vec![b'x'; 50_000]) } else { job };
+            let job = if large { job.body(noise(b'x', 50_000).into()) } else { job };
             let known = bench.job_in(state, job.clone()).await;
             let found = found(bench, &job.key).await.unwrap_or_else(|| panic!("no {state} job"));
             match (state, found) {

@@ -152,11 +152,11 @@ pub(crate) async fn the_later_life_of_a_job_does_not_change_its_entry(bench: &Wo
 }
 
 pub(crate) async fn the_entry_of_a_large_job_has_no_body(bench: &Workbench) {
-    let mut job = with_on_dead(bench.job("large")).body(vec![b'x'; 200_000]);
+    let mut job = with_on_dead(bench.job("large")).body(noise(b'x', 200_000).into());
     job.delivery.headers =
         ringback_core::job::Headers::parse(vec![("x-long".to_owned(), "y".repeat(8000))]).expect("headers");
     let job = dead(bench, job).await;
-    let mut pull = with_on_dead(bench.pull_job("pulled")).body(vec![b'z'; 200_000]);
+    let mut pull = with_on_dead(bench.pull_job("pulled")).body(noise(b'z', 200_000).into());
     pull.delivery.callback = Callback::pull();
     let key = bench.accept(pull).await.key;
     let pulled = bench.pull_one(&key, ms(60_000)).await;

@@ -372,7 +372,7 @@ pub(crate) async fn a_move_wakes_whom_it_concerns(bench: &Workbench) {
 }
 
 pub(crate) async fn a_purged_job_is_gone_and_counted_and_its_id_is_free(bench: &Workbench) {
-    let job = bench.job_in(State::Dead, bench.job("a").body(vec![7; 9000])).await;
+    let job = bench.job_in(State::Dead, bench.job("a").body(noise(7, 9000).into())).await;
     let stays = bench.job_in(State::Dead, bench.job("b")).await;
     assert_eq!(bench.store().purge(&job.key).await.expect("purge"), MoveResult::Applied(job.clone()));
     assert_eq!(bench.state(&job.key).await, None);

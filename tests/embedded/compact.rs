@@ -30,7 +30,7 @@ async fn drained(directory: &Path) -> u64 {
     let store = open(directory).await;
     for n in 0..ENDED {
         let mut large = job(&format!("ended-{n}")).after(LONG);
-        large.delivery.body.bytes = vec![b'x'; BODY].into();
+        large.delivery.body.bytes = noise(b'x', BODY).into();
         submit(&store, large).await.expect("submit");
         if n % (ENDED / STAY) == 0 {
             submit(&store, job(&format!("stays-{}", n / (ENDED / STAY))).after(LONG)).await.expect("submit");

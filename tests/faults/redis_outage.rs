@@ -168,7 +168,7 @@ async fn a_redis_that_is_nearly_full_drains_first_and_then_takes_jobs_again() {
     let options = Stack::options().count(Role::Notifier, 0);
     let (mut stack, sink) = (options.start().await, Sink::start().await);
     // Bodies so large that they are most of the memory that is freed.
-    let body = "x".repeat(100_000);
+    let body = noise(b'x', 100_000);
     let cycles = variable("RINGBACK_TEST_FULL_MEMORY").unwrap_or(FULL_CYCLES);
     for cycle in 0..cycles {
         fills_and_drains(&mut stack, &sink, cycle, &body).await;

@@ -115,7 +115,7 @@ async fn a_replica_that_lags_and_takes_over_shows_a_loss() {
     works_again(&mut stack, &sink, "before").await;
     stack.sentinel_mut().are_in_sync(0).await;
     // More than the buffers of the sockets hold.
-    let body = "x".repeat(200_000);
+    let body = noise(b'x', 200_000);
     let jobs: Vec<Value> = (0..200)
         .map(|n| with(with(job(&sink, &format!("late-{n}")), "delay", "1h"), "body", body.as_str()))
         .collect();

@@ -22,7 +22,7 @@ async fn start() -> (Stack, Sink, Vec<String>) {
     let options = options.count(Role::Notifier, 2).env("RINGBACK_SHARDS", &SHARDS.to_string());
     let (stack, sink) = (options.start().await, Sink::start().await);
     // Bodies of this size have keys of their own.
-    let body = "x".repeat(100_000);
+    let body = noise(b'x', 100_000);
     let ids: Vec<String> = (0..60).map(|n| format!("before-{n}")).collect();
     let due = |n: usize| format!("{}ms", 500 + n * 100);
     let jobs: Vec<Value> = ids

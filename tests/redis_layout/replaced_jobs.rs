@@ -194,7 +194,7 @@ async fn a_job_leaves_its_token_in_its_tombstone_however_it_ends() {
     let plain = bench.job_in(State::Done, bench.job("plain")).await;
     let done = bench.replacing(bench.job("done"));
     bench.job_in(State::Done, done.clone()).await;
-    let large = bench.replacing(bench.job("large").body(vec![b'x'; 5000]));
+    let large = bench.replacing(bench.job("large").body(noise(b'x', 5000).into()));
     bench.job_in(State::Done, large.clone()).await;
     let cancelled = bench.postponing(bench.job("cancelled"));
     bench.job_in(State::Cancelled, cancelled.clone()).await;
@@ -243,8 +243,8 @@ async fn a_job_without_a_token_takes_no_bytes_for_it() {
 #[tokio::test]
 async fn a_large_payload_goes_with_the_content_that_it_belongs_to() {
     let (bench, mut redis) = bench().await;
-    let key = bench.accept(bench.job("a").after(HOURS).body(vec![b'a'; 5000])).await.key;
-    for body in [vec![b'b'; 9000], vec![b'c'; 10], vec![b'd'; 7000]] {
+    let key = bench.accept(bench.job("a").after(HOURS).body(noise(b'a', 5000).into())).await.key;
+    for body in [noise(b'b', 9000), noise(b'c', 10), noise(b'd', 7000)].map(Vec::from) {
         let is_large = body.len() > 2048;
         let new = bench.replacing(bench.job("a").body(body.clone()));
         submit(&bench, new, SubmitResult::Replaced).await;
@@ -263,14 +263,14 @@ async fn a_former_record_never_goes_with_a_new_payload() {
     // With eight bytes less, the new payload and its token are as long as the former one.
     for (id, was, is) in [("a", 5_008, 5_000), ("b", 5_000, 5_000), ("c", 5_000, 9_000), ("d", 9_000, 5_000)]
     {
-        let job = |letter, length| bench.job(id).after(HOURS).body(vec![letter; length]);
+        let job = |letter, length| bench.job(id).after(HOURS).body(noise(letter, length).into());
         let former = bench.accept(job(b'a', was)).await;
         let pool = key(&mut redis, "pool").await;
         let locator = former.key.locator().0;
         let record: Vec<u8> = ask(&mut redis, &[b"HGET", pool.as_bytes(), &locator]).await;
         submit(&bench, bench.replacing(job(b'b', is)), SubmitResult::Replaced).await;
         let new = bench.store().get_stored(&former.key).await;
-        assert!(matches!(new, Ok(Some(FoundJob::Stored(new))) if new.delivery.body.bytes == vec![b'b'; is]));
+        assert!(matches!(new, Ok(Some(FoundJob::Stored(new))) if new.delivery.body.bytes == noise(b'b', is)));
         // Puts back the former record, as a reader sees it that reads the record before the call and the payload after
         // it.
         run(&mut redis, &[b"HSET", pool.as_bytes(), &locator, &record]).await;

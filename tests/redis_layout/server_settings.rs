@@ -101,7 +101,7 @@ async fn a_full_store_takes_no_job_and_drains_until_it_does_again() {
     let (bench, server) = bench().await;
     let jobs: Vec<NewJob> = (0..2000)
         .map(|n| {
-            let job = bench.job(&format!("job-{n}")).body(vec![b'x'; 1500]);
+            let job = bench.job(&format!("job-{n}")).body(noise(b'x', 1500).into());
             if n % 2 == 0 { job.after(ms(1)) } else { job }
         })
         .collect();
@@ -149,7 +149,7 @@ async fn every_transition_but_submit_goes_on_while_memory_is_full() {
     let kept = bench.job_in(State::Dead, bench.job_of("other", "dead")).await;
     let names = ["late", "retried", "buried", "released", "renewed", "held", "waiting"];
     for name in names {
-        let job = bench.job(name).body(vec![b'x'; 100_000]);
+        let job = bench.job(name).body(noise(b'x', 100_000).into());
         bench.accept(if name == "held" { job.timeout(BRIEF) } else { job }).await;
     }
     fill_up(&server).await;
@@ -183,7 +183,7 @@ async fn every_transition_but_submit_goes_on_while_memory_is_full() {
 #[tokio::test]
 async fn a_full_store_takes_no_notes_and_shows_those_it_has() {
     let (bench, server) = bench().await;
-    let mut lease = bench.reserved(bench.job("a").body(vec![b'x'; 400_000])).await;
+    let mut lease = bench.reserved(bench.job("a").body(noise(b'x', 400_000).into())).await;
     let attempt = Attempt { at: now(), status: Some(500), answer: "no".into(), ..Attempt::default() };
     let mut note = || {
         let note = AttemptLogEntry::of(&lease, attempt.clone());

@@ -53,7 +53,7 @@ pub(crate) async fn a_success_that_is_noted_has_an_entry_with_its_answer(bench: 
 
 pub(crate) async fn successes_of_exchanges_and_of_large_jobs_have_entries_without_bodies(bench: &Workbench) {
     let small = bench.reserved(with_both(bench.job("small"))).await;
-    let large = bench.reserved(with_both(bench.job("large")).body(vec![b'x'; 200_000])).await;
+    let large = bench.reserved(with_both(bench.job("large")).body(noise(b'x', 200_000).into())).await;
     let items = vec![(answered(small), Outcome::Complete), (answered(large), Outcome::Complete)];
     bench.exchange(items, &bench.ask(1)).await;
     let mut ends = dead_letters(bench).await;

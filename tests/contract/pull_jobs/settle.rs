@@ -10,6 +10,7 @@ use tokio::time::sleep;
 use super::super::job_builders::{LONG, With, ms};
 use super::super::workbench::{Workbench, at_most, is_late_enough, now, until};
 use super::{bury, fail, over, release, retry};
+use crate::sample_jobs::noise;
 
 pub(crate) async fn a_finished_job_is_done_and_only_a_finish_repeats_that(bench: &Workbench) {
     let job = bench.pulled("a").await;
@@ -190,7 +191,7 @@ pub(crate) async fn a_lease_is_not_renewed_beyond_its_longest_time_since_the_res
 pub(crate) async fn the_receipt_leads_to_what_chooses_the_retry_tier(bench: &Workbench) {
     let policy = RetryPolicy::preset("standard-webhooks");
     for (name, size) in [("inline", 10), ("beside", 3000), ("huge", 200_000)] {
-        let mut wanted = bench.pull_job(name).body(vec![b'x'; size]);
+        let mut wanted = bench.pull_job(name).body(noise(b'x', size).into());
         wanted.delivery.retry = policy.clone();
         let own = wanted.delivery.expires.expect("it expires");
         let accepted = bench.accept(wanted).await;

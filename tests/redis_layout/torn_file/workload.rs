@@ -114,8 +114,8 @@ impl Workload<'_> {
     async fn submits(&mut self) {
         self.submits_in(TOPIC).await;
         for job in [
-            self.job("large").body(vec![b'x'; 5000]),
-            self.job("far-large").after(HOURS).body(vec![b'x'; 5000]),
+            self.job("large").body(noise(b'x', 5000).into()),
+            self.job("far-large").after(HOURS).body(noise(b'x', 5000).into()),
         ] {
             self.accept(job).await;
         }
