@@ -18,6 +18,7 @@ use ringback_core::clock::{ManualClock, Timestamp};
 use ringback_core::job::{JobKey, NewJob};
 use ringback_core::store_types::{
     Epoch, Lateness, Lease, Options, Pass, Profile, Reserve, SettleResult, Shard, StoreError, SubmitResult,
+    Waiting,
 };
 use ringback_store::{Memory, Store, settings};
 use tempfile::tempdir;
@@ -67,6 +68,7 @@ async fn reserve(store: &Store, shard: Shard, sequence: u64) -> Vec<Lease> {
         tenant_limit: usize::MAX,
         group_limits: Vec::new(),
         bits: sequence.to_be_bytes(),
+        waiting: Waiting::No,
         margin: LONG,
     };
     store.reserve(shard, &ask).await.expect("reserve").leases
@@ -277,7 +279,7 @@ async fn in_memory(memory: &Memory) -> Store {
 async fn promoted(store: &Store, shard: Shard, epoch: &Epoch) -> u32 {
     match store.promote(shard, epoch, at_most(10)).await.expect("promote") {
         Pass::Held { moved, .. } => moved,
-        Pass::Fenced => panic!("fenced"),
+        Pass::Fenced | Pass::Left(_) => panic!("fenced, or left"),
     }
 }
 

@@ -18,4 +18,5 @@ mod server_settings;
 mod stale_entries;
 mod tags;
 mod torn_file;
+mod waiter;
 mod wrong_types;

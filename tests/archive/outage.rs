@@ -24,7 +24,7 @@ async fn started(when_full: &str) -> (Database, Stack) {
 }
 
 fn large(sink: &Sink, id: &str) -> serde_json::Value {
-    with(job(sink, id), "body", "x".repeat(200_000))
+    with(job(sink, id), "body", noise(1, 200_000))
 }
 
 #[tokio::test]

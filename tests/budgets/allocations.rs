@@ -110,7 +110,6 @@ async fn a_notifier_asks_for_memory_no_more_often_than_it_may() {
     for round in 0..ROUNDS {
         let jobs: Vec<_> = texts(round, &url).iter().map(|text| sample::parse(text)).collect();
         life.submit(&jobs).await;
-        promote(&life).await;
         let wanted = (round + 1) * BATCH;
         let arrive = eventually(SOON, "the batch is delivered", async || {
             if receiver.seen() < wanted { Err(receiver.seen()) } else { Ok(()) }
@@ -135,7 +134,8 @@ fn start_notifier(server: &RedisServer, store: &Store, tasks: &mut Tasks) {
     let config = Config {
         store: options(server),
         concurrency: 512,
-        lane_concurrency: 64,
+        // The notifier takes the whole batch when it is due, since there is no carrier.
+        lane_concurrency: 256,
         // The receiver is on this machine.
         outgoing: Outgoing { guard: Guard::open(), ..Outgoing::default() },
         signing: Signing::default(),

@@ -5,7 +5,9 @@ use std::time::Duration;
 use ringback_core::job::NewJob;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store_types::{Epoch, Lateness, Lease, Pass, PassLimits, Reserve, SettleResult, Shard};
+use ringback_core::store_types::{
+    Epoch, Lateness, Lease, Pass, PassLimits, Reserve, SettleResult, Shard, Waiting,
+};
 use ringback_store::Store;
 
 const FLOOR: Duration = Duration::from_secs(5);
@@ -40,12 +42,12 @@ impl Life {
         let limit = u32::try_from(limit).expect("a batch is small");
         match self
             .store
-            .promote(self.shard, &self.epoch, PassLimits { jobs: limit, max_sleep: FLOOR })
+            .promote(self.shard, &self.epoch, PassLimits { jobs: limit, max_sleep: FLOOR, may_leave: false })
             .await
             .expect("the store answers")
         {
             Pass::Held { moved, .. } => moved as usize,
-            Pass::Fenced => unreachable!("nobody else claims the shard"),
+            Pass::Fenced | Pass::Left(_) => unreachable!("nobody else claims the shard, or waits"),
         }
     }
 
@@ -62,6 +64,7 @@ impl Life {
             tenant_limit: usize::MAX,
             group_limits: Vec::new(),
             bits: [7; 8],
+            waiting: Waiting::No,
             margin: Duration::from_secs(60),
         }
     }

@@ -12,7 +12,7 @@ use ringback_core::job::{IfExists, Job, JobKey, NewJob};
 use ringback_core::store_types::StoreTls;
 use ringback_core::store_types::{
     Cancelled, Epoch, Lateness, Lease, Options, Pass, PassLimits, Reserve, Reserved, SettleResult, Shard,
-    Stats, SubmitResult, Submitted, Token, Wake,
+    Stats, SubmitResult, Submitted, Token, Waiting, Wake,
 };
 use ringback_core::topic_policy::Logging;
 use ringback_store::{Memory, Store, Wakes};
@@ -244,6 +244,7 @@ impl Workbench {
             tenant_limit: usize::MAX,
             group_limits: Vec::new(),
             bits: sequence.to_be_bytes(),
+            waiting: Waiting::No,
             margin: Duration::ZERO,
         }
     }
@@ -401,7 +402,7 @@ impl Server {
 
 fn held(pass: Pass) -> Held {
     match pass {
-        Pass::Fenced => panic!("the bench's own carrier was fenced"),
+        Pass::Fenced | Pass::Left(_) => panic!("the bench's own carrier does each pass: {pass:?}"),
         Pass::Held { moved, other, next_due, next_lease, next_dead, next_notice, next_firing } => {
             Held { moved, other, next_due, next_lease, next_dead, next_notice, next_firing }
         }
@@ -410,7 +411,7 @@ fn held(pass: Pass) -> Held {
 
 /// The limits of a pass over at most `jobs` jobs.
 pub(crate) const fn at_most(jobs: u32) -> PassLimits {
-    PassLimits { jobs, max_sleep: FLOOR }
+    PassLimits { jobs, max_sleep: FLOOR, may_leave: false }
 }
 
 /// The next wake-up. Panics after [`SOON`].

@@ -4,7 +4,7 @@
 use ringback_testkit::{Answer, Script, Sink, Stack};
 use serde_json::{Value, json};
 
-use crate::sample_jobs::{SOON, TOPIC, job, time, with};
+use crate::sample_jobs::{SOON, TOPIC, job, noise, time, with};
 
 /// A retry policy of `retries` retries, 10 ms apart.
 fn at_once(retries: usize) -> Value {
@@ -145,9 +145,8 @@ async fn a_store_that_is_nearly_full_keeps_no_attempts_and_loses_no_outcome() {
     stack.accept(&with(with(job(&sink, "after"), "retry", json!({"preset": "none"})), "delay", "6s")).await;
     stack.wait_state(TOPIC, "before", "dead", SOON).await;
     // Data so large that buffers, which a server uses for a moment, do not matter beside it.
-    let large =
-        |n| json!({"topic": "large", "id": format!("{n}"), "delay": "1h", "body": "x".repeat(100_000)});
-    assert_eq!(stack.batch(&(0..100).map(large).collect::<Vec<_>>()).await.1["accepted"], 100);
+    let large = |n| json!({"topic": "large", "id": format!("{n}"), "delay": "1h", "body": noise(n, 100_000)});
+    assert_eq!(stack.batch(&(0..100_u8).map(large).collect::<Vec<_>>()).await.1["accepted"], 100);
     let used = stack.redis().used_memory().await;
     stack.redis().limit_memory(used * 10 / 9).await;
     stack.wait_state(TOPIC, "after", "dead", SOON).await;

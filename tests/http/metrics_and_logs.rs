@@ -66,7 +66,6 @@ async fn the_metrics_count_submits_passes_and_attempts() {
         (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="repeated"}"#, 1.0),
         (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="conflict"}"#, 1.0),
         (&stack.apis[0], r#"ringback_api_submitted_jobs_total{result="invalid"}"#, 1.0),
-        (&stack.carriers[0], "ringback_carrier_promoted_jobs_total", 2.0),
         (&stack.carriers[0], "ringback_carrier_expired_pull_leases_total", 1.0),
         (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="complete"}"#, 3.0),
         (&stack.notifiers[0], r#"ringback_notifier_attempts_total{result="retry"}"#, 1.0),

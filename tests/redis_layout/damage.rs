@@ -43,7 +43,7 @@ impl Ground {
         let (bench, redis) = bench().await;
         let near = bench.accept(bench.job("near").after(LONG)).await;
         let far = bench.accept(bench.job("far").after(HOURS)).await;
-        let large = bench.accept(bench.job("large").after(HOURS).body(vec![b'x'; 5000])).await;
+        let large = bench.accept(bench.job("large").after(HOURS).body(noise(1, 5000).into_bytes())).await;
         let lease = bench.reserved(bench.job("retried")).await;
         let of_retried = lease.key.clone();
         bench.settle(lease, retry(LONG)).await;

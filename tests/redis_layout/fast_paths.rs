@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use redis::aio::MultiplexedConnection;
 use redis::{Value, cmd};
 use ringback_core::clock::Timestamp;
-use ringback_core::store_types::{Lease, Reserved, SubmitResult};
+use ringback_core::store_types::{Lease, Reserved, SubmitResult, Waiting};
 use ringback_testkit::shard_fields;
 
 use crate::contract::job_builders::With as _;
@@ -22,6 +22,8 @@ enum Step {
     Promote(u32),
     /// Reserves at most so many.
     Reserve(usize),
+    /// Waits until all jobs are due, and reserves at most so many as the notifier that waits for due jobs.
+    Wait(usize),
     /// Completes the first so many of the reserved jobs.
     Complete(usize),
     /// Completes the first so many of the reserved jobs, and reserves at most so many in the same call.
@@ -30,10 +32,11 @@ enum Step {
 
 /// Later than any step of this test before a promote.
 const LATER: Duration = Duration::from_millis(400);
+const SHORT: Duration = Duration::from_millis(20);
 
 #[tokio::test]
 async fn a_fast_path_leaves_what_its_script_leaves() {
-    use Step::{Complete, Exchange, Promote, Reserve, Submit};
+    use Step::{Complete, Exchange, Promote, Reserve, Submit, Wait};
     let (fast, slow) = (Run::start().await, Run::start().await);
     let mut runs = [fast, slow];
     let taken = "if quick then return quick end";
@@ -61,6 +64,17 @@ async fn a_fast_path_leaves_what_its_script_leaves() {
         Exchange(1, 9),
         Complete(1),
         Complete(9),
+        Wait(9),
+        Submit(12..13, SHORT),
+        Wait(9),
+        Submit(13..16, SHORT),
+        Wait(9),
+        Complete(9),
+        Submit(16..18, Duration::ZERO),
+        Wait(1),
+        Wait(9),
+        Complete(9),
+        Wait(9),
     ];
     for step in steps {
         let mut left = Vec::new();
@@ -127,6 +141,14 @@ impl Run {
                 let reserved = self.bench.reserve(&self.bench.ask(limit)).await;
                 self.keep(reserved)
             }
+            Step::Wait(limit) => {
+                until(self.due).await;
+                let ask =
+                    ringback_core::store_types::Reserve { waiting: Waiting::Yes, ..self.bench.ask(limit) };
+                let reserved = self.bench.reserve(&ask).await;
+                let waits = reserved.next_due.is_some();
+                format!("{} {waits}", self.keep(reserved))
+            }
             Step::Complete(count) => {
                 let items = self.first(count);
                 format!("{:?}", self.bench.settle_all(items).await)
@@ -172,8 +194,8 @@ impl Run {
             if name == "shard" {
                 let hash = cmd("HGETALL").arg(&key).query_async(&mut self.redis).await.expect("a hash");
                 for (field, value) in shard_fields(&hash) {
-                    let is_time =
-                        ["epoch", "lease", "next", "slot"].contains(&field) || field.ends_with("_at");
+                    let is_time = ["epoch", "lease", "next", "slot", "waits_until"].contains(&field)
+                        || field.ends_with("_at");
                     sizes.insert(format!("field {field}"), if is_time { (value > 0).into() } else { value });
                 }
                 let rows = hash.iter().filter(|(name, row)| name.len() == 8 && row.len() > 28);

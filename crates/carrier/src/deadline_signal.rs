@@ -106,6 +106,7 @@ impl DeadlineSignals {
                     self.bulks.set(now);
                 }
                 Wake::Due(shard, after) => self.set_shard(shard, now + after),
+                Wake::Awaited { shard, after, grace } => self.set_shard(shard, now + after + grace),
                 Wake::Carriers => self.carriers.notify_one(),
                 Wake::Bulk => self.bulks.set(now),
                 Wake::Ready(_) | Wake::Pull(..) => {}

@@ -25,7 +25,7 @@ impl CallStart {
         match pass {
             Ok(Pass::Fenced) => self.used(shard, epoch, true),
             Ok(Pass::Held { moved, other, .. }) if moved + other > 0 => self.used(shard, epoch, false),
-            Ok(Pass::Held { .. }) | Err(_) => {}
+            Ok(Pass::Held { .. } | Pass::Left(_)) | Err(_) => {}
         }
     }
 

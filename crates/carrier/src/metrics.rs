@@ -16,7 +16,7 @@ ringback_service::metrics! {
         pass: Histogram<f64> = "ringback_carrier_pass_duration_seconds",
             "Duration of a pass over a shard", buckets SECONDS;
         promoted: Counter<u64> = "ringback_carrier_promoted_jobs_total",
-            "Jobs moved from delayed to ready";
+            "Jobs that carriers moved from delayed to ready";
         recovered: Counter<u64> = "ringback_carrier_recovered_jobs_total",
             "Push jobs made ready again after their lease expired";
         expired_pull_leases: Counter<u64> = "ringback_carrier_expired_pull_leases_total",

@@ -29,6 +29,26 @@ const PASS_LIMIT: u32 = 500;
 /// The error in the attempt log of an attempt whose consumer did not settle in time.
 const LEASE_EXPIRED: &str = "lease ran out";
 
+/// What the last pass that was not left to a notifier has found, and when it began.
+#[derive(Default)]
+struct Plan {
+    at: Option<Instant>,
+    next_due: NextDue,
+}
+
+impl Plan {
+    /// What is due next at a later time, with the next promote after `wait`.
+    fn with_due(&self, wait: Duration, now: Instant) -> NextDue {
+        let passed = self.at.map_or(Duration::ZERO, |at| now - at);
+        let NextDue([_, lease, dead]) = self.next_due;
+        NextDue([
+            Some(wait),
+            lease.map(|wait| wait.saturating_sub(passed)),
+            dead.map(|wait| wait.saturating_sub(passed)),
+        ])
+    }
+}
+
 /// The worker of one held shard.
 pub(crate) struct ShardWorker {
     pub(crate) store: Store,
@@ -78,6 +98,7 @@ impl ShardWorker {
         let mut backoff = PassBackoff::new([(); 3].map(|()| random::generator()));
         // The first passes find everything that happened before.
         let mut kind = PassKind::Promote;
+        let mut plan = Plan::default();
         loop {
             let (allowed, wait) = backoff.allowed(kind, Instant::now());
             // Even the shortest sleep takes a millisecond.
@@ -88,7 +109,8 @@ impl ShardWorker {
             let started = Instant::now();
             crash_point!("carrier.before_pass");
             let call_start = CallStart::now(&*self.clock);
-            let passed = self.pass(kind).await;
+            let may_leave = plan.at.is_some_and(|at| started < at + pace::MAX_SLEEP);
+            let passed = self.pass(kind, may_leave).await;
             crash_point!("carrier.after_pass");
             call_start.passed(self.shard, &self.epoch, &passed);
             match passed {
@@ -110,17 +132,15 @@ impl ShardWorker {
                         info!(shard = self.shard.number(), "passes succeed again");
                     }
                     let next_dead = next_dead.filter(|_| self.store.clock_gap().is_none());
-                    let next_due = NextDue([next_due, next_lease, next_dead]);
-                    kind = match pace::next_step(backoff.delay(next_due, started), Some(kind)) {
-                        Step::Pass(next) => next,
-                        Step::Sleep(wait) => {
-                            // Counted from the call, since the answer may have waited for the disk.
-                            let least = if moved > 0 { MIN_SLEEP } else { Duration::ZERO };
-                            let until = (started + wait).max(Instant::now() + least);
-                            self.signals.shard(self.shard).sleep_until(Some(until)).await;
-                            PassKind::Promote
-                        }
-                    };
+                    plan = Plan { at: Some(started), next_due: NextDue([next_due, next_lease, next_dead]) };
+                    let least = if moved > 0 { MIN_SLEEP } else { Duration::ZERO };
+                    let next_due = backoff.delay(plan.next_due, started);
+                    kind = self.next(next_due, kind, started, least).await;
+                }
+                Ok(Pass::Left(wait)) => {
+                    backoff.succeeded(kind);
+                    let next_due = backoff.delay(plan.with_due(wait, started), started);
+                    kind = self.next(next_due, kind, started, Duration::ZERO).await;
                 }
                 Err(error) => {
                     if backoff.failed(kind, Instant::now()) {
@@ -133,15 +153,28 @@ impl ShardWorker {
         }
     }
 
+    /// Returns the kind of the next pass, after it has slept until that is due, for `least` at least.
+    async fn next(&self, next_due: NextDue, last: PassKind, started: Instant, least: Duration) -> PassKind {
+        match pace::next_step(next_due, Some(last)) {
+            Step::Pass(next) => next,
+            Step::Sleep(wait) => {
+                // Counted from the call, since the answer may have waited for the disk.
+                let until = (started + wait).max(Instant::now() + least);
+                self.signals.shard(self.shard).sleep_until(Some(until)).await;
+                PassKind::Promote
+            }
+        }
+    }
+
     /// Returns `kind`, but `Promote` instead of `Evict` unless the store's time is sure: a wrong one removes too early.
     async fn possible(&self, kind: PassKind) -> PassKind {
         let is_wrong = kind == PassKind::Evict && !self.store.is_time_sure(self.shard).await.unwrap_or(false);
         if is_wrong { PassKind::Promote } else { kind }
     }
 
-    async fn pass(&self, kind: PassKind) -> Result<Pass, StoreError> {
+    async fn pass(&self, kind: PassKind, may_leave: bool) -> Result<Pass, StoreError> {
         let (shard, epoch) = (self.shard, &self.epoch);
-        let limits = PassLimits { jobs: PASS_LIMIT, max_sleep: pace::MAX_SLEEP };
+        let limits = PassLimits { jobs: PASS_LIMIT, max_sleep: pace::MAX_SLEEP, may_leave };
         match kind {
             PassKind::Promote => self.store.promote(shard, epoch, limits).await,
             PassKind::Recover => {

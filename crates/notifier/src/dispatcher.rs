@@ -11,11 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use futures_util::future::join_all;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use ringback_core::backoff::Backoff;
 use ringback_core::crash_point;
-use ringback_core::store_types::{Reserved, Shard, StoreError};
+use ringback_core::store_types::{Reserve, Reserved, Shard, StoreError, Waiting};
 use ringback_service::outage::PartialOutage;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
@@ -25,11 +26,12 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{info, warn};
 
 use crate::deliverer::{Delivered, Deliverer};
+use crate::due_waits::DueWaits;
 use crate::lanes::{FullLanes, Lanes, Refill, ReserveLimits, lane_of};
 use crate::metrics::Metrics;
 use crate::repeated_reserves::AskAgain;
 use crate::resource_backoff::{ResourceBackoff, Shortage};
-use crate::settle_queue::SettleQueue;
+use crate::settle_queue::{RESERVE_WAIT, SettleQueue};
 use crate::shard_signals::{Cause, ShardSignals};
 use crate::slow_calls::SlowCalls;
 use crate::store_call::{ReserveCall, StoreCall, StoreReply};
@@ -41,6 +43,9 @@ const SCARCE_PAUSE: Duration = Duration::from_millis(5);
 /// After this time without a reserve, one free slot of a lane justifies one: its callbacks take long,
 /// so waiting for half of the lane would take too long.
 const REFILL_PAUSE: Duration = Duration::from_millis(20);
+
+/// The shortest time from a reserve's answer to the next reserve for due jobs: that one gets all that became due meanwhile.
+const BREATH: Duration = Duration::from_millis(1);
 
 /// How long store calls in flight may take after the grace period.
 const LAST_CALLS: Duration = Duration::from_millis(500);
@@ -69,6 +74,7 @@ pub(crate) struct Dispatcher {
     full: FullLanes,
     /// Shards in which other lanes may lie behind those that the last reserve has seen.
     ask_again: AskAgain,
+    due_waits: DueWaits,
     /// Deliveries in flight, with their lanes.
     deliveries: JoinSet<(String, Delivered)>,
     settle_queue: SettleQueue,
@@ -111,6 +117,7 @@ impl Dispatcher {
             marked_meanwhile: BTreeMap::new(),
             full: FullLanes::default(),
             ask_again: AskAgain::default(),
+            due_waits: DueWaits::default(),
             deliveries: JoinSet::new(),
             settle_queue,
             paused_until: None,
@@ -144,6 +151,7 @@ impl Dispatcher {
     async fn finish(mut self) -> anyhow::Result<()> {
         let shutdown = self.shutdown.clone();
         let mut expired = pin!(shutdown.expired());
+        self.stop_waiting().await;
         loop {
             self.call_store();
             if self.calls.is_empty() && self.deliveries.is_empty() && self.settle_queue.is_empty() {
@@ -170,6 +178,28 @@ impl Dispatcher {
         self.deliveries.shutdown().await;
         self.settle_queue.close(self.lanes.permits());
         result.unwrap_or(Ok(()))
+    }
+
+    /// Tells the store that this notifier waits for due jobs no longer, so that carriers do not leave them to it.
+    async fn stop_waiting(&self) {
+        let calls = self.due_waits.shards().map(async |shard| {
+            let ask = Reserve {
+                caller: &self.caller,
+                sequence: self.sequences.get(&shard).copied().unwrap_or_default(),
+                limit: 0,
+                lane_limit: 0,
+                lane_limits: Vec::new(),
+                origin_limit: 0,
+                tenant_limit: 0,
+                group_limits: Vec::new(),
+                bits: [0; 8],
+                waiting: Waiting::NoLonger,
+                margin: self.deliverer.margin,
+            };
+            self.store.reserve(shard, &ask).await
+        });
+        // Without an answer the carriers find out by themselves.
+        timeout(LAST_CALLS, join_all(calls)).await.ok();
     }
 
     /// Makes the calls that are due: reserves from every marked shard as long as permits are free, unless the shutdown
@@ -205,7 +235,12 @@ impl Dispatcher {
     /// share the call of an expected reserve.
     fn next_settle(&self) -> Option<(Shard, Instant)> {
         let may_wait = !self.shutdown.is_stopping() && self.lanes.is_plenty();
-        let is_expected = |shard| self.reserving.contains(&shard) || self.full.is_in(shard);
+        let soon = Instant::now() + RESERVE_WAIT;
+        let is_expected = |shard| {
+            self.reserving.contains(&shard)
+                || self.full.is_in(shard)
+                || self.due_waits.is_planned_by(shard, soon)
+        };
         self.settle_queue.next(|shard| may_wait && is_expected(shard))
     }
 
@@ -244,7 +279,14 @@ impl Dispatcher {
         self.reserving.insert(shard);
         self.last_reserve = Instant::now();
         let (caller, margin) = (Arc::clone(&self.caller), self.deliverer.margin);
-        ReserveCall { cause, limits, caller, sequence, bits: self.rng.random(), margin }
+        // What was announced before, the answer includes.
+        self.signals.take_due(shard);
+        let waiting = match (self.lanes.may_wait(), self.due_waits.has(shard)) {
+            (true, _) => Waiting::Yes,
+            (false, true) => Waiting::NoLonger,
+            (false, false) => Waiting::No,
+        };
+        ReserveCall { cause, limits, caller, sequence, bits: self.rng.random(), waiting, margin }
     }
 
     /// Waits until there is something to do, processes all store calls and deliveries that have ended, and marks shards
@@ -255,7 +297,8 @@ impl Dispatcher {
         let settle_at = self.next_settle().map(|(_, at)| at);
         let reserve_at = held_back.or_else(|| {
             let opens = self.lanes.opens().filter(|_| !self.full.is_empty());
-            self.refill_at().into_iter().chain(self.ask_again.next()).chain(opens).min()
+            let due = self.due_waits.next(|shard| self.reserving.contains(&shard));
+            self.refill_at().into_iter().chain(self.ask_again.next()).chain(opens).chain(due).min()
         });
         let at = [reserve_at, settle_at].into_iter().flatten().min();
         let until = at.unwrap_or_else(Instant::now);
@@ -285,7 +328,9 @@ impl Dispatcher {
         self.lanes.reopen(now);
         self.settle_queue.limit(self.lanes.max_batch());
         let open = self.full.take(|lane| self.lanes.is_open(lane, refill));
-        for shard in open.into_iter().chain(self.ask_again.take_due(now)) {
+        self.due_waits.announced(|shard| self.signals.take_due(shard));
+        let due = self.due_waits.take_due(now, |shard| self.reserving.contains(&shard));
+        for shard in open.into_iter().chain(self.ask_again.take_due(now)).chain(due) {
             self.signals.mark(shard, Cause::Local);
         }
     }
@@ -363,6 +408,7 @@ impl Dispatcher {
             info!("reserve succeeds again");
         }
         self.signals.record(shard, cause, &reserved);
+        self.due_waits.set(shard, reserved.next_due.map(|at| at.max(Instant::now() + BREATH)));
         let found_others = !reserved.leases.is_empty() || reserved.has_deferred;
         let is_stuck = !found_others && !reserved.throttled.is_empty();
         if reserved.more && (is_stuck || reserved.is_more_later) {

@@ -270,6 +270,11 @@ impl Lanes {
         self.free() < self.concurrency / SCARCE
     }
 
+    /// Returns true if this notifier has room for due jobs: at least half of its permits are free.
+    pub(crate) fn may_wait(&self) -> bool {
+        2 * self.permits <= self.concurrency
+    }
+
     /// Returns true if enough permits are free for outcomes to hold theirs a little longer.
     pub(crate) fn is_plenty(&self) -> bool {
         self.free() >= self.concurrency / PLENTY

@@ -4,7 +4,7 @@
 //!
 //! In the order of a job: `shard_signals` (which shards to reserve from) and `wake_backoff` (how long to wait after a
 //! wake-up), `dispatcher` (the main loop), `lanes` (limits of lanes, origins and tenants), `tenants` (whether there are
-//! any), `repeated_reserves` (when to look behind full lanes), `store_call` (one reserve and settle of a batch),
+//! any), `repeated_reserves` (when to look behind full lanes), `due_waits` (when the next job is due), `store_call` (one reserve and settle of a batch),
 //! `deliverer` (one attempt), `request` (its headers), `signer` and `credentials` (its proof), `client` (the HTTP
 //! client), `response_class` (the meaning of a response), `failing` (which destinations fail, for the log),
 //! `destination_reports` (the same for the store), `slow_calls` (which receivers hang), `resource_backoff` (when this
@@ -16,6 +16,7 @@ mod credentials;
 mod deliverer;
 mod destination_reports;
 mod dispatcher;
+mod due_waits;
 mod failing;
 mod lanes;
 mod metrics;

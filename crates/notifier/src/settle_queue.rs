@@ -27,7 +27,7 @@ use crate::store_call::{SentBatch, SettleBatch, Settlement};
 /// no longer than this.
 const TURN: Duration = Duration::from_millis(5);
 /// How long a batch waits for an expected reserve of its shard, to share the call.
-const RESERVE_WAIT: Duration = Duration::from_millis(20);
+pub(crate) const RESERVE_WAIT: Duration = Duration::from_millis(20);
 /// How long after the end of its lease a success is still settled.
 const LATE_SUCCESS: Duration = Duration::from_secs(300);
 
@@ -230,7 +230,7 @@ mod tests {
     use ringback_core::clock::{SystemClock, Timestamp};
     use ringback_core::job::NewJob;
     use ringback_core::outcome::LastAttempt;
-    use ringback_core::store_types::{Attempt, AttemptLogEntry, Options, Reserve, StoreError};
+    use ringback_core::store_types::{Attempt, AttemptLogEntry, Options, Reserve, StoreError, Waiting};
     use ringback_store::{Memory, Store, settings};
     use ringback_wire::{Defaults, parse_job};
 
@@ -269,6 +269,7 @@ mod tests {
                 tenant_limit: usize::MAX,
                 group_limits: Vec::new(),
                 bits: [0; 8],
+                waiting: Waiting::No,
                 margin: Duration::from_secs(1),
             };
             let leases = store.reserve(shard, &ask).await.unwrap().leases;

@@ -1,8 +1,8 @@
 //! `ShardSignals`: marks the shards that are worth a reserve: by a wake-up, by a reserve that left jobs
 //! behind, and every 5 s, in case a wake-up was lost.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ringback_core::store_types::{Reserved, Shard, Wake};
@@ -38,6 +38,8 @@ struct Signal {
     local: AtomicBool,
     /// Reserves in a row, caused by wake-ups, that found no job.
     empty_reserves: AtomicU32,
+    /// When a job is due that was announced since the last look.
+    due: Mutex<Option<Instant>>,
 }
 
 impl Signal {
@@ -63,6 +65,7 @@ impl ShardSignals {
             woken: AtomicBool::new(false),
             local: AtomicBool::new(true),
             empty_reserves: AtomicU32::new(0),
+            due: Mutex::default(),
         };
         Self { signals: shards.map(signal).collect(), cursor: AtomicUsize::new(0), marked: Notify::new() }
     }
@@ -154,9 +157,23 @@ impl ShardSignals {
                     }
                 }
                 Wake::Subscribed => self.mark_all(),
+                Wake::Awaited { shard, after, .. } => self.announce(shard, Instant::now() + after),
                 Wake::Due(..) | Wake::Pull(..) | Wake::Carriers | Wake::Bulk => {}
             }
         }
+    }
+
+    fn announce(&self, shard: Shard, at: Instant) {
+        if let Some(signal) = self.of(shard) {
+            let mut due = signal.due.lock().unwrap_or_else(PoisonError::into_inner);
+            *due = Some(due.map_or(at, |known| known.min(at)));
+            self.marked.notify_one();
+        }
+    }
+
+    /// Returns when the first job is due of those that were announced since the last call, `None` if none was.
+    pub(crate) fn take_due(&self, shard: Shard) -> Option<Instant> {
+        self.of(shard)?.due.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     fn of(&self, shard: Shard) -> Option<&Signal> {
@@ -177,7 +194,7 @@ mod tests {
     fn found(more: bool, full: Option<&str>) -> Reserved {
         let full = full.map(str::to_owned).into_iter().collect();
         let (leases, throttled) = (Vec::new(), Vec::new());
-        Reserved { leases, more, is_more_later: false, has_deferred: false, full, throttled }
+        Reserved { leases, more, is_more_later: false, has_deferred: false, full, throttled, next_due: None }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use ringback_core::crash_point;
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
 use ringback_core::store_types::{
-    AttemptLogEntry, Lateness, Lease, LogResult, Reserve, Reserved, SettleResult, Shard, Unsettled,
+    AttemptLogEntry, Lateness, Lease, LogResult, Reserve, Reserved, SettleResult, Shard, Unsettled, Waiting,
 };
 use ringback_store::Store;
 
@@ -21,6 +21,7 @@ pub(crate) struct ReserveCall {
     pub(crate) caller: Arc<str>,
     pub(crate) sequence: u64,
     pub(crate) bits: [u8; 8],
+    pub(crate) waiting: Waiting,
     pub(crate) margin: Duration,
 }
 
@@ -57,7 +58,7 @@ impl StoreCall {
             }
             crash_point!("notifier.before_settle");
         }
-        let Some(ReserveCall { cause, mut limits, caller, sequence, bits, margin }) = reserve else {
+        let Some(ReserveCall { cause, mut limits, caller, sequence, bits, waiting, margin }) = reserve else {
             let SettleBatch { items, lateness, .. } = batch.unwrap_or_default();
             let settled = store.settle(shard, items, &lateness).await;
             let result = settled.map(|settled| (settled, None));
@@ -84,6 +85,7 @@ impl StoreCall {
             tenant_limit,
             group_limits,
             bits,
+            waiting,
             margin,
         };
         let result = match batch {

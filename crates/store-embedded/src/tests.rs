@@ -82,12 +82,19 @@ fn options() -> Options {
 
 fn job(n: usize) -> NewJob {
     let key = JobKey { topic: "t".parse().unwrap(), id: format!("job-{n}").parse().unwrap() };
+    // Bytes that no compression makes shorter.
+    let mut state = 1_u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    let bytes: Vec<u8> = (0..20_000).map(|_| next()).collect();
     let delivery = Delivery {
         method: ringback_core::job::CallbackMethod::Patch,
         expires: Some(ringback_core::job::Expires::After(std::time::Duration::from_secs(86_400))),
         tags: ringback_core::job::Tags::from_stored("customer:42").unwrap(),
         callback: Callback::parse("http://receiver.example/hook").unwrap(),
-        body: Body { bytes: vec![7; 20_000].into(), content_type: None },
+        body: Body { bytes: bytes.into(), content_type: None },
         headers: Headers::default(),
         context: Context::default(),
         retry: None,

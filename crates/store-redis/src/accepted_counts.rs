@@ -11,8 +11,8 @@ use crate::lane_ids::LaneKey;
 
 /// The row of the installation: layout, shards, id of the data, `run_id` of a loss or nothing, and its jobs. Then
 /// the `run_id` of its server, the key of lane ids, a text that changes with each acknowledged loss, the server's time
-/// in µs, and the shortest time for which a process keeps tombstones, in ms.
-pub(crate) type Row = (String, String, String, String, u64, String, String, String, u64, u64);
+/// in µs, the shortest time for which a process keeps tombstones, in ms, and a text that stands for the row.
+pub(crate) type Row = (String, String, String, String, u64, String, String, String, u64, u64, String);
 
 /// The result of reading the row.
 pub(crate) struct SeenRow {
@@ -57,6 +57,10 @@ pub(crate) struct Installation {
     pub(crate) loss: Option<Loss>,
     /// The key of the ids of lanes. `None` before the row was read.
     pub(crate) lane_key: Option<LaneKey>,
+    /// The row that was read last.
+    pub(crate) row: Option<Row>,
+    /// When the row was last asked with the time for which this process keeps tombstones.
+    pub(crate) keep_done_noted: Option<Instant>,
     /// The replication ids of the servers.
     pub(crate) replication: Vec<String>,
     /// The shard that is checked for losses next.

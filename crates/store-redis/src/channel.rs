@@ -195,7 +195,14 @@ impl Wakes {
                 Some(Wake::Pull(keys.by_tag(tag)?, Topic::from_stored(topic)?))
             }
             ("due", Some(tag), Some(us)) => {
-                Some(Wake::Due(keys.by_tag(tag)?, Duration::from_micros(us.parse().ok()?)))
+                let grace = words.next()?;
+                let [after, grace] = [us, grace].map(|us| us.parse().ok().map(Duration::from_micros));
+                let (shard, after, grace) = (keys.by_tag(tag)?, after?, grace?);
+                Some(if grace.is_zero() {
+                    Wake::Due(shard, after)
+                } else {
+                    Wake::Awaited { shard, after, grace }
+                })
             }
             _ => None,
         }

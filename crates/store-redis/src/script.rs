@@ -145,8 +145,8 @@ macro_rules! files {
 
 /// The pieces of the prelude, each after those that it uses.
 const PIECES: &[&str] = files! {
-    "prelude/base" "prelude/shard" "prelude/lanes" "prelude/records" "prelude/due_index" "prelude/due"
-    "prelude/ready" "prelude/oldest" "prelude/leases" "prelude/dead_letters" "prelude/outbox" "prelude/archive" "prelude/tombs"
+    "prelude/base" "prelude/shard" "prelude/lanes" "prelude/records" "prelude/due_index"
+    "prelude/ready" "prelude/due" "prelude/waiter" "prelude/oldest" "prelude/leases" "prelude/dead_letters" "prelude/outbox" "prelude/archive" "prelude/tombs"
     "prelude/lateness"
     "prelude/topics" "prelude/tag_index" "prelude/destinations" "prelude/paused_lanes" "prelude/arrivals" "prelude/grants" "prelude/outcomes" "prelude/events" "prelude/moves"
     "prelude/bulks" "prelude/attempt_logs" "prelude/recurring" "prelude/carrier" "prelude/check" "prelude/start"

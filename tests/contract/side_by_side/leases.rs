@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringback_core::lane::Lane;
-use ringback_core::store_types::{Lateness, Lease, Reserve, Reserved, SettleResult, Shard};
+use ringback_core::store_types::{Lateness, Lease, Reserve, Reserved, SettleResult, Shard, Waiting};
 
 use super::operations::Open;
 use super::outbox::with_success;
@@ -38,6 +38,7 @@ impl Pair {
             tenant_limit: 500,
             group_limits: groups.map(|(group, _)| (group.to_owned(), 0)).collect(),
             bits: self.sequence.to_be_bytes(),
+            waiting: Waiting::No,
             margin: if brief { Duration::ZERO } else { LONG },
         }
     }

@@ -61,6 +61,8 @@ macro_rules! bugs {
 const DUE: &str = "return at > 0 and NOW_UP + at or NOW";
 const TAKEN: &str = "if records[loc] or tombstones[loc] then return arrivals.taken(loc, rest) end";
 const RETRY_AT: &str = "local at = NOW_UP + outcomes.delay(o)";
+const WAITER: &str = "if lane or not find_due() then return false end";
+const NOT_COMMON: &str = "do return false end";
 const PUSH: &str = "ready.push(lane, entries, 'RPUSH')";
 const PUSH_COMMON: &str = "ready.push(lane, found, 'RPUSH')";
 
@@ -127,7 +129,9 @@ bugs! {
             "goes_on_later(loc, state.with_failure(s, sub(o, 9)), o, lane, lease)" =>
             "goes_on_later(loc, state.with_failure(state.with_failure(s, sub(o, 9)), sub(o, 9)), o, lane, lease)";
         "fence-from-a-lost-counter" Disturbed [Fencing] "max(fields.epoch + 1, NOW_US)" => "fields.epoch + 1";
-        "fence-not-compared" Disturbed [Fencing] "return fields.epoch ~= tonumber(epoch)" => "return false";
+        // Without a waiter, so that a carrier promotes what is due.
+        "fence-not-compared" Disturbed [Fencing] "return fields.epoch ~= tonumber(epoch)" => "return false",
+            "function waiter.exists() return fields.waits_until > NOW" => "function waiter.exists() return false";
         // Like a check for the job in an earlier call.
         "idempotency-not-atomic" Calm [NoSecondJob] TAKEN =>
             "local known = records[loc] and read('>I6', records[loc], 7) + 50 <= NOW or tombstones[loc]
@@ -141,9 +145,10 @@ bugs! {
             "local wait = outcomes.delay(o)
              local at = NOW_UP + (wait > 400 and wait <= 800 and 400 or wait)";
         "popped-and-not-pushed" Calm [NothingLost RecordsIndexed] PUSH => "if n > 1 then ready.push(lane, entries, 'RPUSH') end",
-            PUSH_COMMON => "if n > 1 then ready.push(lane, found, 'RPUSH') end";
-        "promoted-early" Calm [NotEarly] "local bound = fields.slot > 0 and min(NOW, fields.slot * WIDTH - 1) or NOW" =>
-            "local bound = NOW + 150", "tonumber(args[2]), NOW)" => "tonumber(args[2]), NOW + 150)";
+            PUSH_COMMON => "if n > 1 then ready.push(lane, found, 'RPUSH') end", WAITER => NOT_COMMON;
+        "promoted-early" Calm [NotEarly] "return fields.slot > 0 and min(NOW, fields.slot * WIDTH - 1) or NOW end" =>
+            "return NOW + 150 end", "tonumber(args[2]), NOW)" => "tonumber(args[2]), NOW + 150)",
+            "due.first(lane, most, NOW)" => "due.first(lane, most, NOW + 150)";
         "released-is-done" Calm [NothingLost] "    if kind == COMPLETE then\n      ends(loc" =>
             "    if kind == COMPLETE or kind == 4 then\n      ends(loc";
         "renewal-forgotten" Calm [OneLease] "jobs.put(loc, state.with_deadline(s, deadline))\n  jobs.save()" => "";
@@ -159,8 +164,9 @@ bugs! {
             PUSH => "ready.taken[#ready.taken + 1] = {lane, entries}",
             // The common case is moved as all others.
             "if is_due and (#scheduled > 2" => "if true or (#scheduled > 2",
-            "local left, promoted = tonumber(args[2]), 0" =>
-            "local left, promoted = tonumber(args[2]), 0
+            WAITER => NOT_COMMON,
+            "local limit = tonumber(args[2])" =>
+            "local limit = tonumber(args[2])
              for _, taken in ipairs(ready.taken_by == args[1] and ready.taken or {}) do
                ready.push(taken[1], taken[2], 'RPUSH')
              end

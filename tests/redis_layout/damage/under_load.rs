@@ -6,7 +6,9 @@ use std::time::Duration;
 use ringback_core::clock::SystemClock;
 use ringback_core::job::{Callback, Due, IfExists, JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
-use ringback_core::store_types::{Epoch, Lateness, Options, PassLimits, Pull, Repair, Reserve, Shard, Token};
+use ringback_core::store_types::{
+    Epoch, Lateness, Options, PassLimits, Pull, Repair, Reserve, Shard, Token, Waiting,
+};
 use ringback_store::{Memory, Store, settings};
 use ringback_testkit::{RedisServer, shard_field};
 use tokio::time::Instant;
@@ -41,9 +43,12 @@ async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
     };
     let jobs: Vec<_> = (0..60).map(new).filter(|job| store.shard_of(&job.key) == shard).collect();
     store.submit(shard, &jobs).await.expect("submit");
-    store.promote(shard, epoch, PassLimits { jobs: 100, max_sleep: LONG }).await.expect("promote");
+    store
+        .promote(shard, epoch, PassLimits { jobs: 100, max_sleep: LONG, may_leave: false })
+        .await
+        .expect("promote");
     let expired = store
-        .recover(shard, epoch, PassLimits { jobs: 100, max_sleep: LONG })
+        .recover(shard, epoch, PassLimits { jobs: 100, max_sleep: LONG, may_leave: false })
         .await
         .expect("recover")
         .expired;
@@ -54,7 +59,10 @@ async fn turn(store: &Store, shard: Shard, epoch: &Epoch, round: u64) -> usize {
     changes(store, shard, &jobs, round).await;
     deliver(store, shard, round).await;
     consume(store, shard, round).await;
-    store.evict(shard, epoch, PassLimits { jobs: 100, max_sleep: LONG }).await.expect("evict");
+    store
+        .evict(shard, epoch, PassLimits { jobs: 100, max_sleep: LONG, may_leave: false })
+        .await
+        .expect("evict");
     if round.is_multiple_of(3) {
         pauses(store, round).await;
     }
@@ -112,6 +120,7 @@ async fn deliver(store: &Store, shard: Shard, round: u64) {
         tenant_limit: usize::MAX,
         group_limits: Vec::new(),
         bits: [1; 8],
+        waiting: Waiting::No,
         margin: Duration::ZERO,
     };
     let mut leases = store.reserve(shard, &ask).await.expect("reserve").leases;

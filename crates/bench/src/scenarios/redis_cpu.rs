@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join;
 use ringback_core::job::NewJob;
 use ringback_core::outcome::Outcome;
-use ringback_core::store_types::{Epoch, Lateness, PassLimits, Reserve, Shard};
+use ringback_core::store_types::{Epoch, Lateness, PassLimits, Reserve, Shard, Waiting};
 use ringback_store::Store;
 use serde_json::json;
 
@@ -95,7 +95,11 @@ async fn finish(store: &Store, shard: Shard, epoch: &Epoch, batch: usize) {
     loop {
         let limit = u32::try_from(batch).unwrap_or(u32::MAX);
         store
-            .promote(shard, epoch, PassLimits { jobs: limit, max_sleep: Duration::from_secs(5) })
+            .promote(
+                shard,
+                epoch,
+                PassLimits { jobs: limit, max_sleep: Duration::from_secs(5), may_leave: false },
+            )
             .await
             .expect("the store answers");
         sequence += 1;
@@ -109,6 +113,7 @@ async fn finish(store: &Store, shard: Shard, epoch: &Epoch, batch: usize) {
             tenant_limit: usize::MAX,
             group_limits: Vec::new(),
             bits: [7; 8],
+            waiting: Waiting::No,
             margin: Duration::from_secs(10),
         };
         let leases = store.reserve(shard, &ask).await.expect("the store answers").leases;

@@ -11,6 +11,8 @@ pub struct PassLimits {
     pub jobs: u32,
     /// The longest time for which the carrier will sleep afterwards.
     pub max_sleep: Duration,
+    /// Whether a promote may leave due jobs to a notifier that waits for them, by [`Pass::Left`].
+    pub may_leave: bool,
 }
 
 /// The result of one pass.
@@ -18,6 +20,8 @@ pub struct PassLimits {
 pub enum Pass {
     /// Another carrier owns the shard. Nothing was done.
     Fenced,
+    /// Due jobs are left to a notifier that waits for them, and nothing was done. The next promote is due after this time.
+    Left(Duration),
     /// The pass is done. Each `next_*` field says how long until there is more of that kind to do;
     /// zero means now.
     Held {
@@ -39,7 +43,7 @@ pub enum Pass {
 }
 
 impl Pass {
-    /// This result with `next_due` at `wait` or earlier. [`Pass::Fenced`] stays as it is.
+    /// This result with `next_due` at `wait` or earlier. Others stay as they are.
     #[must_use]
     pub fn with_due(mut self, wait: Duration) -> Self {
         if let Self::Held { next_due, .. } = &mut self {

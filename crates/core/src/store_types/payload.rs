@@ -36,7 +36,7 @@ struct Meta {
 /// Packs a delivery without its origin, timeout and tags, which stores keep beside it. The body is compressed if that
 /// saves a quarter.
 pub fn pack(delivery: &Delivery) -> Vec<u8> {
-    pack_with(delivery, compression::compress(&delivery.body.bytes))
+    pack_with(delivery, compression::compress(&delivery.body.bytes).as_deref())
 }
 
 /// Does the same without compression: the size of the result bounds what a reader needs.
@@ -44,8 +44,8 @@ pub fn pack_as_sent(delivery: &Delivery) -> Vec<u8> {
     pack_with(delivery, None)
 }
 
-fn pack_with(delivery: &Delivery, compressed: Option<Vec<u8>>) -> Vec<u8> {
-    let body = compressed.as_ref().map_or(&delivery.body.bytes[..], |compressed| compressed);
+fn pack_with(delivery: &Delivery, compressed: Option<&[u8]>) -> Vec<u8> {
+    let body = compressed.unwrap_or(&delivery.body.bytes);
     let meta = Meta {
         is_compressed: compressed.is_some(),
         path: delivery.callback.path().to_owned(),

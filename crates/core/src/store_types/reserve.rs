@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::lease::Lease;
 use super::receipt::Receipt;
 use crate::clock::Timestamp;
@@ -32,9 +34,23 @@ pub struct Reserve<'a> {
     pub group_limits: Vec<(String, usize)>,
     /// Random bits for the receipts.
     pub bits: [u8; 8],
+    /// Whether the caller waits for due jobs.
+    pub waiting: Waiting,
     /// How much longer a lease lasts than its attempt's timeout. The timeout counts up to
     /// [`MAX_LEASE_STRETCH`](crate::limits::MAX_LEASE_STRETCH).
     pub margin: Duration,
+}
+
+/// Whether the caller of a reserve waits for due jobs. A store may let one caller per shard wait: it takes due jobs without
+/// a carrier, and learns when the next one is due. A carrier makes due jobs ready that it does not take in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waiting {
+    /// The caller takes ready jobs only.
+    No,
+    /// The caller waits, if no other does.
+    Yes,
+    /// The caller waits no longer.
+    NoLonger,
 }
 
 /// The result of a reserve.
@@ -53,6 +69,9 @@ pub struct Reserved {
     /// Origins and tenants whose limit is reached, with lanes that have more jobs. Of a lane whose origin and tenant are
     /// both at their limits, at least the one that is fuller.
     pub throttled: Vec<String>,
+    /// When to reserve next if the caller waits for due jobs: when the next one is due, or earlier. `None` if it does not
+    /// wait.
+    pub next_due: Option<Instant>,
 }
 
 /// A consumer's request to reserve jobs.

@@ -13,6 +13,15 @@ pub enum Wake {
     Subscribed,
     /// A job or a lease of the shard is due after this time, sooner than its carrier expects.
     Due(Shard, Duration),
+    /// The same while a notifier waits for due jobs. The carrier leaves the job to it for a while.
+    Awaited {
+        /// The shard.
+        shard: Shard,
+        /// The time until the job is due.
+        after: Duration,
+        /// For how long after that the carrier leaves it.
+        grace: Duration,
+    },
     /// A push lane of the shard is no longer empty.
     Ready(Shard),
     /// The shard has pull jobs of a topic again.

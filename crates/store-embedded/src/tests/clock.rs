@@ -1,7 +1,7 @@
 //! Tests of a clock that was far ahead for a while: what a store with files does once the clock is right again.
 
 use ringback_core::state::State;
-use ringback_core::store_types::{AcceptClock, ClockGap, PassLimits, Reserve};
+use ringback_core::store_types::{AcceptClock, ClockGap, PassLimits, Reserve, Waiting};
 
 use super::*;
 
@@ -25,6 +25,7 @@ async fn reserved(store: &EmbeddedStore, sequence: u64) -> Vec<JobKey> {
         tenant_limit: usize::MAX,
         group_limits: Vec::new(),
         bits: [sequence as u8; 8],
+        waiting: Waiting::No,
         margin: Duration::from_secs(5),
     };
     let leases = store.reserve(SHARD, &ask).await.unwrap().leases;
@@ -33,7 +34,7 @@ async fn reserved(store: &EmbeddedStore, sequence: u64) -> Vec<JobKey> {
 
 async fn promote(store: &EmbeddedStore) {
     let epoch = store.take_shard(SHARD, "carrier").await.unwrap();
-    let limits = PassLimits { jobs: 10, max_sleep: Duration::from_secs(5) };
+    let limits = PassLimits { jobs: 10, max_sleep: Duration::from_secs(5), may_leave: false };
     store.promote(SHARD, &epoch, limits).await.unwrap();
 }
 

@@ -5,7 +5,7 @@ use ringback_core::clock::{ManualClock, Timestamp};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::store_types::{
     Attempt, AttemptLogEntry, Epoch, Lateness, Lease, LogResult, Pass, PassLimits, Reserve, SettleResult,
-    Token,
+    Token, Waiting,
 };
 
 use super::super::tables::dump;
@@ -37,6 +37,7 @@ async fn reserve(store: &EmbeddedStore, sequence: u64, limit: usize) -> Vec<Leas
         tenant_limit: usize::MAX,
         group_limits: Vec::new(),
         bits: [sequence as u8; 8],
+        waiting: Waiting::No,
         margin: Duration::from_secs(5),
     };
     store.reserve(SHARD, &ask).await.unwrap().leases
@@ -75,7 +76,7 @@ async fn replace(store: &EmbeddedStore, n: usize) {
 fn moved(pass: &Pass) -> u32 {
     match pass {
         Pass::Held { moved, .. } => *moved,
-        Pass::Fenced => panic!("nobody else claims the shard"),
+        Pass::Fenced | Pass::Left(_) => panic!("nobody else claims the shard, or waits"),
     }
 }
 
@@ -90,7 +91,12 @@ async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
     store.cancel(SHARD, &job(1).key).await.unwrap();
     clock.advance(Duration::from_secs(11));
     assert_eq!(
-        moved(&store.promote(SHARD, &epoch, PassLimits { jobs: 100, max_sleep: MINUTE }).await.unwrap()),
+        moved(
+            &store
+                .promote(SHARD, &epoch, PassLimits { jobs: 100, max_sleep: MINUTE, may_leave: false })
+                .await
+                .unwrap()
+        ),
         9
     );
     store.cancel(SHARD, &job(2).key).await.unwrap();
@@ -115,8 +121,13 @@ async fn live(store: &EmbeddedStore, clock: &ManualClock) -> Epoch {
     store.renew(&renewed.grant.receipt, 10 * MINUTE, None).await.unwrap();
     clock.advance(MINUTE);
     assert!(
-        moved(&store.recover(SHARD, &epoch, PassLimits { jobs: 100, max_sleep: MINUTE }).await.unwrap().pass)
-            > 0
+        moved(
+            &store
+                .recover(SHARD, &epoch, PassLimits { jobs: 100, max_sleep: MINUTE, may_leave: false })
+                .await
+                .unwrap()
+                .pass
+        ) > 0
     );
     for mut lease in reserve(store, 2, 2).await {
         note(store, &lease, clock).await;

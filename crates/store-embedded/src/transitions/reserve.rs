@@ -171,6 +171,7 @@ impl Found {
             has_deferred,
             full: self.full,
             throttled,
+            next_due: None,
         }
     }
 }

@@ -168,7 +168,9 @@ impl RecordedCounts {
         let lanes = rows.filter(|lane| known(lane.row.jobs) != known(lane.counted)).collect();
 
         let mut per_topic: BTreeMap<&str, u32> = self.topics.keys().map(|topic| (&**topic, 0)).collect();
-        for (_, row) in self.lanes.iter().filter(|(lane, _)| of(lane).iter().any(|n| *n > 0)) {
+        // A lane without jobs may rest. One that is recorded with jobs, and has none, is removed.
+        let stays = |lane: &Lane, row: &LaneRow| of(lane) != Jobs::default() || row.jobs == Jobs::default();
+        for (_, row) in self.lanes.iter().filter(|(lane, row)| stays(lane, row)) {
             *per_topic.entry(&row.topic).or_default() += 1;
         }
         let (mut topics, mut all) = (Vec::new(), [0; 3]);
@@ -213,13 +215,12 @@ impl Wrong<'_> {
             Finding::new(DamageKind::LaneCount, shard, detail).of_topic(&lane.row.topic)
         });
         let topics = self.topics.iter().map(move |WrongTopic { topic, recorded, counted }| {
-            let detail =
-                format!("topic {topic:?} is recorded with {recorded} lanes with jobs, and has {counted}");
+            let detail = format!("topic {topic:?} is recorded with {recorded} lanes, and has {counted}");
             Finding::new(DamageKind::Topic, shard, detail).of_topic(topic)
         });
         let tenants = self.tenants.iter().map(move |WrongTenant { tenant, recorded, counted }| {
             let describe = |TenantRow([topics, lanes]): TenantRow| {
-                format!("{topics} topics with jobs or paused and {lanes} lanes with jobs")
+                format!("{topics} topics with lanes or paused and {lanes} lanes")
             };
             let (name, recorded, counted) = (&tenant[1..], describe(*recorded), describe(*counted));
             let detail = format!("tenant {name:?} is recorded with {recorded}, and has {counted}");
@@ -227,7 +228,7 @@ impl Wrong<'_> {
         });
         let sums = self.sums.map(|WrongSums { recorded, counted }| {
             let describe = |[lanes, topics, paused]: [i64; 3]| {
-                format!("{lanes} lanes with jobs, {topics} topics with jobs or paused, {paused} paused")
+                format!("{lanes} lanes, {topics} topics with lanes or paused, {paused} paused")
             };
             let detail =
                 format!("the shard is recorded with {}, and has {}", describe(recorded), describe(counted));

@@ -37,9 +37,9 @@ local function unique() return string.format('%s%.0f', server_run(), NOW_US) end
 local function keep_done() return K .. ':keep_done' end
 
 -- Returns the shortest time (ms) for which a process keeps tombstones, 0 if none was seen; and whether one that keeps them
--- for `keep` (ms, as text) was recorded of late.
+-- for `keep` (ms, as text) was recorded of late, or `keep` is empty.
 local function seen_keep_done(keep)
-  local seen, shortest, is_noted = call('ZRANGE', keep_done(), NOW - SEEN_FOR, '+inf', 'BYSCORE', 'WITHSCORES'), nil, false
+  local seen, shortest, is_noted = call('ZRANGE', keep_done(), NOW - SEEN_FOR, '+inf', 'BYSCORE', 'WITHSCORES'), nil, keep == ''
   for i = 1, #seen, 2 do
     shortest = min(shortest or tonumber(seen[i]), tonumber(seen[i]))
     local at = tonumber(seen[i + 1])
@@ -62,13 +62,20 @@ end
 
 local function read_row() return call('HMGET', row(), LAYOUT, SHARDS, ID, LOST_RUN, LOST_JOBS, LANE_KEY, LAST_LOSS) end
 
+-- Returns a text that stands for a row and the run of the server.
+local function text_of(stored)
+  local values = {run_id()}
+  for i = 1, 7 do values[i + 1] = stored[i] or '' end
+  return concat(values, ' ')
+end
+
 -- Returns the answer with the data of the row that every process needs. `stored` and `shortest` are the row and the
 -- shortest time for which tombstones are kept, if they were read.
 local function described(stored, shortest)
   if not NOW_US then tick() end
   stored = stored or read_row()
   return {stored[1], stored[2], stored[3] or '', stored[4] or '', tonumber(stored[5] or 0), run_id(), stored[6] or '',
-    stored[7] or '', NOW_US, shortest or (seen_keep_done())}
+    stored[7] or '', NOW_US, shortest or (seen_keep_done()), text_of(stored)}
 end
 
 -- install: makes the row at the first start, and checks it later. Allowed when memory is full, so that a process that
@@ -76,10 +83,12 @@ end
 -- KEYS  installation
 -- ARGV  layout version, shard count, the id that the caller saw last or '', 1 if a loss has to be accepted by hand, a
 --   random key for lane ids if there is none, the last id that the caller saw without a loss that had to be accepted,
---   or '', for how long the caller keeps tombstones (ms)
--- Returns {layout version, shard count, id, run_id of a loss that is not accepted or '', its
+--   or '', for how long the caller keeps tombstones (ms), or '' if it has said so of late, the text of the row that the
+--   caller saw last
+-- Returns {the server's time in us, the shortest time for which a process keeps tombstones (ms), -1 if it was not read} if
+--   the row has that text; else {layout version, shard count, id, run_id of a loss that is not accepted or '', its
 --   jobs, run_id of the server, key of lane ids, a text that changes with each loss that was taken note of, the server's
---   time in us, the shortest time for which a process keeps tombstones (ms)}
+--   time in us, the shortest time for which a process keeps tombstones (ms), the text of the row}
 function scripts.install(args)
   tick()
   local stored = read_row()
@@ -108,8 +117,10 @@ function fast.install(args)
   local stored = read_row()
   local is_known = args[4] ~= '1' or args[3] == stored[3] or args[6] == stored[3] or args[6] == ''
   if stored[1] ~= args[1] or not is_known then return nil end
-  local shortest, is_noted = seen_keep_done(args[7])
-  return is_noted and described(stored, shortest) or nil
+  local shortest, is_noted = -1, true
+  if args[7] ~= '' then shortest, is_noted = seen_keep_done(args[7]) end
+  if not is_noted then return nil end
+  return text_of(stored) == args[8] and {NOW_US, shortest} or described(stored, shortest >= 0 and shortest)
 end
 
 -- lose: records that accepted jobs are missing in a shard.

@@ -94,7 +94,7 @@ impl RedisStore {
     }
 
     pub(crate) fn take_row(&self, row: Row) -> Result<SeenRow, StoreError> {
-        let (_, _, data_id, lost_run_id, jobs, run_id, lane_key, last_loss, _, _) = row;
+        let (_, _, data_id, lost_run_id, jobs, run_id, lane_key, last_loss, ..) = row;
         let lane_key = LaneKey::parse(&lane_key).ok_or(StoreError::Unreadable("the key of lane ids"))?;
         let mut known = self.accepted_counts.installation();
         let loss = (!lost_run_id.is_empty()).then_some(Loss { run_id: lost_run_id, jobs });
@@ -267,7 +267,9 @@ mod tests {
             let lost = if *is_lost { "run".to_owned() } else { String::new() };
             let text = str::to_owned;
             let (layout, shards, lane_key) = (text("1"), text("1"), "07".repeat(32));
-            let row = (layout, shards, text(data_id), lost, 0, text("run"), lane_key, text(last_loss), 0, 0);
+            let (data_id, last_loss) = (text(data_id), text(last_loss));
+            let row =
+                (layout, shards, data_id, lost, 0, text("run"), lane_key, last_loss, 0, 0, String::new());
             store.take_row(row).unwrap();
         }
         let (data_id, sound) = store.data_ids();

@@ -84,9 +84,12 @@ do
   function events.promoted(loc, lane, from)
     if events.on then add(loc, lane, IS_PROMOTED, transition(from, READY)) end
   end
+  -- A reserve promotes too.
   function events.promoted_all(entries, lane)
     if not events.on then return end
-    for _, entry in ipairs(entries) do events.promoted(sub(entry, 1, 12), lane, DELAYED) end
+    for _, entry in ipairs(entries) do
+      add(sub(entry, 1, 12), lane, IS_PROMOTED, transition(DELAYED, READY, nil, 'promote'))
+    end
   end
 
   -- Collects the end of a job by a success that came after its lease had expired.

@@ -1,7 +1,7 @@
 -- Granting leases: ready -> reserved, for push and for pull. A transition begins a grant, takes jobs from
 -- one lane or several, and saves it. A repeated call gets its jobs again.
 --
--- The answer is {now in us, flags, {full lanes, origins and tenants}, {lane name, job state, locator, record,
+-- The answer is {now in us, us until the waiter is to reserve again or -1, flags, {full lanes, origins and tenants}, {lane name, job state, locator, record,
 -- locator, record, ...}, ...}. Jobs that share lane and job state share a group. Flags are MORE, when more jobs can be
 -- reserved, WATCHED, while the events of the shard are watched, DEFERRED, when lanes were deferred, and LATER with MORE,
 -- when there may be more only in deferred lanes.
@@ -18,7 +18,7 @@ function grants.flags(more) return more + (events.is_watched and grants.WATCHED 
 -- Returns the answer to a repeated call: the jobs that are still reserved by the leases of these batches. `numbers` are
 -- their numbers, 8 bytes each.
 local function repeat_answer(numbers)
-  local answer, group = {NOW_US, grants.flags(grants.MORE), {}}, {}
+  local answer, group = {NOW_US, -1, grants.flags(grants.MORE), {}}, {}
   for at = 1, #numbers, 8 do
     local number = sub(numbers, at, at + 7)
     local batch, names = call('HGET', KEY.batches, number), {}
@@ -44,16 +44,17 @@ local function repeat_answer(numbers)
 end
 
 -- Begins a grant of up to `limit` jobs and `budget` bytes. `length` is a function from a job's own timeout, packed as in
--- its record, to the length of its lease (ms). Returns the grant, or nil and the answer if the call is a repetition.
-function grants.begin(caller, sequence, limit, bits, budget, length)
-  local numbers = leases.repeated(caller, sequence)
+-- its record, to the length of its lease (ms). `row` is the row `granted`, nil for a consumer. Returns the grant, or nil and
+-- the answer if the call is a repetition.
+function grants.begin(caller, sequence, limit, bits, budget, length, row)
+  local numbers = leases.repeated(caller, sequence, row)
   if numbers then return nil, repeat_answer(numbers) end
   return {
-    caller = caller, sequence = sequence, left = limit, bits = bits, budget = budget, length = length,
+    caller = caller, sequence = sequence, row = row, left = limit, bits = bits, budget = budget, length = length,
     -- Numbers of batches only grow, even after a failover that has lost the last ones.
     last = max(fields.lease, NOW_US - 1),
     by_timeout = {}, by_length = {}, batches = {}, taken = 0, n_writes = 0,
-    answer = {NOW_US, 0, {}},
+    answer = {NOW_US, -1, 0, {}},
   }
 end
 
@@ -130,14 +131,19 @@ function grants.save(grant)
       numbers[i] = batch.number
     end
     leases.put(values)
-    leases.remember(grant.caller, grant.sequence, concat(numbers))
+    if grant.row == nil then
+      leases.remember(grant.caller, grant.sequence, concat(numbers))
+    else
+      shard.put('granted', leases.granted_row(grant.row, grant.caller, grant.sequence, concat(numbers)))
+    end
     shard.set('lease', grant.last)
   end
   jobs.save()
 end
 
--- Returns the answer. `more` is the sum of the flags but WATCHED; `full` lists full lanes, origins and tenants.
-function grants.answer(grant, more, full)
-  grant.answer[2], grant.answer[3] = grants.flags(more), full
+-- Returns the answer. `more` is the sum of the flags but WATCHED; `full` lists full lanes, origins and tenants; `due_in` is
+-- the time until the next job is due (us), nil for a caller that does not wait.
+function grants.answer(grant, more, full, due_in)
+  grant.answer[2], grant.answer[3], grant.answer[4] = due_in or -1, grants.flags(more), full
   return grant.answer
 end

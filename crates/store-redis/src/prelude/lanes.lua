@@ -3,6 +3,10 @@
 --
 -- A lane with jobs has a row in the shard's hash, under its id: how many jobs are delayed, ready,
 -- reserved and dead (4 bytes each), how many were done and cancelled (6 bytes each), and the name.
+--
+-- Often a lane gets its next job soon after its last one has ended. Therefore the last 128 lanes to lose their last job
+-- keep their rows. The row `resting` lists their ids, and those of some that have jobs again. A tenant's lanes do not
+-- rest, since their number has a limit. None rests in a shard with half of the lanes or topics that it may have.
 -- Uses shard, topics.
 lanes.NO_TENANT = '~'
 local COUNTS, NO_COUNTS = '>i4i4i4i4I6I6', string.rep('\0', 28)
@@ -66,6 +70,47 @@ do
     return delayed + waiting + reserved + dead <= n
   end
 
+  local ID, MOST_RESTING = 8, 128
+  local function is_in(list, lane)
+    local at = 1
+    repeat
+      at = string.find(list, lane, at, true)
+      if at and at % ID == 1 then return true end
+      at = at and at + 1
+    until not at
+    return false
+  end
+
+  -- Whether a lane keeps its row with its last job. False for one that is not yet in the list.
+  function lanes.is_resting(lane) return is_in(call('HGET', KEY.shard, 'resting') or '', lane) end
+
+  -- Lets lanes rest that have lost their last job, given as a set. Returns a set of the lanes to be removed: those that may
+  -- not rest, and those that have rested longest if there are too many; all if the shard is crowded.
+  local function rest(emptied)
+    shard.load_rows({'resting'})
+    local before, gone, most = rows.resting or '', {}, topics.are_crowded() and 0 or MOST_RESTING
+    local list = before
+    for lane in pairs(emptied) do
+      if lanes.tenant(lanes.name(lane)) ~= lanes.NO_TENANT then
+        gone[lane] = true
+      elseif not is_in(list, lane) then
+        list = list .. lane
+      end
+    end
+    while #list > ID * most do
+      local lane = sub(list, 1, ID)
+      list = sub(list, ID + 1)
+      shard.load_rows({lane})
+      local may_go = not moved[lane] or emptied[lane]
+      if may_go and rows[lane] and lanes.ends_with(rows[lane], 0) then gone[lane] = true end
+    end
+    if list ~= before then
+      rows.resting = list
+      shard.put('resting', list)
+    end
+    return gone
+  end
+
   -- Returns how many jobs of a lane are ready, the changes of this call included.
   function lanes.ready(lane)
     shard.load_rows({lane})
@@ -77,7 +122,7 @@ do
     return max(0, n)
   end
 
-  -- Sets the rows of lanes whose counts have changed, for `shard.close` to write, and removes a lane with its last job.
+  -- Sets the rows of lanes whose counts have changed, for `shard.close` to write; a lane without jobs rests or is removed.
   -- If jobs only move within a lane its row stays, even if no job is left by its counts: they may be wrong, and calls
   -- that end no job have not read the fields that removing a lane changes.
   function lanes.save()
@@ -87,7 +132,7 @@ do
       leaving = nil
     end
     if next(moved) == nil then return end
-    local absent, gone
+    local absent, emptied
     for lane in pairs(moved) do
       if rows[lane] == nil then
         absent = absent or {}
@@ -106,17 +151,22 @@ do
         rows[lane] = changed
         local own = more[DELAYED] + more[READY] + more[RESERVED] + more[DEAD]
         if own < 0 and delayed + ready + reserved + dead <= 0 then
-          gone = gone or {}
-          gone[#gone + 1] = lane
+          emptied = emptied or {}
+          emptied[lane] = true
         elseif changed ~= row then
           shard.put(lane, changed)
         end
       end
     end
+    local gone = (emptied or topics.are_new_crowded()) and rest(emptied or NONE) or NONE
     moved = {}
-    if gone then
-      leaving = gone
-      topics.remove_lanes(gone)
+    for lane in pairs(emptied or NONE) do
+      if not gone[lane] then shard.put(lane, rows[lane]) end
+    end
+    if next(gone) then
+      leaving = {}
+      for lane in pairs(gone) do leaving[#leaving + 1] = lane end
+      topics.remove_lanes(leaving)
       leaving = nil
     end
   end

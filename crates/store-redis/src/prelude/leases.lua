@@ -98,12 +98,36 @@ function leases.drop(numbers)
   sliced('HDEL', KEY.batches, numbers)
 end
 
--- Remembers for a minute the last grant of a caller: the sequence and the batches' numbers, 8 bytes each. `repeated` returns
--- these numbers to a call with the same sequence, else nil.
-function leases.remember(caller, sequence, numbers)
-  call('SET', KEY.caller .. caller, sequence .. numbers, 'PX', '60000')
-end
-function leases.repeated(caller, sequence)
-  local known = call('GET', KEY.caller .. caller)
-  if known and sub(known, 1, 8) == sequence then return sub(known, 9) end
+-- The last grant of a caller is remembered for a minute: the sequence (8 bytes) and the batches' numbers, 8 bytes each. A
+-- call with the same sequence is a repetition, and gets these numbers.
+--
+-- The last grant to a notifier is in the row `granted`, with the time (6 bytes) before it and the length of the caller and
+-- the caller behind it, because that is cheaper to write. It goes to a key of its caller when another one gets jobs.
+do
+  local REMEMBERED = 60000
+
+  local function put(caller, grant) call('SET', KEY.caller .. caller, grant, 'PX', whole(REMEMBERED)) end
+  local function caller_of(row) return sub(row, -1 - byte(row, -1), -2) end
+
+  function leases.remember(caller, sequence, numbers) put(caller, sequence .. numbers) end
+
+  -- Returns the row `granted` with a new grant. `row` is the former one, or false.
+  function leases.granted_row(row, caller, sequence, numbers)
+    if row and caller_of(row) ~= caller and read('>I6', row) > NOW - REMEMBERED then
+      put(caller_of(row), sub(row, 7, -2 - byte(row, -1)))
+    end
+    return six(NOW) .. sequence .. numbers .. caller .. char(#caller)
+  end
+
+  -- Returns the numbers of a repetition, else nil. `row` is the row `granted`, false if there is none, or nil for a
+  -- consumer.
+  function leases.repeated(caller, sequence, row)
+    local known
+    if row and caller_of(row) == caller then
+      known = sub(row, 7, -2 - byte(row, -1))
+    else
+      known = call('GET', KEY.caller .. caller)
+    end
+    if known and sub(known, 1, 8) == sequence then return sub(known, 9) end
+  end
 end

@@ -12,8 +12,8 @@
 --
 -- The same hash has a row for each lane with jobs (lanes.lua), and for each known topic and some tenants (topics.lua),
 -- and the name of the carrier that holds the shard.
--- Uses archive, events, lanes.
-local shard, lanes, topics, destinations, paused_lanes, events, archive, tag_index = {}, {}, {}, {}, {}, {}, {}, {}
+-- Uses archive, events, lanes, waiter.
+local shard, waiter, lanes, topics, destinations, paused_lanes, events, archive, tag_index = {}, {}, {}, {}, {}, {}, {}, {}, {}
 -- Fields by name, and rows by the lane's id or the topic's field.
 local fields, rows
 -- Rows to be written, and when the carrier is to look next.
@@ -23,19 +23,19 @@ local changes, next_look
 local stored_more, is_changed, is_more_changed, is_begun, is_committed
 do
   -- Each field is a double, which holds all whole numbers that occur.
-  local FIELDS, KEYS, MORE = '<' .. string.rep('d', 19), '<' .. string.rep('d', 6), '<' .. string.rep('d', 16)
-  local NO_FIELDS, NO_KEYS, NO_MORE = string.rep('\0', 19 * 8), string.rep('\0', 6 * 8), string.rep('\0', 16 * 8)
+  local FIELDS, KEYS, MORE = '<' .. string.rep('d', 21), '<' .. string.rep('d', 6), '<' .. string.rep('d', 16)
+  local NO_FIELDS, NO_KEYS, NO_MORE = string.rep('\0', 21 * 8), string.rep('\0', 6 * 8), string.rep('\0', 16 * 8)
 
   -- The two functions of a value have the same names in the same order, which is its layout.
   local function read_fields(f, value)
     f.accepted, f.delayed, f.ready, f.reserved, f.done, f.epoch, f.lease, f.next, f.slot, f.lease_at, f.dead_at,
-      f.next_notice_at, f.next_firing_at, f.paused, f.paused_hosts, f.watched, f.archive, f.sized, f.segment_size
-      = read(FIELDS, value)
+      f.next_notice_at, f.next_firing_at, f.paused, f.paused_hosts, f.watched, f.archive, f.sized, f.segment_size, f.waiter,
+      f.waits_until = read(FIELDS, value)
   end
   local function packed_fields(f)
     return pack(FIELDS, f.accepted, f.delayed, f.ready, f.reserved, f.done, f.epoch, f.lease, f.next, f.slot,
       f.lease_at, f.dead_at, f.next_notice_at, f.next_firing_at, f.paused, f.paused_hosts, f.watched, f.archive,
-      f.sized, f.segment_size)
+      f.sized, f.segment_size, f.waiter, f.waits_until)
   end
   local function read_keys(f, value)
     f.fronts, f.segment, f.segment_at, f.segment_was, f.attempts_segment, f.attempts_at = read(KEYS, value)
@@ -118,13 +118,17 @@ do
     shard.set('next', at)
     return true
   end
-  local function wake_carrier() publish(string.format('due %s %.0f', KEY.tag, until_us(fields.next))) end
+  -- Announces the time `next`, and for how long a carrier leaves it to the waiter.
+  function shard.wake_carrier()
+    local grace = waiter.exists() and waiter.GRACE * 1000 or 0
+    publish(string.format('due %s %.0f %d', KEY.tag, until_us(fields.next), grace))
+  end
 
   -- Writes the fields and rows, given as names and values.
   function shard.save(...)
     local is_earlier = looks_earlier(next_look)
     call('HSET', KEY.shard, 'fields', packed_fields(fields), ...)
-    if is_earlier then wake_carrier() end
+    if is_earlier then shard.wake_carrier() end
   end
 
   -- Changes fields of `keys`, at once: this transition may write to the keys that they name before it closes.
@@ -142,7 +146,7 @@ do
   -- Writes the changed fields and rows, and publishes the events.
   function shard.close()
     lanes.save()
-    if looks_earlier(next_look) then wake_carrier() end
+    if looks_earlier(next_look) then shard.wake_carrier() end
     if is_changed then shard.put('fields', packed_fields(fields)) end
     if is_more_changed then shard.put('more', packed_more(more)) end
     sliced('HSET', KEY.shard, changes)

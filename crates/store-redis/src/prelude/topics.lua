@@ -18,8 +18,10 @@ do
   local MOST_TOPICS, MOST_LANES = 10000, 100000
   -- Answers of `refuse` in this call by lane, and the lanes and topics that it has let in, in all and by tenant.
   local judged, new_lanes, new_topics, n_new_topics, new_of
+  -- Whether this call has added lanes.
+  local has_added
 
-  function topics.start() judged, new_lanes, new_topics, n_new_topics, new_of = nil, 0, nil, 0, nil end
+  function topics.start() judged, new_lanes, new_topics, n_new_topics, new_of, has_added = nil, 0, nil, 0, nil, false end
 
   local function hour() return floor(NOW / 3600000) end
   function topics.field(topic) return 'topic:' .. topic end
@@ -156,6 +158,10 @@ do
     end
   end
 
+  -- Whether the shard has half of the topics or lanes that it may have; also whether this call has added some.
+  function topics.are_crowded() return fields.topics >= MOST_TOPICS / 2 or fields.lanes >= MOST_LANES / 2 end
+  function topics.are_new_crowded() return has_added and topics.are_crowded() end
+
   -- Whether one more topic would be too many.
   function topics.are_full() return fields.topics + n_new_topics >= MOST_TOPICS end
 
@@ -219,6 +225,7 @@ do
         members[#members + 1], members[#members + 2] = 0, topic .. ' ' .. lane
         local is_new_topic = n == 0 and paused == 0
         shard.count('lanes', 1)
+        has_added = true
         if is_new_topic then shard.count('topics', 1) end
         count_of_tenant(topic, is_new_topic and 1 or 0, 1)
       end

@@ -16,7 +16,7 @@ function scripts.destinations(args)
   shard.load_rows(ids)
   for _, lane in ipairs(ids) do
     local name = lanes.name(lane)
-    if name then
+    if name and not lanes.ends_with(rows[lane], 0) then
       local origin = lanes.origin(name)
       local sum = by_origin[origin]
       if not sum then

@@ -20,6 +20,8 @@ use crate::script;
 const LOOKED_INTO: usize = 128;
 /// How many topics and lanes one call counts without reading jobs.
 const COUNTED: usize = 1000;
+/// The most lanes of a shard that have a row and no jobs.
+const MOST_RESTING: usize = 128;
 
 /// Names with numbers. A count below zero would be a bug of a script; it shows as zero.
 type Counters = Vec<(String, i64)>;
@@ -106,8 +108,9 @@ impl RedisStore {
     }
 
     pub async fn presence(&self, shard: Shard, topic: &Topic) -> Result<Option<TopicPresence>, StoreError> {
-        // The topic and its first lane: a lane without jobs is removed.
-        let (_, found) = self.part(shard, &begin(topic), &end(topic), Look::At(2)).await?;
+        // The topic, all lanes that may be without jobs, and one more.
+        let look = Look::At(2 + MOST_RESTING);
+        let (_, found) = self.part(shard, &begin(topic), &end(topic), look).await?;
         let seen = |(_, counts): &(Topic, TopicCounts)| match counts.jobs() {
             0 => TopicPresence::NoJobs,
             _ => TopicPresence::Jobs,

@@ -2,7 +2,7 @@
 //!
 //! Servers that are too old are refused. Everything else is returned as [`Findings`], which the caller judges.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -141,6 +141,9 @@ fn has_waitaof(info: &Info) -> bool {
 /// Returns the share of its memory limit that the fullest server uses, 0 without limits, and the setting that removes
 /// jobs when memory is short, if a server has one.
 pub(crate) async fn memory(topology: &Topology) -> Result<(f64, Option<Eviction>), StoreError> {
+    if keep_all_without_limit(topology).await {
+        return Ok((0.0, None));
+    }
     let mut fullest = 0.0_f64;
     let all = info::read(topology, &["memory"]).await?;
     for info in &all {
@@ -151,6 +154,18 @@ pub(crate) async fn memory(topology: &Topology) -> Result<(f64, Option<Eviction>
         }
     }
     Ok((fullest, all.iter().find_map(Eviction::of)))
+}
+
+/// Whether CONFIG says that no server has a memory limit, or would remove jobs. It costs a server a fifth of INFO.
+async fn keep_all_without_limit(topology: &Topology) -> bool {
+    let mut config = redis::cmd("CONFIG");
+    config.arg("GET").arg("maxmemory").arg("maxmemory-policy");
+    let Ok(answers) = topology.call_each(&config).await else { return false };
+    answers.into_iter().all(|(_, answer)| {
+        let settings: HashMap<String, String> = redis::from_redis_value(answer).unwrap_or_default();
+        let is = |name, value| settings.get(name).is_some_and(|found| found == value);
+        is("maxmemory", "0") && is("maxmemory-policy", "noeviction")
+    })
 }
 
 fn version(info: &Info) -> Result<(), StoreError> {

@@ -2,6 +2,7 @@
 //! payloads are read after the script, which would run too long with them.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use ringback_core::lane::{GrantedBatch, Lane, SettleHint};
 use ringback_core::limits::MAX_LEASE_STRETCH;
 use ringback_core::state::State;
 use ringback_core::store_types::{
-    Lease, LeaseGrant, Receipt, Reserve, Reserved, Shard, StoreClock, StoreError, payload,
+    Lease, LeaseGrant, Receipt, Reserve, Reserved, Shard, StoreClock, StoreError, Waiting, payload,
 };
 use tokio::time::Instant;
 
@@ -43,14 +44,27 @@ pub(crate) fn push_reserve(cmd: &mut Cmd, ask: &Reserve<'_>, key: LaneKey) -> us
     let lanes: Vec<_> = lanes.collect();
     cmd.arg(ask.caller).arg(&ask.sequence.to_be_bytes()).arg(ask.limit).arg(ask.lane_limit).arg(&ask.bits);
     cmd.arg(millis_up(ask.margin)).arg(millis_up(DEFAULT_TIMEOUT)).arg(millis_up(MAX_LEASE_STRETCH));
-    cmd.arg(RESERVE_BYTES).arg(ask.origin_limit).arg(ask.tenant_limit).arg(lanes.len());
+    cmd.arg(RESERVE_BYTES).arg(ask.origin_limit).arg(ask.tenant_limit).arg(waiting(ask)).arg(lanes.len());
     for (lane, limit) in &lanes {
         cmd.arg(&lane.0).arg(limit);
     }
     for (group, limit) in &ask.group_limits {
         cmd.arg(group).arg(limit);
     }
-    12 + 2 * (lanes.len() + ask.group_limits.len())
+    13 + 2 * (lanes.len() + ask.group_limits.len())
+}
+
+/// Returns the number under which a caller waits for due jobs, negative if it no longer waits, 0 if it does not wait.
+fn waiting(ask: &Reserve<'_>) -> i64 {
+    let mut hasher = DefaultHasher::new();
+    ask.caller.hash(&mut hasher);
+    // A shard keeps it as a double, which holds whole numbers of 53 bits.
+    let number = (hasher.finish() >> 12).cast_signed() + 1;
+    match ask.waiting {
+        Waiting::No => 0,
+        Waiting::Yes => number,
+        Waiting::NoLonger => -number,
+    }
 }
 
 /// A granted job as it is in a script's answer.
@@ -65,6 +79,7 @@ pub(crate) struct Granted {
 /// The answer of a script that grants leases.
 pub(crate) struct Grant {
     pub(crate) now_us: u64,
+    due_in: Option<Duration>,
     pub(crate) has_more: bool,
     is_watched: bool,
     has_deferred: bool,
@@ -77,7 +92,9 @@ impl Grant {
     /// Reads an answer of `prelude/grants.lua`. Fails with `Unreadable` if it has another form.
     pub(crate) fn parse(answer: Value) -> Result<Self, StoreError> {
         let mut parts = take::list(answer)?.into_iter();
-        let (Some(now), Some(flags), Some(full)) = (parts.next(), parts.next(), parts.next()) else {
+        let (Some(now), Some(due), Some(flags), Some(full)) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
             return Err(UNREADABLE);
         };
         let mut jobs = Vec::new();
@@ -95,6 +112,7 @@ impl Grant {
         let (now_us, flags) = (reply::read(now, "the time of a reserve")?, take::int(&flags)?);
         Ok(Self {
             now_us,
+            due_in: u64::try_from(take::int(&due)?).ok().map(Duration::from_micros),
             has_more: flags & MORE != 0,
             is_watched: flags & WATCHED != 0,
             has_deferred: flags & DEFERRED != 0,
@@ -123,7 +141,7 @@ impl RedisStore {
         answer: Value,
         asked: Instant,
     ) -> Result<Reserved, StoreError> {
-        let Grant { now_us, has_more, is_watched, has_deferred, is_more_later, full, jobs } =
+        let Grant { now_us, due_in, has_more, is_watched, has_deferred, is_more_later, full, jobs } =
             Grant::parse(answer)?;
         let clock = StoreClock { shown_us: now_us, asked };
         // All granted jobs count: a job that cannot be read is not settled either.
@@ -169,9 +187,10 @@ impl RedisStore {
             }))
         };
         let leases = all_read(shard, jobs.into_iter().map(lease)).await;
+        let next_due = due_in.map(|wait| asked + wait);
         // Only the name of a lane has a space: the others are origins and tenants.
         let (full, throttled) = full.into_iter().partition(|name| name.contains(' '));
-        Ok(Reserved { leases, more: has_more, is_more_later, has_deferred, full, throttled })
+        Ok(Reserved { leases, more: has_more, is_more_later, has_deferred, full, throttled, next_due })
     }
 
     /// Returns a job's key and delivery, and reads its large payload. `None` if that is gone, and the job with it, or is

@@ -7,7 +7,7 @@
 --   their numbers; then per group: 'complete' or 'other', lane id, receipt (16 bytes), how many jobs; and per job:
 --   locator, the tombstone that it will have as done; in an 'other' group also the outcome, as outcomes.lua says
 -- Returns {} when all are applied, else per job 1 applied, 2 replayed, 3 a late success that was applied, 4 stale
--- Uses archive, dead_letters, events, grants, lanes, lateness, leases, outcomes, ready, records, shard, tombs.
+-- Uses archive, dead_letters, events, grants, lanes, lateness, leases, outcomes, records, shard, tombs.
 
 -- Reads the arguments behind the first `base`. Returns the lanes, the batches that are settled as a whole, those whose
 -- other jobs were settled before, and the index at which the groups begin.
@@ -125,7 +125,7 @@ do
       end
       at = stop + 1
     end
-    if n > 1000 or lanes.ends_with(row, n) then return false end
+    if n > 1000 or lanes.ends_with(row, n) and not lanes.is_resting(lane) then return false end
     local found = call('HMGET', KEY.states, unpack(locs))
     local plain, known
     at, n = from, 0
@@ -149,25 +149,23 @@ do
     return true
   end
 
-  -- Writes the planned settle, and returns the lane's row.
+  -- Writes the planned settle but the fields and the lane's row, which it returns.
   function outcomes.plain.apply(lateness_text)
     call('HSET', KEY.done .. fields.segment, unpack(ends))
     call('HDEL', KEY.pool, unpack(locs))
     call('HDEL', KEY.states, unpack(locs))
     tombs.count_more(n)
     fields.reserved, fields.done = fields.reserved - n, fields.done + n
-    row = lanes.counted(row, 0, 0, -n, n)
-    shard.save(lane, row)
     leases.drop(numbers)
     lateness.add(lateness_text)
-    return row
+    return lanes.counted(row, 0, 0, -n, n)
   end
 end
 
 function fast.settle(args)
   local lane, from = outcomes.plain.lane_of(args, 0)
   if not lane or not outcomes.plain.plan(args, 0, #args, from, lane, shard.open(lane)[3]) then return nil end
-  outcomes.plain.apply(args[3])
+  shard.save(lane, outcomes.plain.apply(args[3]))
   return NONE
 end
 
@@ -179,6 +177,7 @@ end
 function scripts.exchange(args)
   local n = tonumber(table.remove(args))
   local names, whole, over, from = outcomes.settle_args(args, n)
+  names[#names + 1] = 'granted'
   shard.begin(names)
   local settled = outcomes.settle(args, n, whole, over, from)
   -- The settle has written its changes; what it has read of jobs is older.
@@ -189,17 +188,15 @@ function scripts.exchange(args)
 end
 
 -- Plans both; the reserve reads before the settle writes, which makes no job ready. Returns whether both are the common
--- case, the lane of the settle, and the lane and the row of the reserve, nil without ready jobs.
+-- case, and the lane of the settle.
 local function plan_exchange(args, base, last)
   local lane, from = outcomes.plain.lane_of(args, base)
   if not lane then return false end
-  tick()
-  local found = ready.lanes(0, 2)
-  if #found > 1 then return false end
-  local values = shard.open(lane, unpack(found))
-  local are_common = grants.plain.plan(args, base, found[1], values[4])
+  local values = shard.open(lane, 'granted')
+  local is_one, ready_lane, row = grants.plain.find_ready(args, lane, values[3])
+  local are_common = is_one and grants.plain.plan(args, base, values[4], ready_lane, row)
     and outcomes.plain.plan(args, base, last, from, lane, values[3])
-  return are_common, lane, found[1], values[4]
+  return are_common, lane
 end
 
 -- The common case: both are.
@@ -207,8 +204,8 @@ function fast.exchange(args)
   local last = #args - 1
   local base = tonumber(args[last + 1])
   -- If something cannot be read, the script settles before it fails.
-  local is_read, are_common, lane, of_reserve, row = pcall(plan_exchange, args, base, last)
+  local is_read, are_common, lane = pcall(plan_exchange, args, base, last)
   if not is_read or not are_common then return nil end
   local settled = outcomes.plain.apply(args[base + 3])
-  return {NONE, grants.plain.apply(args, lane == of_reserve and settled or row)}
+  return {NONE, grants.plain.apply(args, lane, settled)}
 end

@@ -8,7 +8,7 @@
 --   'topics' or 'lanes'} if there are too many of them, {429, ...} if its tenant has too many; {421} if another lane
 --   has the id of the job's lane. Then how many jobs the shard has accepted. Or {'lost', how many it has accepted} if it has
 --   accepted fewer than the caller knows of, or {'archive', ...} while the archive outbox is full: nothing was added
--- Uses arrivals, due_index, lanes, ready, records, shard, topics.
+-- Uses arrivals, due_index, lanes, ready, shard, topics.
 function scripts.submit(args)
   local names, from = arrivals.lanes(args)
   shard.begin(names)

@@ -30,6 +30,8 @@ const LAYOUT: [(&str, &[&str]); 3] = [
             "archive",
             "sized",
             "segment_size",
+            "waiter",
+            "waits_until",
         ],
     ),
     ("keys", &["fronts", "segment", "segment_at", "segment_was", "attempts_segment", "attempts_at"]),
