@@ -134,7 +134,7 @@ fn start_notifier(server: &RedisServer, store: &Store, tasks: &mut Tasks) {
     let config = Config {
         store: options(server),
         concurrency: 512,
-        // The notifier takes the whole batch when it is due, since there is no carrier.
+        // Without a carrier, one reserve of the notifier has to take the whole batch.
         lane_concurrency: 256,
         // The receiver is on this machine.
         outgoing: Outgoing { guard: Guard::open(), ..Outgoing::default() },

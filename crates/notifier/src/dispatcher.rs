@@ -16,7 +16,7 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use ringback_core::backoff::Backoff;
 use ringback_core::crash_point;
-use ringback_core::store_types::{Reserve, Reserved, Shard, StoreError, Waiting};
+use ringback_core::store_types::{Reserved, Shard, StoreError, Waiting};
 use ringback_service::outage::PartialOutage;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
@@ -34,7 +34,7 @@ use crate::resource_backoff::{ResourceBackoff, Shortage};
 use crate::settle_queue::{RESERVE_WAIT, SettleQueue};
 use crate::shard_signals::{Cause, ShardSignals};
 use crate::slow_calls::SlowCalls;
-use crate::store_call::{ReserveCall, StoreCall, StoreReply};
+use crate::store_call::{ReserveCall, StoreCall, StoreReply, stop_waiting};
 use crate::tenants::TenantWatch;
 
 /// The pause between two reserves while permits are scarce.
@@ -151,7 +151,9 @@ impl Dispatcher {
     async fn finish(mut self) -> anyhow::Result<()> {
         let shutdown = self.shutdown.clone();
         let mut expired = pin!(shutdown.expired());
-        self.stop_waiting().await;
+        let stops = self.due_waits.shards().map(|shard| stop_waiting(&self.store, shard, &self.caller));
+        // Without an answer the carriers find out by themselves.
+        timeout(LAST_CALLS, join_all(stops)).await.ok();
         loop {
             self.call_store();
             if self.calls.is_empty() && self.deliveries.is_empty() && self.settle_queue.is_empty() {
@@ -178,28 +180,6 @@ impl Dispatcher {
         self.deliveries.shutdown().await;
         self.settle_queue.close(self.lanes.permits());
         result.unwrap_or(Ok(()))
-    }
-
-    /// Tells the store that this notifier waits for due jobs no longer, so that carriers do not leave them to it.
-    async fn stop_waiting(&self) {
-        let calls = self.due_waits.shards().map(async |shard| {
-            let ask = Reserve {
-                caller: &self.caller,
-                sequence: self.sequences.get(&shard).copied().unwrap_or_default(),
-                limit: 0,
-                lane_limit: 0,
-                lane_limits: Vec::new(),
-                origin_limit: 0,
-                tenant_limit: 0,
-                group_limits: Vec::new(),
-                bits: [0; 8],
-                waiting: Waiting::NoLonger,
-                margin: self.deliverer.margin,
-            };
-            self.store.reserve(shard, &ask).await
-        });
-        // Without an answer the carriers find out by themselves.
-        timeout(LAST_CALLS, join_all(calls)).await.ok();
     }
 
     /// Makes the calls that are due: reserves from every marked shard as long as permits are free, unless the shutdown

@@ -8,7 +8,8 @@ use ringback_core::crash_point;
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
 use ringback_core::store_types::{
-    AttemptLogEntry, Lateness, Lease, LogResult, Reserve, Reserved, SettleResult, Shard, Unsettled, Waiting,
+    AttemptLogEntry, Lateness, Lease, LogResult, Reserve, Reserved, SettleResult, Shard, StoreError,
+    Unsettled, Waiting,
 };
 use ringback_store::Store;
 
@@ -100,6 +101,26 @@ impl StoreCall {
         };
         StoreReply { shard, reserve: Some((cause, limits)), batch: meta, result }
     }
+}
+
+/// Says that a notifier no longer waits for due jobs of a shard, so that carriers do not leave them to it: a reserve of no
+/// jobs.
+pub(crate) async fn stop_waiting(store: &Store, shard: Shard, caller: &str) -> Result<Reserved, StoreError> {
+    let ask = Reserve {
+        caller,
+        // Only a reserve that gets jobs is remembered by its number.
+        sequence: 0,
+        limit: 0,
+        lane_limit: 0,
+        lane_limits: Vec::new(),
+        origin_limit: 0,
+        tenant_limit: 0,
+        group_limits: Vec::new(),
+        bits: [0; 8],
+        waiting: Waiting::NoLonger,
+        margin: Duration::ZERO,
+    };
+    store.reserve(shard, &ask).await
 }
 
 /// The outcome of one attempt, to be settled.

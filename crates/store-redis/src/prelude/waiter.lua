@@ -30,8 +30,8 @@ function waiter.register(number, may_begin)
   return true, was, true
 end
 
--- Returns for how long the carrier leaves due jobs to the waiter (us), at most until a lease is to be checked; nil if there
--- is no waiter, if it is late, or if a lease is to be checked now. The field `next` is not later than the next due job.
+-- Returns for how long the carrier leaves due jobs to the waiter (us), at most until the time to check a lease; nil
+-- without a waiter, if the waiter is late, or if it is time to check a lease. The next job is due at `next` or later.
 function waiter.leaves()
   local left = (fields.next + waiter.GRACE) * 1000 - NOW_US
   if left <= 0 or left > (LONGEST + waiter.GRACE) * 1000 or not waiter.exists() then return nil end
