@@ -48,6 +48,8 @@ pub(crate) struct ServerChecks {
     pub(crate) profile: Profile,
     pub(crate) risks: BTreeSet<Risk>,
     pub(crate) run_ids: BTreeSet<String>,
+    /// When the durability of the servers was last read.
+    pub(crate) durability_read: Instant,
     /// When the sync of replicas was last tested.
     pub(crate) sync_tried: Instant,
 }

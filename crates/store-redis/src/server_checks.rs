@@ -20,8 +20,9 @@ use crate::durability::{self, Durability};
 use crate::keys::KeySpace;
 use crate::redis_store::{RedisStore, ServerChecks};
 
-/// How often a check tests whether servers remove jobs when memory is short. They did not at the start.
-const LOOK_AT_EVICTION: Duration = Duration::from_secs(3);
+/// How often a check reads settings of servers: whether they remove jobs when memory is short, and how durable they are.
+/// They were right at the start, and change by hand or with a start, which the run ids show.
+const LOOK_AT_SETTINGS: Duration = Duration::from_secs(3);
 /// How often a check tests whether replicas sync in time, after they did not. Confirmed calls wait meanwhile.
 const TRY_SYNC: Duration = Duration::from_secs(10);
 
@@ -116,7 +117,7 @@ impl RedisStore {
             self.look_at_moves().await?;
             findings::all_take_writes(&self.topology).await?;
         }
-        let (run_ids, is_asked) = if self.options.durability.is_some() {
+        let (run_ids, is_asked) = if self.is_durability_due() {
             let findings::Look { run_ids, durability } = findings::look(&self.topology).await?;
             (run_ids, self.is_as_before(&durability))
         } else if has_several {
@@ -144,10 +145,23 @@ impl RedisStore {
     /// Checks, at most every 3 s, whether servers remove jobs when memory is short.
     async fn look_at_eviction(&self) -> Result<(), StoreError> {
         let looked = self.eviction.read().unwrap_or_else(PoisonError::into_inner).1;
-        if looked.is_none_or(|looked| looked.elapsed() >= LOOK_AT_EVICTION) {
+        if looked.is_none_or(|looked| looked.elapsed() >= LOOK_AT_SETTINGS) {
             self.memory_share().await?;
         }
         Ok(())
+    }
+
+    /// Whether the check has to read how durable servers are. Replicas come and go at any time, so they are looked at in
+    /// each check.
+    fn is_durability_due(&self) -> bool {
+        let Some(asked) = self.options.durability else { return false };
+        let mut server_checks = self.server_checks.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(found) = server_checks.as_mut() else { return true };
+        let is_due = asked == Profile::Replicated || found.durability_read.elapsed() >= LOOK_AT_SETTINGS;
+        if is_due {
+            found.durability_read = Instant::now();
+        }
+        is_due
     }
 
     /// Records the setting that removes jobs when memory is short, or that there is none, and logs a change. With such a
@@ -192,7 +206,8 @@ impl RedisStore {
         if server_checks.as_ref().is_none_or(|before| before.risks != risks) {
             risks.iter().for_each(|risk| tracing::warn!(profile = <&str>::from(profile), "{risk}"));
         }
-        *server_checks = Some(ServerChecks { profile, risks, run_ids, sync_tried: Instant::now() });
+        let now = Instant::now();
+        *server_checks = Some(ServerChecks { profile, risks, run_ids, durability_read: now, sync_tried: now });
     }
 
     /// Tests whether replicas sync changes in time, and makes confirmed calls wait for the sync if they do. False only if

@@ -26,7 +26,6 @@ end
 -- Returns {0, id, bulk operation}, or {ms until the next one can be taken, -1 if none runs, '', ''}
 function scripts.take_bulk(args)
   tick()
-  bulks.shorten(tonumber(args[3]))
   local running = bulks.running()
   for _ = 1, 16 do
     local first = call('ZRANGE', running, 0, 0, 'WITHSCORES')
@@ -41,7 +40,7 @@ function scripts.take_bulk(args)
     end
     call('ZREM', running, id)
   end
-  return {bulks.next_free(), '', ''}
+  return {bulks.next_free(tonumber(args[3])), '', ''}
 end
 
 -- keep_bulk: extends the claim of a bulk operation's holder, or releases it.

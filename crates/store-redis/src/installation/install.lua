@@ -37,9 +37,9 @@ local function unique() return string.format('%s%.0f', server_run(), NOW_US) end
 local function keep_done() return K .. ':keep_done' end
 
 -- Returns the shortest time (ms) for which a process keeps tombstones, 0 if none was seen; and whether one that keeps them
--- for `keep` (ms, as text) was recorded of late, or `keep` is empty.
+-- for `keep` (ms, as text) was recorded of late.
 local function seen_keep_done(keep)
-  local seen, shortest, is_noted = call('ZRANGE', keep_done(), NOW - SEEN_FOR, '+inf', 'BYSCORE', 'WITHSCORES'), nil, keep == ''
+  local seen, shortest, is_noted = call('ZRANGE', keep_done(), NOW - SEEN_FOR, '+inf', 'BYSCORE', 'WITHSCORES'), nil, false
   for i = 1, #seen, 2 do
     shortest = min(shortest or tonumber(seen[i]), tonumber(seen[i]))
     local at = tonumber(seen[i + 1])
@@ -62,20 +62,15 @@ end
 
 local function read_row() return call('HMGET', row(), LAYOUT, SHARDS, ID, LOST_RUN, LOST_JOBS, LANE_KEY, LAST_LOSS) end
 
--- Returns a text that stands for a row and the run of the server.
-local function text_of(stored)
-  local values = {run_id()}
-  for i = 1, 7 do values[i + 1] = stored[i] or '' end
-  return concat(values, ' ')
-end
+-- Returns a text that stands for the row and the run of the server.
+local function text_of_row() return run_id() .. concat(call('HGETALL', row()), ' ') end
 
--- Returns the answer with the data of the row that every process needs. `stored` and `shortest` are the row and the
--- shortest time for which tombstones are kept, if they were read.
-local function described(stored, shortest)
+-- Returns the answer with the data of the row that every process needs.
+local function described()
   if not NOW_US then tick() end
-  stored = stored or read_row()
+  local stored = read_row()
   return {stored[1], stored[2], stored[3] or '', stored[4] or '', tonumber(stored[5] or 0), run_id(), stored[6] or '',
-    stored[7] or '', NOW_US, shortest or (seen_keep_done()), text_of(stored)}
+    stored[7] or '', NOW_US, (seen_keep_done()), text_of_row()}
 end
 
 -- install: makes the row at the first start, and checks it later. Allowed when memory is full, so that a process that
@@ -83,20 +78,17 @@ end
 -- KEYS  installation
 -- ARGV  layout version, shard count, the id that the caller saw last or '', 1 if a loss has to be accepted by hand, a
 --   random key for lane ids if there is none, the last id that the caller saw without a loss that had to be accepted,
---   or '', for how long the caller keeps tombstones (ms), or '' if it has said so of late, the text of the row that the
---   caller saw last
--- Returns {the server's time in us, the shortest time for which a process keeps tombstones (ms), -1 if it was not read} if
---   the row has that text; else {layout version, shard count, id, run_id of a loss that is not accepted or '', its
---   jobs, run_id of the server, key of lane ids, a text that changes with each loss that was taken note of, the server's
---   time in us, the shortest time for which a process keeps tombstones (ms), the text of the row}
+--   or '', for how long the caller keeps tombstones (ms)
+-- Returns {layout version, shard count, id, run_id of a loss that is not accepted or '', its jobs, run_id of the server, key
+--   of lane ids, a text that changes with each loss that was taken note of, the server's time in us, the shortest time
+--   for which a process keeps tombstones (ms), a text that stands for the row}
 function scripts.install(args)
   tick()
-  local stored = read_row()
-  local layout, id = stored[1], stored[3]
-  if layout and layout ~= args[1] then return described(stored) end
-  local shortest = note_keep_done(args[7])
+  local stored = call('HMGET', row(), LAYOUT, ID)
+  local layout, id = stored[1], stored[2]
+  if layout and layout ~= args[1] then return described() end
+  note_keep_done(args[7])
   if not layout then
-    stored = nil
     id = unique()
     -- One command, so that the row is never incomplete.
     call('HSET', row(), LAYOUT, args[1], SHARDS, args[2], ID, id, LANE_KEY, args[5])
@@ -104,24 +96,23 @@ function scripts.install(args)
   -- While a loss has to be accepted, the former data may come back. Whether it has all jobs is shown by the counts of its
   -- shards.
   local is_known = args[3] == id or args[6] == id or args[6] == ''
-  if args[4] == '1' and not is_known then
-    note_loss(run_id(), 0)
-    stored = nil
-  end
-  return described(stored, shortest)
+  if args[4] == '1' and not is_known then note_loss(run_id(), 0) end
+  return described()
 end
 
--- The common case: the row is there, is the one that the caller knows, and needs no change.
-function fast.install(args)
+-- look: checks that the row is still the one that the caller knows. Fails where no write would succeed, as install does.
+-- KEYS  installation
+-- ARGV  the text of the row that the caller knows, for how long it keeps tombstones (ms), or '' if it has said so of late
+-- Returns {1} if it is, {0} if it is another one; with a time for tombstones {1, the server's time in us, the shortest time
+--   for which a process keeps tombstones (ms)}
+function scripts.look(args)
+  if text_of_row() ~= args[1] then return {0} end
+  if args[2] == '' then return {1} end
   tick()
-  local stored = read_row()
-  local is_known = args[4] ~= '1' or args[3] == stored[3] or args[6] == stored[3] or args[6] == ''
-  if stored[1] ~= args[1] or not is_known then return nil end
-  local shortest, is_noted = -1, true
-  if args[7] ~= '' then shortest, is_noted = seen_keep_done(args[7]) end
-  if not is_noted then return nil end
-  return text_of(stored) == args[8] and {NOW_US, shortest} or described(stored, shortest >= 0 and shortest)
+  return {1, NOW_US, note_keep_done(args[2])}
 end
+-- It uses nothing of what `start` empties.
+fast.look = scripts.look
 
 -- lose: records that accepted jobs are missing in a shard.
 -- KEYS  installation

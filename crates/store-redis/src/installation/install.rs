@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use redis::Value;
 use ringback_core::clock::millis_up;
 use ringback_core::store_types::StoreError;
 use tokio::time::Instant;
@@ -11,7 +10,7 @@ use tokio::time::Instant;
 use crate::accepted_counts::{Row, SeenRow};
 use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;
-use crate::{reply, script};
+use crate::script;
 
 /// How often a process says for how long it keeps tombstones.
 const NOTE_EVERY: Duration = Duration::from_secs(5);
@@ -20,41 +19,62 @@ impl RedisStore {
     /// Makes or reads the row of the installation, and remembers its clock, retention, id and loss. Fails if it has
     /// another layout or another number of shards.
     pub(crate) async fn look_at_installation(&self) -> Result<SeenRow, StoreError> {
-        let has_to_be_accepted = u8::from(self.keeps_all());
-        let key = self.new_lane_key.to_hex();
-        let (data_id, sound_data_id) = self.data_ids();
-        let (asked, shards) = (Instant::now(), self.options.shards);
-        let (known, keep_done) = {
-            let mut installation = self.accepted_counts.installation();
-            let is_noted = installation.keep_done_noted.is_some_and(|noted| noted.elapsed() < NOTE_EVERY);
-            let keep_done = (!is_noted).then(|| millis_up(self.options.keep_done).to_string());
-            installation.keep_done_noted = installation.keep_done_noted.filter(|_| is_noted).or(Some(asked));
-            (installation.row.clone(), keep_done.unwrap_or_default())
-        };
-        let text = known.as_ref().map_or("", |row| &row.10);
-        let args = (Self::LAYOUT, shards, data_id, has_to_be_accepted, key, sound_data_id, keep_done, text);
-        let answer: Value =
-            self.call(&script::INSTALL, KeySpace::Installation).early().arg(args).run().await?;
-        let row: Row = match (known, answer) {
-            // The row is the known one.
-            (Some(mut known), Value::Array(values)) if values.len() == 2 => {
-                let (now, shortest): (u64, i64) = reply::read(Value::Array(values), script::INSTALL.name())?;
-                known.8 = now;
-                known.9 = u64::try_from(shortest).unwrap_or(known.9);
-                known
-            }
-            (_, answer) => reply::read(answer, script::INSTALL.name())?,
+        let row = match self.look_at_known_row().await? {
+            Some(row) => row,
+            None => self.install().await?,
         };
         self.accepted_counts.installation().row = Some(row.clone());
-        self.clock.saw(row.8, asked.elapsed());
         self.shortest_keep_done.store(row.9, Ordering::Relaxed);
         let (layout, stored_shards) = (&row.0, &row.1);
         if *layout != Self::LAYOUT.to_string() {
             return Err(StoreError::other_layout(layout, Self::LAYOUT));
         }
-        if *stored_shards != shards.to_string() {
+        if *stored_shards != self.options.shards.to_string() {
             return Err(self.options.shard_mismatch(stored_shards));
         }
         self.take_row(row)
+    }
+
+    /// Returns the row that was read last, if it is still the same.
+    async fn look_at_known_row(&self) -> Result<Option<Row>, StoreError> {
+        let (mut known, keep_done) = {
+            let mut installation = self.accepted_counts.installation();
+            let Some(known) = installation.row.clone() else { return Ok(None) };
+            let is_due = installation.keep_done_noted.is_none_or(|noted| noted.elapsed() >= NOTE_EVERY);
+            if is_due {
+                installation.keep_done_noted = Some(Instant::now());
+            }
+            (known, if is_due { self.keep_done_millis() } else { String::new() })
+        };
+        let args = (&known.10, keep_done);
+        let asked = Instant::now();
+        let answer: Vec<u64> =
+            self.call(&script::LOOK, KeySpace::Installation).early().arg(args).run().await?;
+        match answer[..] {
+            [1] => {}
+            [1, now, shortest] => {
+                self.clock.saw(now, asked.elapsed());
+                known.9 = shortest;
+            }
+            _ => return Ok(None),
+        }
+        Ok(Some(known))
+    }
+
+    /// Makes the row if there is none, and returns it.
+    async fn install(&self) -> Result<Row, StoreError> {
+        let has_to_be_accepted = u8::from(self.keeps_all());
+        let key = self.new_lane_key.to_hex();
+        let (data_id, sound_data_id) = self.data_ids();
+        let (shards, keep_done) = (self.options.shards, self.keep_done_millis());
+        let args = (Self::LAYOUT, shards, data_id, has_to_be_accepted, key, sound_data_id, keep_done);
+        let asked = Instant::now();
+        let row: Row = self.call(&script::INSTALL, KeySpace::Installation).early().arg(args).run().await?;
+        self.clock.saw(row.8, asked.elapsed());
+        Ok(row)
+    }
+
+    fn keep_done_millis(&self) -> String {
+        millis_up(self.options.keep_done).to_string()
     }
 }

@@ -20,31 +20,36 @@ function scripts.members(args)
   tick()
   local key, lock_key = K .. ':carriers', K .. ':locks'
   local me, ttl, longest = args[1], tonumber(args[2]), tonumber(args[3])
-  local changed
-  call('ZREMRANGEBYSCORE', key, '-inf', NOW)
+  local locks, changed = stored_locks(lock_key), false
   if ttl > 0 then
     changed = call('ZADD', key, NOW + ttl, me) == 1
-    call('HSET', lock_key, me, args[2])
+    if locks[me] ~= ttl then call('HSET', lock_key, me, args[2]) end
+    locks[me] = ttl
   else
     changed = call('ZREM', key, me) == 1
   end
   if changed then publish('members') end
 
-  local next_change, carriers, locks = -1, {}, stored_locks(lock_key)
+  local next_change, carriers = -1, {}
   local members = call('ZRANGE', key, 0, -1, 'WITHSCORES')
   for i = 1, #members, 2 do
     local name, left = members[i], tonumber(members[i + 1]) - NOW
     local lock = locks[name] or longest
-    locks[name] = nil
-    if left > lock then
-      left = lock
-      call('ZADD', key, NOW + lock, name)
+    if left <= 0 then
+      call('ZREM', key, name)
+    else
+      locks[name] = nil
+      if left > lock then
+        left = lock
+        call('ZADD', key, NOW + lock, name)
+      end
+      carriers[#carriers + 1] = name
+      if name ~= me and (next_change < 0 or left < next_change) then next_change = left end
     end
-    carriers[#carriers + 1] = name
-    if name ~= me and (next_change < 0 or left < next_change) then next_change = left end
   end
   -- The locks that are left have no carrier.
   for name in pairs(locks) do call('HDEL', lock_key, name) end
-  bulks.shorten(longest)
-  return {next_change, bulks.next_free(), carriers}
+  return {next_change, bulks.next_free(longest), carriers}
 end
+-- It uses nothing of what `start` empties.
+fast.members = scripts.members

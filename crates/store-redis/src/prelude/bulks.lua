@@ -24,16 +24,14 @@ function bulks.put(id, bulk) call('HSET', bulks.all(), id, bulk) end
 function bulks.holder(bulk) return sub(bulk, 20, 27) end
 function bulks.with_holder(bulk, holder) return sub(bulk, 1, 19) .. holder .. sub(bulk, 28) end
 
--- Shortens claims that last longer than `longest` ms from now to that: they were stored before the clock was set back.
-function bulks.shorten(longest)
+-- Returns the ms until the first running bulk operation can be claimed, 0 for now; -1 if none runs. Shortens claims that
+-- last longer than `longest` ms from now to that: they were stored before the clock was set back.
+function bulks.next_free(longest)
+  local first = call('ZRANGE', bulks.running(), 0, 0, 'WITHSCORES')
+  if not first[2] then return -1 end
   local late = call('ZRANGE', bulks.running(), string.format('(%.0f', NOW + longest), '+inf', 'BYSCORE')
   for _, id in ipairs(late) do call('ZADD', bulks.running(), NOW + longest, id) end
-end
-
--- Returns the ms until the first running bulk operation can be claimed, 0 for now; -1 if none runs.
-function bulks.next_free()
-  local first = call('ZRANGE', bulks.running(), 0, 0, 'WITHSCORES')
-  return first[2] and max(0, tonumber(first[2]) - NOW) or -1
+  return min(longest, max(0, tonumber(first[2]) - NOW))
 end
 
 -- Removes bulk operations that ended more than `keep` ms ago, and all ended ones but the last `most` - 1.
