@@ -64,15 +64,12 @@ impl Killed {
         let number = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().expect("8 bytes"));
         let copy = self.with(None);
         let from = format_number(&database(copy.path()), "sequence").expect("the format has it");
-        let mut frames: Vec<Range<usize>> = Vec::new();
-        for at in (BLOCK..file.len()).step_by(BLOCK).filter(|at| file[at + 20..at + 24] == *b"RBFR") {
-            let follows = frames.last().map_or(from, |last| number(last.start + 8)) + 1;
-            if number(at + 8) == follows {
-                let rows = u32::from_le_bytes(file[at + 16..at + 20].try_into().expect("4 bytes"));
-                frames.push(at..at + 24 + rows as usize);
-            }
-        }
-        frames
+        let begins = |at: &usize| file[at + 20..at + 24] == *b"RBFR" && number(at + 8) > from;
+        let mut frames: Vec<_> = (BLOCK..file.len()).step_by(BLOCK).filter(begins).collect();
+        // Those after a checkpoint may stand before older ones.
+        frames.sort_by_key(|at| number(at + 8));
+        let rows = |at: usize| u32::from_le_bytes(file[at + 16..at + 20].try_into().expect("4 bytes"));
+        frames.into_iter().map(|at| at..at + 24 + rows(at) as usize).collect()
     }
 }
 
@@ -257,14 +254,17 @@ async fn a_checkpoint_is_made_soon_after_the_store_falls_silent() {
     assert_eq!(submit(&store, job("a")).await.expect("submit"), SubmitResult::Repeated);
 }
 
-/// Waits until the tables have `frames` frames, for less time than a busy store needs to make a checkpoint for its age.
+/// Waits until the tables have `frames` frames and the log needs none of them, for less time than a busy store needs to
+/// make a checkpoint for its age.
 async fn in_the_tables(directory: &Path, frames: u64) {
     eventually(Duration::from_secs(5), "the jobs are in the tables", async || {
         let copy = tempdir().expect("a directory");
         std::fs::copy(database(directory), database(copy.path())).map_err(|e| e.to_string())?;
+        let log = std::fs::read(log(directory)).map_err(|e| e.to_string())?;
+        let base = u64::from_le_bytes(log[24..32].try_into().expect("8 bytes"));
         match format_number(&database(copy.path()), "sequence") {
-            Some(sequence) if sequence == frames => Ok(()),
-            other => Err(format!("{other:?}")),
+            Some(sequence) if sequence == frames && base == frames => Ok(()),
+            other => Err(format!("{other:?}, and the log follows {base}")),
         }
     })
     .await;

@@ -8,7 +8,7 @@ use ringback_core::clock::SystemClock;
 use ringback_core::store_types::StoreError;
 
 use crate::error::Result;
-use crate::location::{Medium, StoreLocation};
+use crate::location::{Disks, Medium, StoreLocation};
 use crate::redo_log::checkpoint::CheckpointedDb;
 
 /// The length of a store's file, in bytes: before, together with its log, and after it was compacted.
@@ -33,7 +33,7 @@ fn compact_file(file: &Path) -> Result<Compacted> {
     if length(file)? == 0 {
         return Err(StoreError::Unfit(format!("there is no store {}", file.display())).into());
     }
-    let medium = Medium::File(file.to_owned(), Box::new(|log| Box::new(log)));
+    let medium = Medium::File(file.to_owned(), Disks::default());
     let location = StoreLocation::new(medium, Arc::new(SystemClock));
     let log = location.log_path().map_or(Ok(0), |log| length(&log))?;
     let before = length(file)? + log;

@@ -19,6 +19,7 @@ mod tables;
 mod tests;
 mod transitions;
 mod txn;
+mod write_behind;
 mod writer;
 
 use std::path::Path;

@@ -22,6 +22,7 @@ use super::files::{private_file, sync_directory};
 use super::open_files::{self, OpenFiles};
 use super::redo_log::log::Disk;
 use super::streams::{EventBus, WAKE_BACKLOG};
+use super::write_behind::{Backend, WriteBehind};
 
 /// How much of the database file is cached in memory.
 const CACHE: usize = 128 * 1024 * 1024;
@@ -47,12 +48,25 @@ pub(crate) struct CarrierLock {
     pub(crate) length: u64,
 }
 
-/// Makes the disk of a log from its file.
+/// Makes the disk of a file.
 pub(crate) type Wrap = Box<dyn Fn(File) -> Box<dyn Disk> + Send + Sync>;
+
+/// What the files of a store are written through; tests replace it.
+pub(crate) struct Disks {
+    pub(crate) database: Wrap,
+    pub(crate) log: Wrap,
+}
+
+impl Default for Disks {
+    fn default() -> Self {
+        let plain = || -> Wrap { Box::new(|file| Box::new(file)) };
+        Self { database: plain(), log: plain() }
+    }
+}
 
 pub(crate) enum Medium {
     /// The database file; the log lies beside it.
-    File(PathBuf, Wrap),
+    File(PathBuf, Disks),
     Memory(Arc<dyn StorageBackend>),
 }
 
@@ -116,13 +130,14 @@ impl StoreLocation {
         }
     }
 
-    /// Opens or creates the database. Fails with `Unfit` if another process has it open or it is not a database.
-    pub(crate) fn open_database(&self) -> Result<Database> {
-        let mut builder = Builder::new();
-        builder.set_cache_size(CACHE);
+    /// Opens or creates the database; what is behind it is `None` for memory. Fails with `Unfit` if another process has
+    /// it open or it is not a database.
+    pub(crate) fn open_database(&self) -> Result<(Database, Option<WriteBehind>)> {
         match &self.medium {
-            Medium::File(file, _) => open_file(&builder, file),
-            Medium::Memory(memory) => Ok(builder.create_with_backend(Memory(Arc::clone(memory)))?),
+            Medium::File(file, disks) => {
+                open_file(file, &disks.database).map(|(database, behind)| (database, Some(behind)))
+            }
+            Medium::Memory(memory) => Ok((builder().create_with_backend(Memory(Arc::clone(memory)))?, None)),
         }
     }
 
@@ -155,7 +170,7 @@ impl StoreLocation {
 
     pub(crate) fn disk(&self, log: File) -> Box<dyn Disk> {
         match &self.medium {
-            Medium::File(_, wrap) => wrap(log),
+            Medium::File(_, disks) => (disks.log)(log),
             Medium::Memory(_) => Box::new(log),
         }
     }
@@ -179,21 +194,35 @@ fn directory(file: &Path) -> &Path {
     file.parent().unwrap_or_else(|| Path::new("."))
 }
 
-fn open_file(builder: &Builder, file: &Path) -> Result<Database> {
+fn builder() -> Builder {
+    let mut builder = Builder::new();
+    builder.set_cache_size(CACHE);
+    builder
+}
+
+/// Opens the database in a file, or creates it there.
+fn open_through(file: &Path, wrap: &Wrap) -> Result<(Database, WriteBehind)> {
+    let opened_file = File::options().read(true).write(true).create(true).truncate(false).open(file);
+    let (backend, behind) = Backend::new(opened_file.map_err(|error| opened(error.into(), file))?, wrap)?;
+    let database = builder().create_with_backend(backend).map_err(|error| opened(error, file))?;
+    Ok((database, behind))
+}
+
+fn open_file(file: &Path, wrap: &Wrap) -> Result<(Database, WriteBehind)> {
     let directory = directory(file);
     fs::create_dir_all(directory)
         .map_err(|error| unfit(format!("the directory {} cannot be made: {error}", directory.display())))?;
     if !file.exists()
-        && let Some(database) = create_file(builder, file)?
+        && let Some(created) = create_file(file, wrap)?
     {
-        return Ok(database);
+        return Ok(created);
     }
-    builder.create(file).map_err(|error| opened(error, file))
+    open_through(file, wrap)
 }
 
 /// Creates the database under another name and renames it when complete: an incomplete one, left by a crash or a full
 /// disk, cannot be opened. `None` if another process has created it meanwhile. Fails if one is creating it.
-pub(crate) fn create_file(builder: &Builder, file: &Path) -> Result<Option<Database>> {
+pub(crate) fn create_file(file: &Path, wrap: &Wrap) -> Result<Option<(Database, WriteBehind)>> {
     // The lock is held until the end, and given up with this value.
     let lock = file.with_extension("lock");
     let _held = lock_creation(&lock, file)?;
@@ -205,7 +234,7 @@ pub(crate) fn create_file(builder: &Builder, file: &Path) -> Result<Option<Datab
     let new = file.with_extension("new");
     remove_if_there(&new)?;
     private_file().open(&new)?;
-    let created = builder.create(&new).map_err(|error| opened(error, &new));
+    let created = open_through(&new, wrap);
     crash_point!("create.before_name");
     let named = created.and_then(|database| Ok(fs::rename(&new, file).map(|()| database)?));
     if named.is_err() {

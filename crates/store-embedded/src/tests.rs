@@ -1,6 +1,7 @@
 //! Tests of a store that is full, cannot write or sync its log, or whose writer dies, and what the other tests here
 //! share: a store in memory whose size can be limited, and files with a log that fails or waits.
 
+mod checkpoints;
 mod clock;
 mod creation;
 mod growth;
@@ -23,7 +24,7 @@ use ringback_core::store_types::{Options, Repair, Shard, StoreError, StoreTls, S
 
 use super::EmbeddedStore;
 use super::error::Error as Failure;
-use super::location::{Medium, StoreLocation};
+use super::location::{Disks, Medium, StoreLocation, Wrap};
 use super::redo_log::log::Disk;
 use super::tables::Shards;
 use super::transitions::new_record::NewRecord;
@@ -178,7 +179,7 @@ async fn one_of_two_fails(store: &EmbeddedStore) {
     assert_eq!(good.unwrap()[0].answer, SubmitResult::Created);
 }
 
-/// Makes the file of a log fail or wait, and counts how it is used.
+/// Makes a file fail or wait, and counts how it is used.
 #[derive(Default)]
 struct Fault {
     /// The next sync fails.
@@ -191,6 +192,8 @@ struct Fault {
     all: AtomicBool,
     /// Syncs wait for this lock.
     gate: tokio::sync::Mutex<()>,
+    /// How many syncs have begun.
+    syncs: AtomicU64,
     /// How many files were opened.
     files: AtomicU64,
     /// How often a file was used that had failed.
@@ -226,20 +229,31 @@ impl Disk for Faulty {
     }
 
     fn sync(&self) -> Result<(), Error> {
+        self.fault.syncs.fetch_add(1, Ordering::SeqCst);
         drop(self.fault.gate.blocking_lock());
         self.check(&self.fault.sync)?;
         Disk::sync(&self.file)
     }
 }
 
-async fn on_disk(directory: &Path, fault: &Arc<Fault>) -> EmbeddedStore {
+fn faulty(fault: &Arc<Fault>) -> Wrap {
     let fault = Arc::clone(fault);
-    let wrap = move |file| {
+    Box::new(move |file| {
         fault.files.fetch_add(1, Ordering::SeqCst);
         let (fault, failed) = (Arc::clone(&fault), AtomicBool::new(false));
-        Box::new(Faulty { file, fault, failed }) as Box<dyn Disk>
-    };
-    prepared(Medium::File(directory.join("ringback.redb"), Box::new(wrap)), Arc::new(SystemClock)).await
+        Box::new(Faulty { file, fault, failed })
+    })
+}
+
+/// Opens a store whose log has a fault.
+async fn on_disk(directory: &Path, fault: &Arc<Fault>) -> EmbeddedStore {
+    on_disks(directory, fault, &Arc::default()).await
+}
+
+/// Opens a store whose log and database have faults.
+async fn on_disks(directory: &Path, log: &Arc<Fault>, database: &Arc<Fault>) -> EmbeddedStore {
+    let disks = Disks { log: faulty(log), database: faulty(database) };
+    prepared(Medium::File(directory.join("ringback.redb"), disks), Arc::new(SystemClock)).await
 }
 
 async fn is_known(store: &EmbeddedStore, n: usize) -> bool {

@@ -19,10 +19,11 @@ use crate::error::Result;
 use crate::location::StoreLocation;
 use crate::open_files::OpenFiles;
 use crate::tables::{Checkpoint, Format, Journal, format};
+use crate::write_behind::WriteBehind;
 
-/// A checkpoint is due once the log is this long, in bytes. With a longer log, checkpoints would stall
-/// calls less often, but opening after a crash would take longer.
-const MAX_LOG: u64 = 16 * 1024 * 1024;
+/// A checkpoint is due once the log has frames of this many bytes. A commit holds the writer in proportion to them, and
+/// with fewer more pages are written in all.
+pub(crate) const MAX_LOG: u64 = 4 * 1024 * 1024;
 /// A checkpoint is due once the first frame after the last one is this old.
 const MAX_AGE: Duration = Duration::from_secs(10);
 /// A checkpoint is due once there are frames and no call came for this long.
@@ -31,6 +32,10 @@ const QUIET: Duration = Duration::from_millis(100);
 pub(crate) struct CheckpointedDb {
     database: Database,
     log: Option<Log>,
+    /// `None` for memory.
+    behind: Option<WriteBehind>,
+    /// The checkpoint that is being written to the file.
+    pending: Option<Pending>,
     path: Option<PathBuf>,
     /// The number of the last frame.
     sequence: u64,
@@ -42,6 +47,14 @@ pub(crate) struct CheckpointedDb {
     files: Option<OpenFiles>,
 }
 
+/// A checkpoint that is committed, and not yet safe.
+struct Pending {
+    /// The number of its last frame.
+    sequence: u64,
+    /// The step of the file that makes it safe.
+    step: u64,
+}
+
 impl CheckpointedDb {
     /// Opens the database, replays its log and begins a new one. Also returns the number of shards, which is `shards`
     /// for a new database. Fails if the database, or a log that it needs, is missing, in use or unusable.
@@ -50,12 +63,21 @@ impl CheckpointedDb {
         if let Some(path) = &path {
             location.check_pair(path)?;
         }
-        let database = location.open_database()?;
+        let (database, behind) = location.open_database()?;
         let Format { shards, checkpoint } =
             format::read_or_create(&database, shards).map_err(|error| location.named(error))?;
         let sequence = checkpoint.sequence;
-        let mut db =
-            Self { database, log: None, path, sequence, acknowledged: sequence, since: None, files: None };
+        let mut db = Self {
+            database,
+            log: None,
+            behind,
+            pending: None,
+            path,
+            sequence,
+            acknowledged: sequence,
+            since: None,
+            files: None,
+        };
         if let Some(path) = db.path.clone() {
             crash_point!("embedded.before_replay");
             db.sequence = catch_up(&db.database, &path, checkpoint)?;
@@ -63,6 +85,7 @@ impl CheckpointedDb {
             db.acknowledged = db.sequence;
             db.log = Some(db.create_log(location, &path)?);
             db.files = location.open_files()?;
+            db.behind.iter().for_each(WriteBehind::begin);
         }
         Ok((db, shards))
     }
@@ -91,9 +114,16 @@ impl CheckpointedDb {
     /// next checkpoint makes them durable. Also fails if a file was removed, moved or replaced, since what is written to
     /// such a file is lost when the process ends.
     pub(crate) fn append(&mut self, journal: &Journal) -> Result<bool> {
+        self.finish_checkpoint()?;
         if journal.bytes() > 0 {
             self.since = self.since.or_else(|| Some(Instant::now()));
             let Some(log) = &mut self.log else { return Ok(false) };
+            if let (Some(pending), Some(behind)) = (&self.pending, &self.behind)
+                && log.bytes() >= MAX_LOG
+            {
+                // The disk is slower than the calls: the next checkpoint must not grow without limit.
+                behind.wait_for_piece(pending.step);
+            }
             self.sequence += 1;
             journal.drain(|frame| log.append(frame, self.sequence))?;
         }
@@ -110,34 +140,61 @@ impl CheckpointedDb {
     /// Returns how long to wait for a call until a checkpoint is due, zero if it is due now; `None` if nothing was
     /// written since the last one, or there is no log.
     pub(crate) fn until_checkpoint(&self) -> Option<Duration> {
+        if self.pending.is_some() {
+            return Some(QUIET);
+        }
         let (since, log) = (self.since?, self.log.as_ref()?);
         let left =
             if log.bytes() < MAX_LOG { MAX_AGE.saturating_sub(since.elapsed()) } else { Duration::ZERO };
         Some(left.min(QUIET))
     }
 
-    /// Commits the open transaction durably, and writes the log from its start again. If nothing was written since the
-    /// last checkpoint, only aborts the transaction.
+    /// Commits the open transaction as a checkpoint, which is written to the file behind the writer: the log keeps its
+    /// frames until that is done. If the former checkpoint is still being written, commits as [`Self::publish`] does. If
+    /// nothing was written since the last checkpoint, only aborts the transaction.
     pub(crate) fn checkpoint(&mut self, txn: WriteTransaction) -> Result<()> {
+        self.finish_checkpoint()?;
         if self.since.is_none() {
             return Ok(txn.abort()?);
+        }
+        if self.pending.is_some() {
+            return self.commit_unsynced(txn);
         }
         crash_point!("embedded.before_checkpoint");
         self.commit(txn)?;
         crash_point!("embedded.after_commit");
         self.since = None;
-        if let Some(log) = &mut self.log {
-            log.restart(self.sequence)?;
+        if let (Some(log), Some(behind)) = (&mut self.log, &self.behind) {
+            log.begin_checkpoint();
+            self.pending = Some(Pending { sequence: self.sequence, step: behind.added() });
+        }
+        Ok(())
+    }
+
+    /// Frees the frames of a checkpoint in the log, once the file has it.
+    fn finish_checkpoint(&mut self) -> Result<()> {
+        let (Some(behind), Some(log)) = (&self.behind, &mut self.log) else { return Ok(()) };
+        // Also without a checkpoint: what cannot be written to the file must not be answered.
+        let step = self.pending.as_ref().map_or(0, |pending| pending.step);
+        if behind.has_done(step)?
+            && let Some(Pending { sequence, .. }) = self.pending.take()
+        {
+            crash_point!("embedded.after_checkpoint");
+            log.finish_checkpoint(sequence)?;
         }
         Ok(())
     }
 
     /// Commits the open transaction so that snapshots see its changes. The log keeps them safe, so nothing is synced,
     /// and a checkpoint is still due. Without a log or changes it is a checkpoint.
-    pub(crate) fn publish(&mut self, mut txn: WriteTransaction) -> Result<()> {
+    pub(crate) fn publish(&mut self, txn: WriteTransaction) -> Result<()> {
         if self.log.is_none() || self.since.is_none() {
             return self.checkpoint(txn);
         }
+        self.commit_unsynced(txn)
+    }
+
+    fn commit_unsynced(&self, mut txn: WriteTransaction) -> Result<()> {
         let set = txn.set_durability(Durability::None);
         debug_assert!(set.is_ok(), "there are no savepoints");
         self.commit(txn)
@@ -165,6 +222,7 @@ impl CheckpointedDb {
     fn close_log(&mut self) -> Result<()> {
         let (Some(path), Some(log)) = (self.path.take(), self.log.take()) else { return Ok(()) };
         drop(log);
+        self.behind.as_ref().map_or(Ok(()), WriteBehind::end)?;
         detach(&self.database, self.sequence)?;
         crash_point!("embedded.after_detach");
         Ok(log::remove(&path)?)

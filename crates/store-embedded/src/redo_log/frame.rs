@@ -112,10 +112,10 @@ pub(crate) struct Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
-    /// Reads the frame at the start of `bytes`; `None` unless it is whole and its number is above `above`.
-    pub(crate) fn parse(bytes: &'a [u8], generation: u64, above: u64) -> Option<Self> {
+    /// Reads the frame at the start of `bytes`; `None` unless it is whole.
+    pub(crate) fn parse(bytes: &'a [u8], generation: u64) -> Option<Self> {
         let sequence = number(bytes.get(8..)?)?;
-        if bytes.get(20..HEAD)? != FRAME || sequence <= above {
+        if bytes.get(20..HEAD)? != FRAME {
             return None;
         }
         let length = u32::from_le_bytes(bytes.get(16..20)?.try_into().ok()?) as usize;

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
@@ -13,6 +14,8 @@ use ringback_core::crash_point;
 use super::frame::{self, BLOCK, Frame};
 use crate::files::{private_file, sync_directory};
 
+/// Where the first frame begins.
+const START: u64 = BLOCK as u64;
 /// The length of a new log. The length doubles whenever it is too short.
 const FIRST: u64 = 256 * 1024;
 /// The most by which a log doubles. A frame that needs more makes it grow by more.
@@ -41,6 +44,12 @@ pub(crate) struct Log {
     generation: u64,
     /// The offset of the next frame.
     at: u64,
+    /// Where the frames since the last checkpoint begin.
+    first: u64,
+    /// The length of these frames, in bytes.
+    bytes: u64,
+    /// Where the frames of a checkpoint are that is not safe yet: they must not be overwritten.
+    kept: Option<Range<u64>>,
     /// The length of the file, with the end mark.
     length: u64,
 }
@@ -56,7 +65,8 @@ impl Log {
         wrap: impl FnOnce(File) -> Box<dyn Disk>,
     ) -> io::Result<Self> {
         let file = private_file().truncate(true).open(path)?;
-        let mut log = Self { disk: wrap(file), generation, at: BLOCK as u64, length: 0 };
+        let mut log =
+            Self { disk: wrap(file), generation, at: START, first: START, bytes: 0, kept: None, length: 0 };
         log.grow(FIRST)?;
         log.follow(base)?;
         sync_directory(path)?;
@@ -69,14 +79,21 @@ impl Log {
 
     /// Returns the length of the frames since the last checkpoint, in bytes.
     pub(crate) const fn bytes(&self) -> u64 {
-        self.at - BLOCK as u64
+        self.bytes
     }
 
     /// Adds a frame and syncs it. After an error the contents of the file are not known, and the log
     /// must not be written any more.
     pub(crate) fn append(&mut self, frame: &mut Frame, sequence: u64) -> io::Result<()> {
         let bytes = frame.seal(self.generation, sequence);
-        let end = self.at + bytes.len() as u64;
+        let length = bytes.len() as u64;
+        if let Some(kept) = &self.kept
+            && self.at < kept.start
+            && self.at + length > kept.start
+        {
+            self.at = kept.end;
+        }
+        let end = self.at + length;
         let needed = end + BLOCK as u64;
         if needed > self.length {
             self.grow(needed)?;
@@ -87,14 +104,28 @@ impl Log {
         self.disk.sync()?;
         crash_point!("embedded.after_sync");
         self.at = end;
+        self.bytes += length;
         Ok(())
     }
 
-    /// Lets the next frame be written at the start. To be called when all frames up to the checkpoint `base` are in the
-    /// tables. The new base is synced before a frame is overwritten, so a log whose frames end before the checkpoint of
-    /// its database is an older copy.
-    pub(crate) fn restart(&mut self, base: u64) -> io::Result<()> {
-        self.at = BLOCK as u64;
+    /// Begins a checkpoint, which takes over all frames. They are kept until it is finished: the next frames are written
+    /// before them if there is room, else behind them.
+    pub(crate) fn begin_checkpoint(&mut self) {
+        let kept = self.first..self.at;
+        if kept.start > START {
+            self.at = START;
+        }
+        (self.first, self.bytes, self.kept) = (self.at, 0, Some(kept));
+    }
+
+    /// Lets the frames up to the checkpoint `base` be overwritten. To be called when its database is safe. The new base
+    /// is synced before a frame is overwritten, so a log whose frames end before the checkpoint of its database is an
+    /// older copy.
+    pub(crate) fn finish_checkpoint(&mut self, base: u64) -> io::Result<()> {
+        if self.bytes == 0 {
+            (self.at, self.first) = (START, START);
+        }
+        self.kept = None;
         self.follow(base)
     }
 

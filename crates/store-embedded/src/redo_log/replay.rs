@@ -121,35 +121,41 @@ pub(crate) fn read(file: &[u8], checkpoint: u64) -> Result<Found<'_>, Damage> {
     if base > checkpoint {
         return Err(Damage::DatabaseIsOlder);
     }
-    let at = |offset: usize, above| Whole::parse(file.get(offset..)?, generation, above);
-    let (mut frames, mut offset, mut last) = (Vec::new(), BLOCK, None);
-    while let Some(frame) = at(offset, 0).filter(|f| last.is_none_or(|last| f.sequence == last + 1)) {
-        // Frames from before the checkpoint stay in the file until they are written over.
-        if frame.sequence > checkpoint {
-            frames.push(frame);
-        }
-        (last, offset) = (Some(frame.sequence), offset + frame.file_length());
-    }
-    if let Some(first) = frames.first()
-        && first.sequence != checkpoint + 1
-    {
-        return Err(Damage::At(BLOCK));
-    }
-    // The right log keeps all frames up to a checkpoint until its first block names that checkpoint.
-    let is_older = base < checkpoint && last.is_none_or(|last| last < checkpoint);
-    let sequence = last.unwrap_or(0).max(checkpoint);
-    let mut behind = (offset..file.len()).step_by(BLOCK);
-    if behind.clone().any(|later| at(later, sequence).is_some()) {
-        return Err(Damage::At(offset));
-    }
+    let mut placed = whole_frames(file, generation);
     let end = frame::end_mark(generation);
-    if !behind.any(|later| file[later..].starts_with(&end)) {
+    let behind = placed.iter().map(|(frame, at)| at + frame.file_length()).max().unwrap_or(BLOCK);
+    if !(behind..file.len()).step_by(BLOCK).any(|block| file[block..].starts_with(&end)) {
         return Err(Damage::NoEnd);
     }
-    if is_older {
+    // The right log keeps all frames up to a checkpoint until its first block names that checkpoint.
+    placed.sort_by_key(|(frame, _)| frame.sequence);
+    if base < checkpoint && placed.last().is_none_or(|(last, _)| last.sequence < checkpoint) {
         return Err(Damage::IsOlder);
     }
+    // Frames from before the checkpoint stay in the file until they are written over.
+    let (mut frames, mut sequence, mut next) = (Vec::new(), checkpoint, BLOCK);
+    for (frame, at) in placed {
+        if frame.sequence > sequence + 1 {
+            return Err(Damage::At(next));
+        }
+        if frame.sequence == sequence + 1 {
+            sequence += 1;
+            frames.push(frame);
+        }
+        next = at + frame.file_length();
+    }
     Ok(Found { frames, sequence })
+}
+
+/// Returns all whole frames of a log with their offsets, in the order of these.
+fn whole_frames(file: &[u8], generation: u64) -> Vec<(Whole<'_>, usize)> {
+    let (mut frames, mut at) = (Vec::new(), BLOCK);
+    while at < file.len() {
+        let frame = Whole::parse(&file[at..], generation);
+        frames.extend(frame.map(|frame| (frame, at)));
+        at += frame.map_or(BLOCK, |frame| frame.file_length());
+    }
+    frames
 }
 
 impl<'a> Found<'a> {

@@ -11,7 +11,7 @@ const STEP: Duration = DAY.saturating_mul(30);
 
 async fn opened(directory: &Path, clock: &ManualClock) -> EmbeddedStore {
     let file = directory.join("ringback.redb");
-    prepared(Medium::File(file, Box::new(|log| Box::new(log))), Arc::new(clock.clone())).await
+    prepared(Medium::File(file, Disks::default()), Arc::new(clock.clone())).await
 }
 
 async fn reserved(store: &EmbeddedStore, sequence: u64) -> Vec<JobKey> {

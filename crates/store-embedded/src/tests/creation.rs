@@ -3,7 +3,7 @@
 use std::sync::Barrier;
 use std::thread;
 
-use redb::{Builder, Database, ReadableDatabase as _, TableDefinition};
+use redb::{Database, ReadableDatabase as _, TableDefinition};
 use ringback_core::store_types::StoreError;
 
 use super::*;
@@ -17,12 +17,9 @@ const OPENERS: u64 = 3;
 const WRITTEN: TableDefinition<'_, u64, u64> = TableDefinition::new("written");
 
 fn open(file: &Path, ready: &Barrier) -> Result<Database, StoreError> {
-    let location = StoreLocation::new(
-        Medium::File(file.to_owned(), Box::new(|log| Box::new(log))),
-        Arc::new(SystemClock),
-    );
+    let location = StoreLocation::new(Medium::File(file.to_owned(), Disks::default()), Arc::new(SystemClock));
     ready.wait();
-    Ok(location.open_database()?)
+    Ok(location.open_database()?.0)
 }
 
 fn write(database: &Database, number: u64) {
@@ -73,7 +70,7 @@ fn who_comes_too_late_to_create_a_store_leaves_no_lock_behind() {
     let file = directory.path().join("ringback.redb");
     let alone = Barrier::new(1);
     drop(open(&file, &alone).unwrap());
-    assert!(create_file(&Builder::new(), &file).unwrap().is_none());
+    assert!(create_file(&file, &Disks::default().database).unwrap().is_none());
     assert!(!file.with_extension("lock").exists());
     drop(open(&file, &alone).unwrap());
 }

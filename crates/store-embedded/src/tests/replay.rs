@@ -23,7 +23,7 @@ async fn opened(medium: Medium, clock: &ManualClock) -> EmbeddedStore {
 }
 
 fn file(directory: &Path) -> Medium {
-    Medium::File(directory.join("ringback.redb"), Box::new(|log| Box::new(log)))
+    Medium::File(directory.join("ringback.redb"), Disks::default())
 }
 
 async fn reserve(store: &EmbeddedStore, sequence: u64, limit: usize) -> Vec<Lease> {

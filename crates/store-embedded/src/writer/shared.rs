@@ -16,7 +16,7 @@ use super::queue::{Member, Request};
 use super::{Writer, start};
 use crate::call_faults::CallFaults;
 use crate::error::Result;
-use crate::location::{Medium, StoreLocation, lock};
+use crate::location::{Disks, Medium, StoreLocation, lock};
 use crate::txn::Txn;
 
 /// The memory of a store without a file. It keeps the jobs, so that the store can be closed and opened again.
@@ -96,7 +96,7 @@ impl SharedWriter {
         if let Some(shared) = files.get(&file).and_then(Weak::upgrade) {
             return shared;
         }
-        let medium = Medium::File(file.clone(), Box::new(|log| Box::new(log)));
+        let medium = Medium::File(file.clone(), Disks::default());
         let shared = Arc::new(Self::new(StoreLocation::new(medium, Arc::new(SystemClock))));
         files.insert(file, Arc::downgrade(&shared));
         shared

@@ -45,15 +45,21 @@ impl Recorder {
         Log::create(&directory.path().join("some.redo"), GENERATION, 0, disk).unwrap()
     }
 
-    /// Records the steps of a log that grows several times, and is then written from its start again.
+    /// Records the steps of a log that grows several times, and is then written from its start again: once up to the
+    /// frames of a checkpoint that is not safe and then behind them, and once after it was safe at once.
     fn live(&self) {
+        // The frames after which a checkpoint begins and is safe.
+        const CHECKPOINTS: [(u64, u64); 4] = [(10, 12), (14, 27), (30, 30), (34, 38)];
         let mut log = self.create();
         for sequence in 1..=40 {
             append(&mut log, sequence);
             self.step(Step::Acknowledged(sequence));
-            if sequence == 25 {
-                self.step(Step::Checkpoint(sequence));
-                log.restart(sequence).unwrap();
+            if CHECKPOINTS.iter().any(|(begins, _)| *begins == sequence) {
+                log.begin_checkpoint();
+            }
+            if let Some((base, _)) = CHECKPOINTS.iter().find(|(_, is_safe)| *is_safe == sequence) {
+                self.step(Step::Checkpoint(*base));
+                log.finish_checkpoint(*base).unwrap();
             }
         }
     }
@@ -152,7 +158,7 @@ fn a_log_that_is_cut_at_any_block_is_refused() {
             lengths.push(file.len());
         }
         if sequence == 24 {
-            log.restart(sequence).unwrap();
+            restart(&mut log, sequence);
             checkpoint = sequence;
         }
     }
@@ -196,7 +202,7 @@ fn a_log_syncs_once_for_each_frame_and_once_more_when_it_grows_or_begins_anew() 
         append(&mut log, frames as u64);
     }
     assert_eq!(recorder.syncs(), created + frames + 6);
-    log.restart(frames as u64).unwrap();
+    restart(&mut log, frames as u64);
     for n in 1..=frames {
         append(&mut log, (frames + n) as u64);
     }

@@ -1,0 +1,135 @@
+//! Tests of checkpoints that are written while calls go on: none waits for the disk of the database, and nothing is lost
+//! if the process ends meanwhile.
+
+use std::fs;
+
+use super::*;
+use crate::redo_log::checkpoint::MAX_LOG;
+use crate::redo_log::frame::BLOCK;
+
+/// Waits until a checkpoint waits for the disk.
+async fn checkpoint_waits(database: &Fault, before: u64) {
+    let waits = async {
+        while database.syncs.load(Ordering::SeqCst) == before {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), waits).await.expect("a checkpoint");
+}
+
+/// Copies one of the files of a store.
+fn copy(file: &str, from: &Path, to: &Path) {
+    fs::copy(from.join(file), to.join(file)).unwrap();
+}
+
+async fn has_accepted(directory: &Path, jobs: u64) {
+    let store = on_disk(directory, &Arc::default()).await;
+    no_findings(&store).await;
+    assert_eq!(store.stats(Shard(0)).await.unwrap().accepted, jobs);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_answered_and_safe_while_the_disk_writes_a_checkpoint() {
+    let (directory, database) = (tempfile::tempdir().unwrap(), Arc::<Fault>::default());
+    let store = on_disks(directory.path(), &Arc::default(), &database).await;
+    let mut accepted = 0;
+    for round in 0..3 {
+        let (former, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let gate = database.gate.lock().await;
+        let syncs = database.syncs.load(Ordering::SeqCst);
+        copy("ringback.redb", directory.path(), former.path());
+        store.submit(Shard(0), &[job(accepted)]).await.unwrap();
+        checkpoint_waits(&database, syncs).await;
+        // Frames stand in the log before and behind those of the checkpoint.
+        for n in 1..=20 {
+            store.submit(Shard(0), &[job(accepted + n)]).await.unwrap();
+        }
+        no_findings(&store).await;
+        accepted += 21;
+        for (file, to) in [("ringback.redo", &former), ("ringback.redo", &killed), ("ringback.redb", &killed)]
+        {
+            copy(file, directory.path(), to.path());
+        }
+        drop(gate);
+        has_accepted(killed.path(), accepted as u64).await;
+        has_accepted(former.path(), accepted as u64).await;
+        assert!(is_known(&store, 0).await, "round {round}");
+        settled(directory.path()).await;
+    }
+    drop(store);
+    has_accepted(directory.path(), accepted as u64).await;
+}
+
+/// Returns the number of the checkpoint that the log of a store follows, and number and length of each of its frames.
+fn frames(directory: &Path) -> (u64, Vec<(u64, u64)>) {
+    let log = fs::read(directory.join("ringback.redo")).unwrap();
+    let number = |at: usize| u64::from_le_bytes(log[at..at + 8].try_into().unwrap());
+    let begins = (BLOCK..log.len()).step_by(BLOCK).filter(|at| log[at + 20..at + 24] == *b"RBFR");
+    let rows = |at: usize| u64::from(u32::from_le_bytes(log[at + 16..at + 20].try_into().unwrap()));
+    let frames = begins.map(|at| (number(at + 8), (24 + rows(at)).next_multiple_of(BLOCK as u64)));
+    (number(24), frames.collect())
+}
+
+/// Returns the number of the last frame.
+fn last_frame(directory: &Path) -> u64 {
+    frames(directory).1.into_iter().map(|(number, _)| number).max().unwrap_or(0)
+}
+
+/// Waits until the log needs none of its frames.
+async fn settled(directory: &Path) {
+    let settled = async {
+        while last_frame(directory) > frames(directory).0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), settled).await.expect("all checkpoints are safe");
+}
+
+/// How long a commit holds the writer depends on the frames that it takes over.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_is_too_slow_holds_calls_and_does_not_make_the_next_checkpoint_larger() {
+    let (directory, database) = (tempfile::tempdir().unwrap(), Arc::<Fault>::default());
+    let store = on_disks(directory.path(), &Arc::default(), &database).await;
+    let gate = database.gate.lock().await;
+    let syncs = database.syncs.load(Ordering::SeqCst);
+    store.submit(Shard(0), &[job(0)]).await.unwrap();
+    checkpoint_waits(&database, syncs).await;
+    let taken_over = last_frame(directory.path());
+    let mut accepted = 1;
+    while let Ok(answer) =
+        tokio::time::timeout(Duration::from_millis(300), store.submit(Shard(0), &[job(accepted)])).await
+    {
+        answer.unwrap();
+        accepted += 1;
+    }
+    let later = frames(directory.path()).1.into_iter().filter(|(number, _)| *number > taken_over);
+    let bytes = later.map(|(_, length)| length).sum::<u64>();
+    assert!((MAX_LOG..MAX_LOG + 64 * 1024).contains(&bytes), "{bytes} after {accepted} jobs");
+    drop(gate);
+    assert_ne!(store.submit(Shard(0), &[job(accepted)]).await.unwrap()[0].answer, SubmitResult::Conflict);
+    no_findings(&store).await;
+    assert_eq!(store.stats(Shard(0)).await.unwrap().accepted, accepted as u64 + 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkpoint_that_cannot_be_written_fails_calls_and_loses_none_that_was_answered() {
+    let (directory, database) = (tempfile::tempdir().unwrap(), Arc::<Fault>::default());
+    let store = on_disks(directory.path(), &Arc::default(), &database).await;
+    let syncs = database.syncs.load(Ordering::SeqCst);
+    database.sync.store(true, Ordering::SeqCst);
+    store.submit(Shard(0), &[job(0)]).await.unwrap();
+    checkpoint_waits(&database, syncs).await;
+    let mut accepted = 1;
+    let error = loop {
+        match store.submit(Shard(0), &[job(accepted)]).await {
+            Ok(_) => accepted += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, StoreError::Disk(_)) && error.is_transient(), "{error:?}");
+    for n in 0..accepted {
+        assert!(is_known(&store, n).await, "job-{n} was accepted");
+    }
+    no_findings(&store).await;
+    assert_eq!(database.misused.load(Ordering::SeqCst), 0, "the failed file was used again");
+}
