@@ -1,7 +1,7 @@
 //! Writes the file of the redo log. It begins with a block that names its generation and the checkpoint that its frames
 //! follow; frames come after it. Its last block is an end mark, so that a file that was cut is not taken for a complete
-//! one. After each checkpoint it is written from the start again, so that its blocks exist already and a sync writes
-//! data only. The numbers of the frames separate new frames from old ones.
+//! one. The frames of a checkpoint that is safe are written over, so that blocks exist already and a sync writes data
+//! only. The numbers of the frames separate new frames from old ones.
 
 use std::fs::File;
 use std::io;
@@ -88,7 +88,7 @@ impl Log {
         let bytes = frame.seal(self.generation, sequence);
         let length = bytes.len() as u64;
         if let Some(kept) = &self.kept
-            && self.at < kept.start
+            && self.at <= kept.start
             && self.at + length > kept.start
         {
             self.at = kept.end;

@@ -134,9 +134,12 @@ pub(crate) fn read(file: &[u8], checkpoint: u64) -> Result<Found<'_>, Damage> {
     }
     // Frames from before the checkpoint stay in the file until they are written over.
     let (mut frames, mut sequence, mut next) = (Vec::new(), checkpoint, BLOCK);
-    for (frame, at) in placed {
+    for &(frame, at) in &placed {
         if frame.sequence > sequence + 1 {
-            return Err(Damage::At(next));
+            // The missing one stood right before this one, or else behind the one before it.
+            let ends = placed.iter().map(|(other, at)| at + other.file_length());
+            let gap = ends.filter(|end| *end <= at).max().unwrap_or(BLOCK);
+            return Err(Damage::At(if gap < at { gap } else { next }));
         }
         if frame.sequence == sequence + 1 {
             sequence += 1;

@@ -172,6 +172,18 @@ fn frames_that_are_missing_are_damage() {
 }
 
 #[test]
+fn the_place_of_a_missing_frame_is_known_before_and_behind_older_ones() {
+    // Frames 4 and 5 are of a checkpoint; 6 and 7 were written later, before these.
+    let whole = log_behind(3, &[small(6), small(7), small(4), small(5)]);
+    assert_eq!(replayed(&whole, 3), Ok(vec![4, 5, 6, 7]));
+    for (block, checkpoint) in [(1, 5), (3, 3), (4, 3)] {
+        let mut file = whole.clone();
+        file[block * BLOCK + 30] ^= 1;
+        assert_eq!(replayed(&file, checkpoint), Err(Damage::At(block * BLOCK)));
+    }
+}
+
+#[test]
 fn bytes_of_a_job_are_not_taken_for_a_frame() {
     // The bytes are at the beginning of a block, in a frame that was not written to its end.
     let bytes = sealed(GENERATION + 1, 9, b"made up");
@@ -201,4 +213,33 @@ fn a_log_is_written_from_the_start_again_and_does_not_grow_by_that() {
         }
     }
     assert!(lengths.iter().all(|length| *length == lengths[0]), "{lengths:?}");
+}
+
+#[test]
+fn no_frame_is_written_over_those_of_a_checkpoint_that_is_not_safe() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("some.redo");
+    // How many blocks are free before those frames: the next frames, of one or three blocks, fill them or do not.
+    for free in 1..=7 {
+        for length in [0, 2 * BLOCK] {
+            let mut log = Log::create(&path, GENERATION, 0, |file| Box::new(file)).unwrap();
+            let append = |log: &mut Log, sequence: u64, length: usize| {
+                let mut frame = Frame::new();
+                frame.put(3, b"key", &[&sequence.to_le_bytes()[..], &vec![1; length]].concat());
+                log.append(&mut frame, sequence).unwrap();
+            };
+            (1..=free).for_each(|sequence| append(&mut log, sequence, 0));
+            log.begin_checkpoint();
+            append(&mut log, free + 1, 0);
+            append(&mut log, free + 2, length);
+            log.finish_checkpoint(free).unwrap();
+            log.begin_checkpoint();
+            for last in free + 3..free + 20 {
+                append(&mut log, last, length);
+                let file = std::fs::read(&path).unwrap();
+                assert_eq!(replayed(&file, free), Ok((free + 1..=last).collect()), "{free} blocks");
+                assert_eq!(replayed(&file, free + 2), Ok((free + 3..=last).collect()), "{free} blocks");
+            }
+        }
+    }
 }
