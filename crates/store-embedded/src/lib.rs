@@ -10,6 +10,7 @@ mod compact;
 mod error;
 mod files;
 mod location;
+mod mutex;
 mod open_files;
 mod queries;
 mod redo_log;

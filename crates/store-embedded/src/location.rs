@@ -7,7 +7,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use nix::sys::statvfs::statvfs;
 use redb::{Builder, Database, DatabaseError, StorageBackend, StorageError};
@@ -184,10 +184,6 @@ impl StoreLocation {
             (error, _) => error,
         }
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn directory(file: &Path) -> &Path {

@@ -192,8 +192,9 @@ struct Fault {
     all: AtomicBool,
     /// Syncs wait for this lock.
     gate: tokio::sync::Mutex<()>,
-    /// How many syncs have begun.
+    /// How many syncs have begun, and how many of them have had the lock.
     syncs: AtomicU64,
+    passed: AtomicU64,
     /// How many files were opened.
     files: AtomicU64,
     /// How often a file was used that had failed.
@@ -230,7 +231,9 @@ impl Disk for Faulty {
 
     fn sync(&self) -> Result<(), Error> {
         self.fault.syncs.fetch_add(1, Ordering::SeqCst);
-        drop(self.fault.gate.blocking_lock());
+        let gate = self.fault.gate.blocking_lock();
+        self.fault.passed.fetch_add(1, Ordering::SeqCst);
+        drop(gate);
         self.check(&self.fault.sync)?;
         Disk::sync(&self.file)
     }

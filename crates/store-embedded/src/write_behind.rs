@@ -2,10 +2,10 @@
 //! writer of the store while the disk works. The thread takes every step of redb in its order, so at any time the file
 //! is as redb could have left it at a crash; the redo log has what it lacks. Reads see the steps that are still to come.
 
+mod steps;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::ops::Bound;
@@ -15,143 +15,15 @@ use std::thread::JoinHandle;
 
 use redb::backends::FileBackend;
 use redb::{BackendError, StorageBackend};
+use ringback_core::crash_point;
 
+use self::steps::{PIECE, Step, Steps};
 use crate::error::Result as StoreResult;
-use crate::location::lock;
+use crate::mutex::lock;
 use crate::redo_log::log::Disk;
 
-/// The most bytes that are written between two syncs, so that a sync of the redo log waits for no more than these. One
-/// page of redb can be longer.
-pub(crate) const PIECE: usize = 1024 * 1024;
 /// The most bytes that wait to be written. Whoever writes more waits.
 const MOST: usize = 64 * 1024 * 1024;
-
-/// The length of most writes, and how many of their buffers are kept to be used again: fresh memory has to be zeroed by
-/// the kernel, which took half of the time of a commit.
-const PAGE: usize = 4096;
-const BUFFERS: usize = 8192;
-
-/// One thing that redb does to its file.
-#[derive(Clone, Debug)]
-enum Step {
-    Write(u64, Arc<[u8]>),
-    SetLength(u64),
-    Sync,
-}
-
-impl Step {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Write(_, bytes) => bytes.len(),
-            Self::SetLength(_) | Self::Sync => 0,
-        }
-    }
-}
-
-/// The steps that are not done yet.
-#[derive(Debug, Default)]
-struct Steps {
-    waiting: VecDeque<Step>,
-    /// The writes that are not in the file yet, by offset and number of the step.
-    writes: BTreeMap<(u64, u64), Arc<[u8]>>,
-    /// Buffers of [`PAGE`] bytes that nobody uses.
-    buffers: Vec<Arc<[u8]>>,
-    /// No write among them is longer, in bytes.
-    longest: u64,
-    /// The bytes of all writes that are not done.
-    bytes: usize,
-    /// How many steps are waiting that are not writes.
-    others: usize,
-    /// The length of the file after all steps.
-    length: u64,
-    /// How many steps were added, and how many of them are done.
-    added: u64,
-    done: u64,
-    /// Whether a sync of redb returns before it is done.
-    is_behind: bool,
-    is_closed: bool,
-    failed: Option<Arc<io::Error>>,
-}
-
-impl Steps {
-    fn check(&self) -> io::Result<()> {
-        match &self.failed {
-            Some(error) => Err(io::Error::new(error.kind(), Arc::clone(error))),
-            None => Ok(()),
-        }
-    }
-
-    fn add(&mut self, step: Step) {
-        self.bytes += step.bytes();
-        self.added += 1;
-        if let Step::Write(at, bytes) = &step {
-            self.longest = self.longest.max(bytes.len() as u64);
-            self.writes.insert((*at, self.added), Arc::clone(bytes));
-        } else {
-            self.others += 1;
-        }
-        self.waiting.push_back(step);
-    }
-
-    /// Whether there is enough to do: writes alone can wait until they are a piece.
-    fn is_piece(&self) -> bool {
-        self.bytes >= PIECE || self.others > 0
-    }
-
-    /// Takes the next steps that are done at once: writes of about [`PIECE`], or another step.
-    fn piece(&mut self) -> Vec<Step> {
-        let (mut piece, mut bytes) = (Vec::new(), 0);
-        while let Some(step) = self.waiting.front() {
-            let is_write = matches!(step, Step::Write(..));
-            if !piece.is_empty() && (!is_write || bytes + step.bytes() > PIECE) {
-                break;
-            }
-            bytes += step.bytes();
-            piece.extend(self.waiting.pop_front());
-            if !is_write {
-                self.others -= 1;
-                break;
-            }
-        }
-        piece
-    }
-
-    /// Returns a copy of what is written, in a buffer that was used before if there is one.
-    fn copy(&mut self, data: &[u8]) -> Arc<[u8]> {
-        if data.len() == PAGE
-            && let Some(mut buffer) = self.buffers.pop()
-            && let Some(bytes) = Arc::get_mut(&mut buffer)
-        {
-            bytes.copy_from_slice(data);
-            return buffer;
-        }
-        data.into()
-    }
-
-    /// Records that the steps of a piece are done.
-    fn finish(&mut self, piece: Vec<Step>) {
-        for step in piece {
-            self.done += 1;
-            self.bytes -= step.bytes();
-            let Step::Write(at, bytes) = step else { continue };
-            self.writes.remove(&(at, self.done));
-            if bytes.len() == PAGE && self.buffers.len() < BUFFERS {
-                self.buffers.push(bytes);
-            }
-        }
-        if self.writes.is_empty() {
-            self.longest = 0;
-        }
-    }
-
-    /// Returns the writes in a range that are not in the file yet, with their offsets, in the order of their steps.
-    fn within(&self, start: u64, end: u64) -> Vec<(u64, Arc<[u8]>)> {
-        let found = self.writes.range((start.saturating_sub(self.longest), 0)..(end, 0));
-        let mut found: Vec<_> = found.filter(|((at, _), bytes)| at + bytes.len() as u64 > start).collect();
-        found.sort_by_key(|((_, number), _)| *number);
-        found.into_iter().map(|((at, _), bytes)| (*at, Arc::clone(bytes))).collect()
-    }
-}
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -173,15 +45,19 @@ impl Shared {
 
     /// Does the steps in their order, until the file is closed or one fails.
     fn run(&self, file: &File, disk: &dyn Disk) {
+        let _on_panic = OnPanic(self);
         let mut unsynced = 0;
         loop {
             let mut steps = self.wait_while(|steps| !steps.is_piece() && !steps.is_closed);
-            let piece = steps.piece();
+            let (piece, is_behind) = (steps.piece(), steps.is_behind);
             drop(steps);
             if piece.is_empty() {
                 return;
             }
             let result = perform(&piece, &mut unsynced, file, disk);
+            if is_behind {
+                crash_point!("embedded.in_checkpoint");
+            }
             let mut steps = lock(&self.steps);
             match result {
                 Ok(()) => steps.finish(piece),
@@ -193,6 +69,19 @@ impl Shared {
             if has_failed {
                 return;
             }
+        }
+    }
+}
+
+/// Fails the steps that are left if the thread panics, so that nobody waits for them.
+struct OnPanic<'a>(&'a Shared);
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let error = io::Error::other("the thread that writes the file has panicked");
+            lock(&self.0.steps).failed = Some(Arc::new(error));
+            self.0.changed.notify_all();
         }
     }
 }
@@ -233,16 +122,16 @@ impl WriteBehind {
         let mut steps = lock(&self.0.steps);
         steps.is_behind = false;
         // Without it, the last writes would wait for more.
-        steps.add(Step::Sync);
-        let last = steps.added;
+        let last = steps.add(Step::Sync);
         drop(steps);
         self.0.changed.notify_all();
         self.0.wait_for(last)
     }
 
-    /// Returns the number of the last step that redb has made.
-    pub(crate) fn added(&self) -> u64 {
-        lock(&self.0.steps).added
+    /// Returns the number of the last sync of redb, which makes its last commit safe. Writes may follow it, and wait
+    /// until they are a piece.
+    pub(crate) fn last_sync(&self) -> u64 {
+        lock(&self.0.steps).last_sync
     }
 
     /// Whether all steps up to this number are done. Fails if one cannot be done.
@@ -252,10 +141,15 @@ impl WriteBehind {
         Ok(steps.done >= step)
     }
 
-    /// Waits until one more piece is done, unless all steps up to this number are.
-    pub(crate) fn wait_for_piece(&self, step: u64) {
+    /// Waits until all steps up to this number, which is that of a sync, are done. Fails if one cannot be done.
+    pub(crate) fn wait_for(&self, sync: u64) -> io::Result<()> {
+        self.0.wait_for(sync)
+    }
+
+    /// Waits until one more piece is done, unless all steps up to this number, which is that of a sync, are.
+    pub(crate) fn wait_for_piece(&self, sync: u64) {
         let done = lock(&self.0.steps).done;
-        drop(self.0.wait_while(|steps| steps.done == done && done < step && steps.failed.is_none()));
+        drop(self.0.wait_while(|steps| steps.done == done && done < sync && steps.failed.is_none()));
     }
 }
 
@@ -275,28 +169,37 @@ impl Backend {
         file: File,
         wrap: impl FnOnce(File) -> Box<dyn Disk>,
     ) -> StoreResult<(Self, WriteBehind)> {
-        let shared = Arc::new(Shared::default());
-        lock(&shared.steps).length = file.metadata()?.len();
-        let (disk, resized, of_thread) = (wrap(file.try_clone()?), file.try_clone()?, Arc::clone(&shared));
-        let thread = std::thread::Builder::new().name("ringback-file".to_owned());
-        let thread = Mutex::new(Some(thread.spawn(move || of_thread.run(&resized, &*disk))?));
-        let backend =
-            Self { locks: FileBackend::new(file.try_clone()?)?, file, shared: Arc::clone(&shared), thread };
+        let locks = FileBackend::new(file.try_clone()?)?;
+        let (shared, disk, resized) = (Arc::<Shared>::default(), wrap(file.try_clone()?), file.try_clone()?);
+        let (thread, of_thread) = (std::thread::Builder::new(), Arc::clone(&shared));
+        let thread =
+            thread.name("ringback-file".to_owned()).spawn(move || of_thread.run(&resized, &*disk))?;
+        let backend = Self { locks, file, shared: Arc::clone(&shared), thread: Mutex::new(Some(thread)) };
         Ok((backend, WriteBehind(shared)))
     }
 
-    /// Adds the step that `make` returns.
-    fn add(&self, make: impl FnOnce(&mut Steps) -> Step) -> io::Result<()> {
+    /// Adds the step that `make` returns. Returns its number, and whether redb waits for no sync.
+    fn add(&self, make: impl FnOnce(&mut Steps) -> Step) -> io::Result<(u64, bool)> {
         let mut steps = self.shared.wait_while(|steps| steps.bytes > MOST && steps.failed.is_none());
         steps.check()?;
         let step = make(&mut steps);
-        steps.add(step);
-        let is_piece = steps.is_piece();
+        let (number, is_behind, is_piece) = (steps.add(step), steps.is_behind, steps.is_piece());
         drop(steps);
         if is_piece {
             self.shared.changed.notify_all();
         }
-        Ok(())
+        Ok((number, is_behind))
+    }
+
+    /// Returns the length of the file after all steps. It is looked up only when redb asks, which has its locks by then:
+    /// before, another process may change it.
+    fn length(&self, steps: &mut Steps) -> io::Result<u64> {
+        if let Some(length) = steps.length {
+            return Ok(length);
+        }
+        let length = self.file.metadata()?.len();
+        steps.length = Some(length);
+        Ok(length)
     }
 
     /// Does what is left to do, and ends the thread.
@@ -305,9 +208,9 @@ impl Backend {
         let Some(thread) = thread.take() else { return Ok(()) };
         lock(&self.shared.steps).is_closed = true;
         self.shared.changed.notify_all();
-        let ended = thread.join();
-        lock(&self.shared.steps).check()?;
-        ended.map_err(|_panic| io::Error::other("the thread that writes the file has panicked"))
+        // A panic is the error of the check.
+        let _ = thread.join();
+        lock(&self.shared.steps).check()
     }
 }
 
@@ -320,20 +223,24 @@ impl Drop for Backend {
 
 impl StorageBackend for Backend {
     fn len(&self) -> io::Result<u64> {
-        Ok(lock(&self.shared.steps).length)
+        self.length(&mut lock(&self.shared.steps))
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let end = offset + out.len() as u64;
-        let steps = lock(&self.shared.steps);
+        let end = offset.saturating_add(out.len() as u64);
+        let mut steps = lock(&self.shared.steps);
         steps.check()?;
-        if end > steps.length {
+        if end > self.length(&mut steps)? {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        let writes = steps.within(offset, end);
+        let (writes, is_resized) = (steps.within(offset, end), steps.is_resized());
         drop(steps);
-        // What was done since is in the file, and nobody writes what another one reads.
-        read_file(&self.file, offset, out)?;
+        // What was done since is in the file, and nobody writes what another one reads. A range that was cut off and
+        // is there again may show its former bytes, but redb reads no page that it has not written since.
+        let zeros = read_file(&self.file, offset, out)?;
+        if zeros > 0 && !is_resized {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
         for (at, bytes) in writes {
             let (from, to) = (at.max(offset), end.min(at + bytes.len() as u64));
             out[(from - offset) as usize..(to - offset) as usize]
@@ -343,22 +250,16 @@ impl StorageBackend for Backend {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.add(|steps| {
-            steps.length = len;
-            Step::SetLength(len)
-        })
+        self.add(|_| Step::SetLength(len)).map(drop)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.add(|_| Step::Sync)?;
-        let steps = lock(&self.shared.steps);
-        let (is_behind, step) = (steps.is_behind, steps.added);
-        drop(steps);
+        let (step, is_behind) = self.add(|_| Step::Sync)?;
         if is_behind { Ok(()) } else { self.shared.wait_for(step) }
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.add(|steps| Step::Write(offset, steps.copy(data)))
+        self.add(|steps| Step::Write(offset, steps.copy(data))).map(drop)
     }
 
     fn close(&self) -> io::Result<()> {
@@ -392,13 +293,13 @@ impl StorageBackend for Backend {
     }
 }
 
-/// Reads a range of a file. What is behind its end are zeros.
-fn read_file(file: &File, mut offset: u64, mut out: &mut [u8]) -> io::Result<()> {
+/// Reads a range of a file. What is behind its end are zeros; returns how many.
+fn read_file(file: &File, mut offset: u64, mut out: &mut [u8]) -> io::Result<usize> {
     while !out.is_empty() {
         match file.read_at(out, offset) {
             Ok(0) => {
                 out.fill(0);
-                return Ok(());
+                return Ok(out.len());
             }
             Ok(read) => {
                 offset += read as u64;
@@ -408,5 +309,5 @@ fn read_file(file: &File, mut offset: u64, mut out: &mut [u8]) -> io::Result<()>
             Err(error) => return Err(error),
         }
     }
-    Ok(())
+    Ok(0)
 }

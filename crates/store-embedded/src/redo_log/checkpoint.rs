@@ -28,6 +28,10 @@ pub(crate) const MAX_LOG: u64 = 4 * 1024 * 1024;
 const MAX_AGE: Duration = Duration::from_secs(10);
 /// A checkpoint is due once there are frames and no call came for this long.
 const QUIET: Duration = Duration::from_millis(100);
+/// Frames of this many bytes wait until the checkpoint before is safe.
+const TOO_MUCH: u64 = 2 * MAX_LOG;
+/// It is logged if the disk holds the writer for this long.
+const LONG: Duration = Duration::from_secs(1);
 
 pub(crate) struct CheckpointedDb {
     database: Database,
@@ -51,8 +55,8 @@ pub(crate) struct CheckpointedDb {
 struct Pending {
     /// The number of its last frame.
     sequence: u64,
-    /// The step of the file that makes it safe.
-    step: u64,
+    /// The sync of the file that makes it safe.
+    sync: u64,
 }
 
 impl CheckpointedDb {
@@ -117,19 +121,31 @@ impl CheckpointedDb {
         self.finish_checkpoint()?;
         if journal.bytes() > 0 {
             self.since = self.since.or_else(|| Some(Instant::now()));
+            self.wait_for_disk()?;
             let Some(log) = &mut self.log else { return Ok(false) };
-            if let (Some(pending), Some(behind)) = (&self.pending, &self.behind)
-                && log.bytes() >= MAX_LOG
-            {
-                // The disk is slower than the calls: the next checkpoint must not grow without limit.
-                behind.wait_for_piece(pending.step);
-            }
             self.sequence += 1;
             journal.drain(|frame| log.append(frame, self.sequence))?;
         }
         self.files.as_mut().map_or(Ok(()), OpenFiles::check)?;
         self.acknowledged = self.sequence;
         Ok(true)
+    }
+
+    /// Waits if the disk is slower than the calls, since the next checkpoint must not grow without limit.
+    fn wait_for_disk(&self) -> Result<()> {
+        let (Some(log), Some(behind), Some(pending)) = (&self.log, &self.behind, &self.pending) else {
+            return Ok(());
+        };
+        if log.bytes() >= MAX_LOG {
+            let begun = Instant::now();
+            if log.bytes() < TOO_MUCH {
+                behind.wait_for_piece(pending.sync);
+            } else {
+                behind.wait_for(pending.sync)?;
+            }
+            log_wait(begun);
+        }
+        Ok(())
     }
 
     /// Returns the number of the last frame that is durable, so that its calls may be answered.
@@ -161,12 +177,14 @@ impl CheckpointedDb {
             return self.commit_unsynced(txn);
         }
         crash_point!("embedded.before_checkpoint");
+        let begun = Instant::now();
         self.commit(txn)?;
+        log_wait(begun);
         crash_point!("embedded.after_commit");
         self.since = None;
         if let (Some(log), Some(behind)) = (&mut self.log, &self.behind) {
             log.begin_checkpoint();
-            self.pending = Some(Pending { sequence: self.sequence, step: behind.added() });
+            self.pending = Some(Pending { sequence: self.sequence, sync: behind.last_sync() });
         }
         Ok(())
     }
@@ -175,8 +193,8 @@ impl CheckpointedDb {
     fn finish_checkpoint(&mut self) -> Result<()> {
         let (Some(behind), Some(log)) = (&self.behind, &mut self.log) else { return Ok(()) };
         // Also without a checkpoint: what cannot be written to the file must not be answered.
-        let step = self.pending.as_ref().map_or(0, |pending| pending.step);
-        if behind.has_done(step)?
+        let sync = self.pending.as_ref().map_or(0, |pending| pending.sync);
+        if behind.has_done(sync)?
             && let Some(Pending { sequence, .. }) = self.pending.take()
         {
             crash_point!("embedded.after_checkpoint");
@@ -226,5 +244,16 @@ impl CheckpointedDb {
         detach(&self.database, self.sequence)?;
         crash_point!("embedded.after_detach");
         Ok(log::remove(&path)?)
+    }
+}
+
+/// Logs that the disk has held the writer, and with it all calls, if it was for long.
+fn log_wait(begun: Instant) {
+    let waited = begun.elapsed();
+    if waited >= LONG {
+        tracing::warn!(
+            waited_ms = waited.as_millis(),
+            "calls of the embedded store wait for its disk, which writes a checkpoint"
+        );
     }
 }

@@ -7,14 +7,20 @@ use super::*;
 use crate::redo_log::checkpoint::MAX_LOG;
 use crate::redo_log::frame::BLOCK;
 
-/// Waits until a checkpoint waits for the disk.
-async fn checkpoint_waits(database: &Fault, before: u64) {
-    let waits = async {
-        while database.syncs.load(Ordering::SeqCst) == before {
+/// Waits until something has come about.
+async fn until(what: &str, has_come: impl Fn() -> bool) {
+    let comes = async {
+        while !has_come() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), waits).await.expect("a checkpoint");
+    tokio::time::timeout(Duration::from_secs(10), comes).await.unwrap_or_else(|_| panic!("no {what}"));
+}
+
+/// Waits until a checkpoint waits for a sync of the database, whose gate the caller holds.
+async fn checkpoint_waits(database: &Fault) {
+    let waits = || database.syncs.load(Ordering::SeqCst) > database.passed.load(Ordering::SeqCst);
+    until("checkpoint", waits).await;
 }
 
 /// Copies one of the files of a store.
@@ -36,10 +42,9 @@ async fn calls_are_answered_and_safe_while_the_disk_writes_a_checkpoint() {
     for round in 0..3 {
         let (former, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let gate = database.gate.lock().await;
-        let syncs = database.syncs.load(Ordering::SeqCst);
         copy("ringback.redb", directory.path(), former.path());
         store.submit(Shard(0), &[job(accepted)]).await.unwrap();
-        checkpoint_waits(&database, syncs).await;
+        checkpoint_waits(&database).await;
         // Frames stand in the log before and behind those of the checkpoint.
         for n in 1..=20 {
             store.submit(Shard(0), &[job(accepted + n)]).await.unwrap();
@@ -77,12 +82,7 @@ fn last_frame(directory: &Path) -> u64 {
 
 /// Waits until the log needs none of its frames.
 async fn settled(directory: &Path) {
-    let settled = async {
-        while last_frame(directory) > frames(directory).0 {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(10), settled).await.expect("all checkpoints are safe");
+    until("checkpoint that is safe", || last_frame(directory) <= frames(directory).0).await;
 }
 
 /// How long a commit holds the writer depends on the frames that it takes over.
@@ -91,9 +91,8 @@ async fn a_disk_that_is_too_slow_holds_calls_and_does_not_make_the_next_checkpoi
     let (directory, database) = (tempfile::tempdir().unwrap(), Arc::<Fault>::default());
     let store = on_disks(directory.path(), &Arc::default(), &database).await;
     let gate = database.gate.lock().await;
-    let syncs = database.syncs.load(Ordering::SeqCst);
     store.submit(Shard(0), &[job(0)]).await.unwrap();
-    checkpoint_waits(&database, syncs).await;
+    checkpoint_waits(&database).await;
     let taken_over = last_frame(directory.path());
     let mut accepted = 1;
     while let Ok(answer) =
@@ -111,25 +110,76 @@ async fn a_disk_that_is_too_slow_holds_calls_and_does_not_make_the_next_checkpoi
     assert_eq!(store.stats(Shard(0)).await.unwrap().accepted, accepted as u64 + 1);
 }
 
+/// The copies have all that was written before a sync of the database.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_checkpoint_that_cannot_be_written_fails_calls_and_loses_none_that_was_answered() {
+async fn a_process_that_is_killed_at_any_sync_of_its_checkpoints_loses_nothing() {
     let (directory, database) = (tempfile::tempdir().unwrap(), Arc::<Fault>::default());
     let store = on_disks(directory.path(), &Arc::default(), &database).await;
-    let syncs = database.syncs.load(Ordering::SeqCst);
-    database.sync.store(true, Ordering::SeqCst);
-    store.submit(Shard(0), &[job(0)]).await.unwrap();
-    checkpoint_waits(&database, syncs).await;
-    let mut accepted = 1;
+    let mut gate = database.gate.lock().await;
+    for accepted in 1..=10 {
+        store.submit(Shard(0), &[job(accepted)]).await.unwrap();
+        checkpoint_waits(&database).await;
+        let killed = tempfile::tempdir().unwrap();
+        copy("ringback.redo", directory.path(), killed.path());
+        copy("ringback.redb", directory.path(), killed.path());
+        has_accepted(killed.path(), accepted as u64).await;
+        // The next one to have the gate is the checkpoint, and it goes on to its next sync.
+        drop(gate);
+        gate = database.gate.lock().await;
+    }
+    drop(gate);
+    settled(directory.path()).await;
+    drop(store);
+    has_accepted(directory.path(), 10).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_or_sync_of_a_checkpoint_that_fails_once_loses_nothing() {
+    let parts: [fn(&Fault) -> &AtomicBool; 2] = [|fault| &fault.write, |fault| &fault.sync];
+    for part in parts {
+        let (directory, database) = (tempfile::tempdir().unwrap(), Arc::<Fault>::default());
+        let store = on_disks(directory.path(), &Arc::default(), &database).await;
+        part(&database).store(true, Ordering::SeqCst);
+        store.submit(Shard(0), &[job(0)]).await.unwrap();
+        until("failure", || !part(&database).load(Ordering::SeqCst)).await;
+        let mut accepted = 1;
+        // The file is opened again by a call after the one that fails, or after the writer has noticed it by itself.
+        while database.files.load(Ordering::SeqCst) == 1 {
+            match store.submit(Shard(0), &[job(accepted)]).await {
+                Ok(_) => accepted += 1,
+                Err(error) => assert!(matches!(error, StoreError::Disk(_)), "{error:?}"),
+            }
+        }
+        for n in 0..accepted {
+            assert!(is_known(&store, n).await, "job-{n} was accepted");
+        }
+        no_findings(&store).await;
+        assert_eq!(store.stats(Shard(0)).await.unwrap().accepted, accepted as u64);
+        assert_eq!(database.misused.load(Ordering::SeqCst), 0, "the failed file was used again");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_whose_checkpoints_cannot_be_written_accepts_nothing_until_they_can() {
+    let (directory, database) = (tempfile::tempdir().unwrap(), Arc::<Fault>::default());
+    let store = on_disks(directory.path(), &Arc::default(), &database).await;
+    database.all.store(true, Ordering::SeqCst);
+    let mut accepted = 0;
     let error = loop {
         match store.submit(Shard(0), &[job(accepted)]).await {
             Ok(_) => accepted += 1,
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, StoreError::Disk(_)) && error.is_transient(), "{error:?}");
+    for error in [error, store.ping().await.expect_err("nothing can be written")] {
+        assert!(matches!(error, StoreError::Disk(_)) && error.is_transient(), "{error:?}");
+    }
+    database.all.store(false, Ordering::SeqCst);
+    store.ping().await.unwrap();
     for n in 0..accepted {
         assert!(is_known(&store, n).await, "job-{n} was accepted");
     }
     no_findings(&store).await;
+    assert_eq!(store.stats(Shard(0)).await.unwrap().accepted, accepted as u64);
     assert_eq!(database.misused.load(Ordering::SeqCst), 0, "the failed file was used again");
 }

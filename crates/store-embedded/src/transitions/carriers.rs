@@ -11,7 +11,8 @@ use ringback_core::store_types::{
 };
 
 use crate::error::Result;
-use crate::location::{CarrierLock, lock};
+use crate::location::CarrierLock;
+use crate::mutex::lock;
 use crate::tables::{DueJobs, QueueEnd};
 use crate::txn::Txn;
 use crate::txn::state_changes::To;

@@ -16,7 +16,8 @@ use super::queue::{Member, Request};
 use super::{Writer, start};
 use crate::call_faults::CallFaults;
 use crate::error::Result;
-use crate::location::{Disks, Medium, StoreLocation, lock};
+use crate::location::{Disks, Medium, StoreLocation};
+use crate::mutex::lock;
 use crate::txn::Txn;
 
 /// The memory of a store without a file. It keeps the jobs, so that the store can be closed and opened again.
