@@ -207,6 +207,8 @@ contract! {
     }
     settle {
         a_completed_job_is_done_and_remembered,
+        a_returned_job_is_ready_again_and_its_next_attempt_has_the_same_number,
+        the_return_of_a_job_whose_cancel_was_requested_cancels_it,
         a_retried_job_is_delayed_with_one_more_failure,
         a_retry_without_a_delay_is_due_at_once,
         a_bury_makes_the_job_dead_with_a_reason,

@@ -21,6 +21,7 @@ mod installations;
 mod kept_connections;
 mod killed_processes;
 mod lagging_replica;
+mod leased_ahead;
 mod logs;
 mod lost_data;
 mod malformed_answers;

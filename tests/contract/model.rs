@@ -207,9 +207,13 @@ impl Model {
             return SettleResult::Late;
         }
         job.settled = Some(token);
+        if *outcome == Outcome::Return {
+            job.attempts -= 1;
+        }
         job.state = match outcome {
             Outcome::Complete => State::Done,
             _ if job.cancel_requested => State::Cancelled,
+            Outcome::Return => State::Ready,
             Outcome::Retry { after, .. } => {
                 job.soon = after.is_zero();
                 State::Delayed

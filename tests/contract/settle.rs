@@ -22,6 +22,37 @@ pub(crate) async fn a_completed_job_is_done_and_remembered(bench: &Workbench) {
     assert_eq!(bench.recover(10).await.next_lease, None);
 }
 
+pub(crate) async fn a_returned_job_is_ready_again_and_its_next_attempt_has_the_same_number(
+    bench: &Workbench,
+) {
+    let lease = bench.reserved(bench.job("a")).await;
+    let key = lease.key.clone();
+    assert_eq!(lease.attempt, 1);
+    let repeated = lease.clone();
+    assert_eq!(bench.settle(lease, Outcome::Return).await, SettleResult::Applied);
+    assert_eq!(bench.settle(repeated, Outcome::Return).await, SettleResult::Replayed);
+    let job = bench.get(&key).await;
+    assert_eq!((job.state, job.attempts, job.failures, job.last), (State::Ready, 0, 0, None));
+    let lease = bench.take_one(&key).await;
+    assert_eq!(lease.attempt, 1);
+    bench.settle(lease, retry(ms(0))).await;
+    bench.promote_until(1).await;
+    let lease = bench.take_one(&key).await;
+    assert_eq!(lease.attempt, 2);
+    bench.settle(lease, Outcome::Return).await;
+    let job = bench.get(&key).await;
+    assert_eq!((job.state, job.attempts, job.failures), (State::Ready, 1, 1));
+    assert_eq!(bench.recover(10).await.next_lease, None);
+}
+
+pub(crate) async fn the_return_of_a_job_whose_cancel_was_requested_cancels_it(bench: &Workbench) {
+    let lease = bench.reserved(bench.job("a")).await;
+    let key = lease.key.clone();
+    assert_eq!(bench.cancel(&key).await, Cancelled::Requested { in_flight_unknown: false });
+    assert_eq!(bench.settle(lease, Outcome::Return).await, SettleResult::Applied);
+    assert_eq!(bench.get(&key).await.state, State::Cancelled);
+}
+
 pub(crate) async fn a_retried_job_is_delayed_with_one_more_failure(bench: &Workbench) {
     let lease = bench.reserved(bench.job("a")).await;
     let key = lease.key.clone();

@@ -23,6 +23,8 @@ pub enum Outcome {
         /// The delay; zero: at once.
         after: Duration,
     },
+    /// The attempt was not begun. The job is ready again at once, and the next attempt has the same number.
+    Return,
 }
 
 impl Outcome {

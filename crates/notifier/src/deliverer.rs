@@ -75,6 +75,7 @@ pub(crate) struct Delivered {
     pub(crate) settlement: Option<Settlement>,
     /// Whether the receiver has failed; `None` if nothing was sent, or the end of the attempt is not known.
     pub(crate) has_failed: Option<bool>,
+    pub(crate) took: Duration,
     /// True if nothing was sent because this machine is out of file descriptors or memory.
     pub(crate) is_out_of_resources: bool,
 }
@@ -112,7 +113,7 @@ impl Deliverer {
                 let is_logged = match outcome {
                     Outcome::Complete => kept.logging.notes_success(lease.attempt),
                     Outcome::Retry { .. } | Outcome::Bury { .. } => kept.logging.notes_failure(),
-                    Outcome::Release { .. } => false,
+                    Outcome::Release { .. } | Outcome::Return => false,
                 };
                 let note = is_logged.then(|| {
                     let attempt = Attempt {
@@ -131,7 +132,7 @@ impl Deliverer {
                 Settlement { lease, outcome, lateness, note }
             });
             let is_out_of_resources = attempted.is_out_of_resources();
-            Delivered { settlement, has_failed: attempted.has_failed(), is_out_of_resources }
+            Delivered { settlement, has_failed: attempted.has_failed(), took, is_out_of_resources }
         }
         .instrument(span)
         .await
@@ -274,7 +275,7 @@ impl Deliverer {
             Some(Outcome::Complete) => AttemptResult::Complete,
             Some(Outcome::Retry { .. }) => AttemptResult::Retry,
             Some(Outcome::Bury { .. }) => AttemptResult::Bury,
-            Some(Outcome::Release { .. }) => AttemptResult::Release,
+            Some(Outcome::Release { .. } | Outcome::Return) => AttemptResult::Release,
             None => AttemptResult::LeaseLost,
         };
         self.metrics.count(result);

@@ -1,40 +1,42 @@
 //! The main loop of the notifier: takes permits, reserves jobs, delivers each in a task of its own, and
 //! settles the outcomes.
 //!
-//! A job is reserved only if it can start at once, so no leased job waits in memory. One task owns all
+//! A job is reserved only if it can start at once, or soon because its receiver is quick. One task owns all
 //! bookkeeping. Several shards are called at the same time, each with at most one reserve and one
 //! settle; a settle shares the call of a reserve where possible.
 
+mod finish;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use futures_util::future::join_all;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use ringback_core::backoff::Backoff;
 use ringback_core::crash_point;
-use ringback_core::store_types::{Reserved, Shard, StoreError, Waiting};
+use ringback_core::outcome::Outcome;
+use ringback_core::store_types::{Lease, Reserved, Shard, StoreError, Waiting};
 use ringback_service::outage::PartialOutage;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
 use ringback_store::Store;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Instant, sleep_until, timeout};
-use tracing::{info, warn};
+use tokio::time::{Instant, sleep_until};
+use tracing::{debug, info, warn};
 
 use crate::deliverer::{Delivered, Deliverer};
 use crate::due_waits::DueWaits;
 use crate::lanes::{FullLanes, Lanes, Refill, ReserveLimits, lane_of};
 use crate::metrics::Metrics;
+use crate::pending_leases::PendingLeases;
 use crate::repeated_reserves::AskAgain;
 use crate::resource_backoff::{ResourceBackoff, Shortage};
 use crate::settle_queue::{RESERVE_WAIT, SettleQueue};
 use crate::shard_signals::{Cause, ShardSignals};
 use crate::slow_calls::SlowCalls;
-use crate::store_call::{ReserveCall, StoreCall, StoreReply, stop_waiting};
+use crate::store_call::{ReserveCall, Settlement, StoreCall, StoreReply};
 use crate::tenants::TenantWatch;
 
 /// The pause between two reserves while permits are scarce.
@@ -46,9 +48,6 @@ const REFILL_PAUSE: Duration = Duration::from_millis(20);
 
 /// The shortest time from a reserve's answer to the next reserve for due jobs: that one gets all that became due meanwhile.
 const BREATH: Duration = Duration::from_millis(1);
-
-/// How long store calls in flight may take after the grace period.
-const LAST_CALLS: Duration = Duration::from_millis(500);
 
 /// Reserves jobs and starts their deliveries.
 pub(crate) struct Dispatcher {
@@ -77,6 +76,8 @@ pub(crate) struct Dispatcher {
     due_waits: DueWaits,
     /// Deliveries in flight, with their lanes.
     deliveries: JoinSet<(String, Delivered)>,
+    /// The leased jobs whose deliveries have not begun.
+    pending: PendingLeases,
     settle_queue: SettleQueue,
     /// Set after a reserve that failed: no reserve before this time.
     paused_until: Option<Instant>,
@@ -100,6 +101,7 @@ impl Dispatcher {
     ) -> Self {
         let mut rng = random::generator();
         let settle_queue = SettleQueue::new(metrics.clone());
+        let margin = deliverer.margin;
         Self {
             store: deliverer.store.clone(),
             signals,
@@ -119,6 +121,7 @@ impl Dispatcher {
             ask_again: AskAgain::default(),
             due_waits: DueWaits::default(),
             deliveries: JoinSet::new(),
+            pending: PendingLeases::new(margin),
             settle_queue,
             paused_until: None,
             backoff: Backoff::new(random::generator()),
@@ -144,42 +147,6 @@ impl Dispatcher {
         }
         info!(in_flight = self.lanes.permits(), "draining; no more jobs are reserved");
         self.finish().await
-    }
-
-    /// Finishes the deliveries in flight, and those of reserves in flight, and settles their outcomes, until the grace
-    /// period ends; store calls have [`LAST_CALLS`] more. Then counts and logs the jobs that are not settled.
-    async fn finish(mut self) -> anyhow::Result<()> {
-        let shutdown = self.shutdown.clone();
-        let mut expired = pin!(shutdown.expired());
-        let stops = self.due_waits.shards().map(|shard| stop_waiting(&self.store, shard, &self.caller));
-        // Without an answer the carriers find out by themselves.
-        timeout(LAST_CALLS, join_all(stops)).await.ok();
-        loop {
-            self.call_store();
-            if self.calls.is_empty() && self.deliveries.is_empty() && self.settle_queue.is_empty() {
-                return Ok(());
-            }
-            let at = self.next_settle().map(|(_, at)| at);
-            tokio::select! {
-                biased;
-                Some(reply) = self.calls.join_next() => self.replied(reply)?,
-                Some(delivered) = self.deliveries.join_next() => self.delivered(delivered)?,
-                () = sleep_until(at.unwrap_or_else(Instant::now)), if at.is_some() => {}
-                () = &mut expired => break,
-            }
-        }
-        let last_calls = async {
-            while let Some(reply) = self.calls.join_next().await {
-                self.replied(reply)?;
-            }
-            Ok(())
-        };
-        let result = timeout(LAST_CALLS, last_calls).await;
-        // Aborted tasks hold the store until they are dropped.
-        self.calls.shutdown().await;
-        self.deliveries.shutdown().await;
-        self.settle_queue.close(self.lanes.permits());
-        result.unwrap_or(Ok(()))
     }
 
     /// Makes the calls that are due: reserves from every marked shard as long as permits are free, unless the shutdown
@@ -280,7 +247,7 @@ impl Dispatcher {
             let due = self.due_waits.next(|shard| self.reserving.contains(&shard));
             self.refill_at().into_iter().chain(self.ask_again.next()).chain(opens).chain(due).min()
         });
-        let at = [reserve_at, settle_at].into_iter().flatten().min();
+        let at = [reserve_at, settle_at, self.pending.late_at()].into_iter().flatten().min();
         let until = at.unwrap_or_else(Instant::now);
         tokio::select! {
             biased;
@@ -296,6 +263,7 @@ impl Dispatcher {
         while let Some(delivered) = self.deliveries.try_join_next() {
             self.delivered(delivered)?;
         }
+        self.give_back_what_waits();
         self.mark_open_lanes();
         self.metrics.in_flight.record(self.lanes.permits() as u64, &[]);
         Ok(())
@@ -315,13 +283,42 @@ impl Dispatcher {
         }
     }
 
+    /// Gives back the jobs whose deliveries should have begun by now, and those whose cancel was requested.
+    fn give_back_what_waits(&mut self) {
+        let cancelled = self.pending.take_jobs(&self.signals.take_cancels());
+        self.give_back(cancelled);
+        let now = Instant::now();
+        if self.pending.late_at().is_some_and(|at| at <= now) {
+            let late = self.pending.take_late(now);
+            debug!(jobs = late.len(), "given back, because their receivers have become slow");
+            self.give_back(late);
+        }
+    }
+
+    /// Returns leased jobs whose deliveries have not begun to the store.
+    fn give_back(&mut self, jobs: Vec<(String, Lease)>) {
+        for (lane, lease) in jobs {
+            self.lanes.leave(&lane);
+            let (outcome, lateness) = (Outcome::Return, Duration::ZERO);
+            self.settle_queue.add(Settlement { lease, outcome, lateness, note: None }, Instant::now());
+        }
+    }
+
+    fn begin(&mut self, lane: String, lease: Lease) {
+        let deliverer = Arc::clone(&self.deliverer);
+        self.deliveries.spawn(async move { (lane, deliverer.deliver(lease).await) });
+    }
+
     /// Handles the end of a delivery: frees its slot in the lane, and queues its outcome. Its permit stays in use until
     /// the outcome is settled.
     fn delivered(&mut self, delivered: Result<(String, Delivered), JoinError>) -> anyhow::Result<()> {
-        let (lane, Delivered { settlement, has_failed, is_out_of_resources }) =
+        let (lane, Delivered { settlement, has_failed, took, is_out_of_resources }) =
             delivered.context("a delivery panicked")?;
+        self.lanes.ended(&lane, has_failed, took, Instant::now());
         self.lanes.leave(&lane);
-        self.lanes.ended(&lane, has_failed, Instant::now());
+        if let Some(lease) = self.pending.next(&lane) {
+            self.begin(lane, lease);
+        }
         if is_out_of_resources && self.resources.record(Instant::now()) == Shortage::Begins {
             warn!("out of file descriptors or memory; releasing jobs and reserving fewer");
         }
@@ -403,11 +400,17 @@ impl Dispatcher {
             self.full.add(name, shard);
         }
         self.metrics.reserve_batch.record(reserved.leases.len() as u64, &[]);
+        let now = Instant::now();
         for lease in reserved.leases {
             let lane = lane_of(&lease);
             self.lanes.enter(&lane);
-            let deliverer = Arc::clone(&self.deliverer);
-            self.deliveries.spawn(async move { (lane, deliverer.deliver(lease).await) });
+            if self.lanes.may_begin(&lane, self.pending.of(&lane)) {
+                self.begin(lane, lease);
+            } else if self.shutdown.is_stopping() {
+                self.give_back(vec![(lane, lease)]);
+            } else {
+                self.pending.add(lane, lease, now);
+            }
         }
     }
 

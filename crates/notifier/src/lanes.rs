@@ -6,6 +6,7 @@
 mod failure_budgets;
 mod full;
 mod in_flight;
+mod paces;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use self::failure_budgets::FailureBudgets;
 pub(crate) use self::full::FullLanes;
 use self::in_flight::InFlight;
+use self::paces::Paces;
 use crate::slow_calls::SlowCalls;
 
 /// The most jobs of one reserve.
@@ -66,8 +68,10 @@ pub(crate) struct ReserveLimits {
     pub(crate) limit: usize,
     /// The most jobs of a lane that `lanes` does not name.
     pub(crate) per_lane: usize,
-    /// Lanes with a lower limit; 0 leaves the lane out.
+    /// Lanes with another limit: a lower one, of which 0 leaves the lane out, or a higher one.
     pub(crate) lanes: Vec<(String, usize)>,
+    /// The most jobs of any lane.
+    pub(crate) most_per_lane: usize,
     /// The most jobs to an origin that `groups` does not name.
     pub(crate) per_origin: usize,
     /// The most jobs of a tenant that `groups` does not name.
@@ -87,8 +91,11 @@ pub(crate) struct Lanes {
     permits: usize,
     /// Jobs that reserves in flight ask for.
     requested: usize,
-    /// Callbacks in flight per lane, by its name.
+    /// Callbacks in flight per lane, by its name, and those that are leased ahead.
     lanes: InFlight,
+    /// How many jobs reserves in flight may bring of a lane that leases ahead.
+    requested_ahead: usize,
+    paces: Paces,
     /// Callbacks in flight per origin.
     origins: InFlight,
     /// Callbacks in flight per tenant. Those without one count as those of a tenant.
@@ -113,6 +120,8 @@ impl Lanes {
             permits: 0,
             requested: 0,
             lanes: InFlight::default(),
+            requested_ahead: 0,
+            paces: Paces::default(),
             origins: InFlight::default(),
             tenants: InFlight::default(),
             has_tenants: false,
@@ -133,12 +142,28 @@ impl Lanes {
         self.permits
     }
 
-    /// Returns how many more callbacks may start of a lane that has `in_flight` in flight. The limit of a
-    /// lane is `lane_concurrency`, and at most half of the permits that other lanes leave free, so
-    /// that a few lanes with slow receivers never use all permits.
-    fn lane_slots(&self, in_flight: usize) -> usize {
+    /// Whether a callback of the lane may begin, if `waiting` of its jobs wait for that: fewer than `lane_concurrency` are
+    /// in flight, which the job itself counts for.
+    pub(crate) fn may_begin(&self, lane: &str, waiting: usize) -> bool {
+        self.lanes.of(lane) <= self.lane_concurrency + waiting
+    }
+
+    /// Returns the slots of a lane beyond `lane_concurrency`, for jobs that are leased ahead, so that its next callbacks
+    /// need not wait for a reserve. 0 unless half of its places are taken and its receiver is quick; and while several
+    /// tenants are active, whose calls are small.
+    fn ahead(&self, lane: &str, in_flight: usize) -> usize {
+        let is_busy = 2 * in_flight >= self.lane_concurrency && !self.has_several;
+        if is_busy { self.paces.ahead(lane, self.lane_concurrency) } else { 0 }
+    }
+
+    /// Returns how many more jobs may be leased of a lane that has `in_flight` in flight and may lease `ahead` of them. The
+    /// limit of a lane is `lane_concurrency` with those ahead, and at most half of the permits that other lanes leave
+    /// free, so that a few lanes with slow receivers never use all permits.
+    fn lane_slots(&self, in_flight: usize, ahead: usize) -> usize {
         let fair = ((self.free() + in_flight) / 2).max(1);
-        fair.min(self.lane_concurrency).saturating_sub(in_flight + self.lanes.requested).min(self.free())
+        let requested = if ahead > 0 { self.requested_ahead } else { self.lanes.requested };
+        let limit = fair.min(self.lane_concurrency + ahead);
+        limit.saturating_sub(in_flight + requested).min(self.free())
     }
 
     /// Returns how many more callbacks may start of one of these origins or tenants that has `in_flight` in flight: at
@@ -153,8 +178,8 @@ impl Lanes {
 
     /// Returns the free slots of a lane if they justify a reserve, else 0. In a narrow lane any slot
     /// does.
-    fn usable_lane_slots(&self, in_flight: usize, refill: Refill) -> usize {
-        let free = self.lane_slots(in_flight);
+    fn usable_lane_slots(&self, in_flight: usize, ahead: usize, refill: Refill) -> usize {
+        let free = self.lane_slots(in_flight, ahead);
         usable(free, (free + in_flight) / 2, refill)
     }
 
@@ -173,7 +198,7 @@ impl Lanes {
 
     /// Returns the common limit of these origins or tenants, and those whose limit is lower.
     fn group_limits(&self, groups: &InFlight, limit: usize, refill: Refill) -> (usize, Vec<(String, usize)>) {
-        let slots = |in_flight| {
+        let slots = |_: &str, in_flight| {
             (self.usable_group_slots(groups, in_flight, refill), self.group_slots(groups, in_flight))
         };
         groups.lower_limits(limit, MAX_NAMED_GROUPS, slots)
@@ -205,9 +230,10 @@ impl Lanes {
         if self.has_several { MAX_SHARED } else { MAX_BATCH }
     }
 
-    /// Charges the end of a callback of the lane to the failure budget of its tenant, if there are tenants.
-    /// `has_failed` is `None` if that is not known.
-    pub(crate) fn ended(&mut self, lane: &str, has_failed: Option<bool>, now: Instant) {
+    /// Records how a callback of the lane ended, and after which time, and charges a failure to the budget of its tenant,
+    /// if there are tenants. `has_failed` is `None` if that is not known.
+    pub(crate) fn ended(&mut self, lane: &str, has_failed: Option<bool>, took: Duration, now: Instant) {
+        self.paces.ended(lane, has_failed, took);
         if self.has_tenants {
             self.failures.ended(groups_of(lane).1, lane, has_failed, now);
         }
@@ -221,14 +247,20 @@ impl Lanes {
     /// Takes permits for the next reserve and returns its limits; `None` if no permit is free, or no lane, origin or
     /// tenant could get one.
     pub(crate) fn request(&mut self, refill: Refill) -> Option<ReserveLimits> {
-        let per_lane = part(self.lane_slots(0));
+        let per_lane = part(self.lane_slots(0, 0));
         let (per_origin, per_tenant) = (self.part_of_group(&self.origins), self.part_of_group(&self.tenants));
         if per_lane == 0 || per_origin == 0 || (self.has_tenants && per_tenant == 0) {
             return None;
         }
         let limit = part(self.free()).min(MAX_RESERVE).min(self.max_batch());
-        let lane_slots = |in_flight| (self.usable_lane_slots(in_flight, refill), self.lane_slots(in_flight));
+        let lane_slots = |lane: &str, in_flight| {
+            let ahead = self.ahead(lane, in_flight);
+            (self.usable_lane_slots(in_flight, ahead, refill), self.lane_slots(in_flight, ahead))
+        };
         let (per_lane, mut lanes) = self.lanes.lower_limits(per_lane, MAX_NAMED, lane_slots);
+        let raised = self.raised_limits(per_lane, limit, refill);
+        let most_per_lane = raised.iter().map(|(_, most)| *most).max().unwrap_or(per_lane);
+        lanes.extend(raised);
         let named = lanes.len();
         if self.has_several {
             lower(&mut lanes, self.failures.lanes().take(MAX_NAMED.saturating_sub(named)), per_lane);
@@ -260,9 +292,22 @@ impl Lanes {
         self.failures.requested(&counted);
         self.requested += limit;
         self.lanes.requested += per_lane;
+        self.requested_ahead += most_per_lane;
         self.origins.requested += per_origin;
         self.tenants.requested += per_tenant;
-        Some(ReserveLimits { limit, per_lane, lanes, per_origin, per_tenant, groups, counted })
+        Some(ReserveLimits { limit, per_lane, lanes, most_per_lane, per_origin, per_tenant, groups, counted })
+    }
+
+    /// Returns the lanes that lease ahead and whose limit is higher than the one of each lane. They are few, because half of
+    /// their places are taken.
+    fn raised_limits(&self, per_lane: usize, limit: usize, refill: Refill) -> Vec<(String, usize)> {
+        let busy = self.lanes.with(self.lane_concurrency.div_ceil(2));
+        let raised = busy.filter_map(|(lane, in_flight)| {
+            let ahead = self.ahead(lane, in_flight);
+            let most = self.usable_lane_slots(in_flight, ahead, refill).min(limit);
+            (ahead > 0 && most > per_lane).then(|| (lane.clone(), most))
+        });
+        raised.take(MAX_NAMED).collect()
     }
 
     /// Returns true if so few permits are free that using each at once would cause many small calls.
@@ -285,6 +330,7 @@ impl Lanes {
         self.failures.answered(&limits.counted);
         self.requested = self.requested.saturating_sub(limits.limit);
         self.lanes.requested = self.lanes.requested.saturating_sub(limits.per_lane);
+        self.requested_ahead = self.requested_ahead.saturating_sub(limits.most_per_lane);
         self.origins.requested = self.origins.requested.saturating_sub(limits.per_origin);
         self.tenants.requested = self.tenants.requested.saturating_sub(limits.per_tenant);
     }
@@ -320,16 +366,24 @@ impl Lanes {
             Some(lane) => {
                 is_tenant_open(lane.tenant())
                     && is_origin_open(lane.origin)
-                    && self.usable_lane_slots(self.lanes.of(full), refill) > 0
+                    && self.is_lane_open(full, refill)
             }
             None if full.starts_with(NO_TENANT) => is_tenant_open(full),
             None => is_origin_open(full),
         }
     }
 
-    /// Records that a callback of the lane has ended. Its permit stays in use.
+    fn is_lane_open(&self, lane: &str, refill: Refill) -> bool {
+        let in_flight = self.lanes.of(lane);
+        self.usable_lane_slots(in_flight, self.ahead(lane, in_flight), refill) > 0
+    }
+
+    /// Records that a callback of the lane has ended, or will not begin. Its permit stays in use.
     pub(crate) fn leave(&mut self, lane: &str) {
         self.lanes.leave(lane);
+        if self.lanes.of(lane) == 0 {
+            self.paces.forget(lane);
+        }
         let (origin, tenant) = groups_of(lane);
         self.origins.leave(origin);
         self.tenants.leave(tenant);

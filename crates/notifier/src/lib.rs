@@ -20,6 +20,7 @@ mod due_waits;
 mod failing;
 mod lanes;
 mod metrics;
+mod pending_leases;
 mod repeated_reserves;
 mod request;
 mod resource_backoff;

@@ -219,7 +219,9 @@ impl SettleQueue {
 fn retry_until((lease, outcome): &(Lease, Outcome)) -> Instant {
     match outcome {
         Outcome::Complete => lease.deadline() + LATE_SUCCESS,
-        Outcome::Retry { .. } | Outcome::Bury { .. } | Outcome::Release { .. } => lease.deadline(),
+        Outcome::Retry { .. } | Outcome::Bury { .. } | Outcome::Release { .. } | Outcome::Return => {
+            lease.deadline()
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ringback_core::job::Locator;
 use ringback_core::store_types::{Reserved, Shard, Wake};
 use ringback_service::{Shutdown, random};
 use ringback_store::Wakes;
@@ -26,8 +27,13 @@ pub(crate) enum Cause {
     Local,
 }
 
+/// How many requested cancels are remembered until the next look. They are hints.
+const MAX_CANCELS: usize = 1_000;
+
 pub(crate) struct ShardSignals {
     signals: Vec<Signal>,
+    /// The reserved jobs whose cancel was requested since the last look.
+    cancels: Mutex<Vec<Locator>>,
     cursor: AtomicUsize,
     marked: Notify,
 }
@@ -67,7 +73,12 @@ impl ShardSignals {
             empty_reserves: AtomicU32::new(0),
             due: Mutex::default(),
         };
-        Self { signals: shards.map(signal).collect(), cursor: AtomicUsize::new(0), marked: Notify::new() }
+        Self {
+            signals: shards.map(signal).collect(),
+            cancels: Mutex::default(),
+            cursor: AtomicUsize::new(0),
+            marked: Notify::new(),
+        }
     }
 
     pub(crate) fn mark(&self, shard: Shard, cause: Cause) {
@@ -158,6 +169,7 @@ impl ShardSignals {
                 }
                 Wake::Subscribed => self.mark_all(),
                 Wake::Awaited { shard, after, .. } => self.announce(shard, Instant::now() + after),
+                Wake::CancelRequested(job) => self.cancel_requested(job),
                 Wake::Due(..) | Wake::Pull(..) | Wake::Carriers | Wake::Bulk => {}
             }
         }
@@ -169,6 +181,19 @@ impl ShardSignals {
             *due = Some(due.map_or(at, |known| known.min(at)));
             self.marked.notify_one();
         }
+    }
+
+    fn cancel_requested(&self, job: Locator) {
+        let mut cancels = self.cancels.lock().unwrap_or_else(PoisonError::into_inner);
+        if cancels.len() < MAX_CANCELS {
+            cancels.push(job);
+        }
+        self.marked.notify_one();
+    }
+
+    /// Returns the reserved jobs whose cancel was requested since the last call.
+    pub(crate) fn take_cancels(&self) -> Vec<Locator> {
+        std::mem::take(&mut self.cancels.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns when the first job is due of those that were announced since the last call, `None` if none was.

@@ -156,7 +156,9 @@ impl FromIterator<Settlement> for SettleBatch {
     fn from_iter<I: IntoIterator<Item = Settlement>>(settlements: I) -> Self {
         let mut batch = Self::default();
         for Settlement { lease, outcome, lateness, note } in settlements {
-            batch.lateness.record(lateness);
+            if outcome != Outcome::Return {
+                batch.lateness.record(lateness);
+            }
             batch.items.push((lease, outcome));
             batch.notes.extend(note.map(|note| *note));
         }

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use redis::Value;
 use redis::aio::{PubSub, PubSubSink, PubSubStream};
 use ringback_core::backoff::Backoff;
-use ringback_core::job::Topic;
+use ringback_core::job::{Locator, Topic};
 use ringback_core::store_types::{StoreError, Wake};
 use tokio::time::{sleep, timeout};
 
@@ -190,6 +190,10 @@ impl Wakes {
         match (words.next()?, words.next(), words.next()) {
             ("members", None, None) => Some(Wake::Carriers),
             ("bulk", None, None) => Some(Wake::Bulk),
+            ("cancel", Some(locator), None) => {
+                let bytes = u128::from_str_radix(locator, 16).ok()?.to_be_bytes();
+                Some(Wake::CancelRequested(Locator(*bytes.last_chunk()?)))
+            }
             ("ready", Some(tag), None) => Some(Wake::Ready(keys.by_tag(tag)?)),
             ("pull", Some(tag), Some(topic)) => {
                 Some(Wake::Pull(keys.by_tag(tag)?, Topic::from_stored(topic)?))

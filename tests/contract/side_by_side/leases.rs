@@ -166,6 +166,7 @@ impl Pair {
                 RandomOutcome::Retry(wait) => retry(self.delay(*wait)),
                 RandomOutcome::Bury => bury(),
                 RandomOutcome::Release(wait) => release(self.delay(*wait)),
+                RandomOutcome::Return => Outcome::Return,
             };
             let of_shard = items.entry(redis.shard()).or_default();
             of_shard[0].push((redis, outcome.clone()));

@@ -69,6 +69,7 @@ pub(crate) enum RandomOutcome {
     Retry(Wait),
     Bury,
     Release(Wait),
+    Return,
 }
 
 /// What a submitted job has behind it; with a past it is imported.
@@ -218,6 +219,7 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         3 => wait().prop_map(RandomOutcome::Retry),
         1 => Just(RandomOutcome::Bury),
         3 => wait().prop_map(RandomOutcome::Release),
+        2 => Just(RandomOutcome::Return),
     ];
     let reserve = (0..2_usize, open(), brief(), times())
         .prop_map(|(shard, lanes, brief, times)| Op::Reserve { shard, lanes, brief, times });

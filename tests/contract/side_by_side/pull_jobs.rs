@@ -129,6 +129,7 @@ impl Pair {
                 last: LastAttempt::by_consumer(None),
             },
             RandomOutcome::Release(wait) => Outcome::Release { after: self.delay(wait) },
+            RandomOutcome::Return => Outcome::Return,
         }
     }
 

@@ -51,7 +51,7 @@ async fn run(store: &Store, waiters: &Waiters) {
                 wake = wakes.next() => match wake {
                     Wake::Pull(shard, topic) => waiters.wake(&topic, shard),
                     Wake::Subscribed => read_at = Instant::now(),
-                    Wake::Ready(_) | Wake::Due(..) | Wake::Awaited { .. } | Wake::Carriers | Wake::Bulk => {}
+                    Wake::Ready(_) | Wake::Due(..) | Wake::Awaited { .. } | Wake::CancelRequested(_) | Wake::Carriers | Wake::Bulk => {}
                 },
             }
         }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::shard::Shard;
-use crate::job::Topic;
+use crate::job::{Locator, Topic};
 
 /// A wake-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum Wake {
         /// For how long after that the carrier leaves it.
         grace: Duration,
     },
+    /// A cancel of a reserved job was requested.
+    CancelRequested(Locator),
     /// A push lane of the shard is no longer empty.
     Ready(Shard),
     /// The shard has pull jobs of a topic again.

@@ -38,8 +38,13 @@ impl InFlight {
         }
     }
 
+    /// Returns the names that have at least `least` in flight, and how many.
+    pub(super) fn with(&self, least: usize) -> impl Iterator<Item = (&String, usize)> {
+        self.by_name.iter().map(|(name, in_flight)| (name, *in_flight)).filter(move |(_, n)| *n >= least)
+    }
+
     /// Returns the limit of each name and the names whose limit is lower, the fullest ones first. `slots` gives, for
-    /// what a name has in flight, the free slots that a reserve may use, and all free slots.
+    /// a name and what it has in flight, the free slots that a reserve may use, and all free slots.
     ///
     /// If there are more such names than `most`, the common limit is lowered to the free slots of the fullest one
     /// that is not named, but to 1 at least, so that those with nothing in flight still progress. Only one that is
@@ -48,10 +53,11 @@ impl InFlight {
         &self,
         mut limit: usize,
         most: usize,
-        slots: impl Fn(usize) -> (usize, usize),
+        slots: impl Fn(&str, usize) -> (usize, usize),
     ) -> (usize, Vec<(String, usize)>) {
         let with_slots = |(name, in_flight): (_, &usize)| {
-            let (usable, free) = slots(*in_flight);
+            let name: &String = name;
+            let (usable, free) = slots(name, *in_flight);
             (usable, free, name)
         };
         let mut lower: Vec<_> =
@@ -61,6 +67,6 @@ impl InFlight {
             let least = lower.drain(most..).map(|(_, free, _)| free).min();
             limit = limit.min(least.unwrap_or(limit)).max(1);
         }
-        (limit, lower.into_iter().map(|(usable, _, name): (_, _, &String)| (name.clone(), usable)).collect())
+        (limit, lower.into_iter().map(|(usable, _, name)| (name.clone(), usable)).collect())
     }
 }

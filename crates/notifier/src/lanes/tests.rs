@@ -33,6 +33,67 @@ fn a_lane_takes_up_to_its_limit_and_no_more() {
     assert_eq!((limits.per_lane, limits.lanes), (32, vec![(lane("a"), 0)]));
 }
 
+/// Records 40 callbacks of a lane that took so long.
+fn took(lanes: &mut Lanes, lane: &str, length: Duration) {
+    (0..40).for_each(|_| lanes.ended(lane, Some(false), length, Instant::now()));
+}
+
+#[test]
+fn a_lane_whose_receiver_is_quick_leases_ahead_once_half_of_its_places_are_taken() {
+    let (mut lanes, a, quick) = (Lanes::new(512, 64), lane("a"), Duration::from_millis(1));
+    took(&mut lanes, &a, quick);
+    (0..31).for_each(|_| lanes.enter(&a));
+    let limits = lanes.request(Refill::Batch).unwrap();
+    lanes.answered(&limits);
+    assert_eq!((limits.per_lane, limits.most_per_lane, limits.lanes), (32, 32, vec![]));
+
+    lanes.enter(&a);
+    let limits = lanes.request(Refill::Batch).unwrap();
+    assert_eq!((limits.per_lane, limits.most_per_lane), (32, 128));
+    assert_eq!(limits.lanes, [(a.clone(), 128)]);
+    // With what reserves in flight may bring, no lane has more than half of the permits, and the others have theirs.
+    let more: Vec<_> = std::iter::from_fn(|| lanes.request(Refill::Any)).collect();
+    let asked = |limits: &ReserveLimits| {
+        let own = limits.lanes.iter().find(|(name, _)| *name == a);
+        own.map_or(limits.per_lane, |(_, most)| *most)
+    };
+    let most = 32 + 128 + more.iter().map(asked).sum::<usize>();
+    assert!(most <= 256, "{most}: {more:?}");
+    more.iter().chain([&limits]).for_each(|limits| lanes.answered(limits));
+    assert_eq!(lanes.requested_ahead, 0);
+}
+
+#[test]
+fn callbacks_begin_in_the_places_of_a_lane_alone() {
+    let (mut lanes, a) = (Lanes::new(512, 4), lane("a"));
+    (0..4).for_each(|_| lanes.enter(&a));
+    assert!(lanes.may_begin(&a, 0));
+    lanes.enter(&a);
+    assert!(!lanes.may_begin(&a, 0));
+    lanes.enter(&a);
+    assert!(!lanes.may_begin(&a, 1), "five are in flight with this one");
+}
+
+#[test]
+fn a_slow_or_failing_receiver_and_one_without_callbacks_lease_nothing_ahead() {
+    let a = lane("a");
+    let most = |prepare: &dyn Fn(&mut Lanes)| {
+        let mut lanes = Lanes::new(512, 64);
+        took(&mut lanes, &a, Duration::from_millis(1));
+        prepare(&mut lanes);
+        (0..40).for_each(|_| lanes.enter(&a));
+        lanes.request(Refill::Any).unwrap().most_per_lane
+    };
+    assert_eq!(most(&|_| {}), 128);
+    assert_eq!(most(&|lanes| took(lanes, &a, Duration::from_secs(10))), 32);
+    assert_eq!(most(&|lanes| lanes.ended(&a, Some(true), Duration::ZERO, Instant::now())), 32);
+    let emptied = |lanes: &mut Lanes| {
+        lanes.enter(&a);
+        lanes.leave(&a);
+    };
+    assert_eq!(most(&emptied), 32);
+}
+
 #[test]
 fn reserves_in_flight_never_exceed_a_lanes_limit_or_the_permits() {
     for (concurrency, lane) in [(512, 64), (10, 10), (7, 3), (1, 1)] {
@@ -307,7 +368,7 @@ fn beside_another_a_hundred_callbacks_of_a_tenant_begin_at_once_before_its_first
     requests.iter().for_each(|limits| lanes.answered(limits));
     assert!((92..=100).contains(&fill_tenant(&mut lanes, "~a")));
     assert!(!lanes.is_open("~a", Refill::Any) && !lanes.is_open(&first, Refill::Any));
-    lanes.ended(&first, Some(false), now + 2 * LOOK_EVERY);
+    lanes.ended(&first, Some(false), Duration::ZERO, now + 2 * LOOK_EVERY);
     assert!(lanes.is_open("~a", Refill::Any) && fill_tenant(&mut lanes, "~a") > 400);
 }
 

@@ -2,10 +2,10 @@
 //! cancels it. reschedule: delayed → delayed at another time, or ready. run: delayed → ready. revive: dead → ready.
 //! purge: dead → gone, one job or many.
 
-use ringback_core::job::JobKey;
+use ringback_core::job::{JobKey, Locator};
 use ringback_core::state::State;
 use ringback_core::store_types::{
-    Cancelled, DeadCursor, Move, MoveResult, Shard, StoreError, Token, TransitionName,
+    Cancelled, DeadCursor, Move, MoveResult, Shard, StoreError, Token, TransitionName, Wake,
 };
 
 use super::new_record::due_time;
@@ -50,6 +50,7 @@ pub(super) fn cancel(txn: &mut Txn<'_>, locator: [u8; 12], keep: KeepTombstones)
             if !std::mem::replace(cancel, true) {
                 txn.tables.records.put(&job)?;
                 txn.log_transition(&job, Some(State::Reserved), Some(State::Reserved), Some("requested"))?;
+                txn.wake(Wake::CancelRequested(Locator(locator)));
             }
             Ok(Cancelled::Requested { in_flight_unknown: deadline <= txn.now() })
         }

@@ -89,7 +89,7 @@ impl Settlement {
     fn attempt(&self, txn: &Txn<'_>) -> Option<Cow<'_, LastAttempt>> {
         let last = match &self.outcome {
             Outcome::Retry { last, .. } | Outcome::Bury { last, .. } => Some(last),
-            Outcome::Complete | Outcome::Release { .. } => None,
+            Outcome::Complete | Outcome::Release { .. } | Outcome::Return => None,
         };
         match (self.source, &self.outcome) {
             (Source::Push { response }, Outcome::Complete) => response.map(|(status, ms)| {
@@ -192,6 +192,10 @@ fn apply(txn: &mut Txn<'_>, settlement: &Settlement, mut job: Record, cancel: bo
         }
         Outcome::Release { after } if after.is_zero() => txn.enter(&mut job, To::Ready(QueueEnd::Front)),
         Outcome::Release { after } => enter_later(txn, &mut job, *after),
+        Outcome::Return => {
+            job.attempts = job.attempts.saturating_sub(1);
+            txn.enter(&mut job, To::Ready(QueueEnd::Front))
+        }
     }
 }
 
@@ -208,7 +212,7 @@ const fn edge_name(outcome: &Outcome) -> TransitionName {
         Outcome::Complete => TransitionName::Complete,
         Outcome::Retry { .. } => TransitionName::Retry,
         Outcome::Bury { .. } => TransitionName::Bury,
-        Outcome::Release { .. } => TransitionName::Release,
+        Outcome::Release { .. } | Outcome::Return => TransitionName::Release,
     }
 }
 
@@ -231,6 +235,7 @@ fn publish(
             let due = due(after).filter(|_| !after.is_zero());
             return txn.publish_attempt(job, AttemptOutcome::Release, due, None);
         }
+        Outcome::Return => return txn.publish_attempt(job, AttemptOutcome::Release, None, None),
     };
     txn.publish_attempt(job, ended, due, attempt)
 }

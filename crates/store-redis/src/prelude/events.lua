@@ -148,7 +148,7 @@ do
     if kind <= outcomes.BURY and last ~= '' then seen = sub(last, 7, 13) .. sub(last, 15, 14 + byte(last, 13)) end
     local is_later = kind == outcomes.RETRY or kind > outcomes.BURY and outcomes.delay(o) > 0
     if is_later and not ends then due = six(NOW_UP + outcomes.delay(o)) end
-    add(loc, lane, IS_ATTEMPT .. char(kind) .. sub(s, 9, 12) .. due .. seen, edge_of(kind, ends, is_later, last))
+    add(loc, lane, IS_ATTEMPT .. char(min(kind, outcomes.RELEASE)) .. sub(s, 9, 12) .. due .. seen, edge_of(kind, ends, is_later, last))
     if kind == outcomes.COMPLETE then
       add(loc, lane, IS_DONE)
     elseif ends then

@@ -6,12 +6,12 @@
 -- `outcomes.settle` is in transitions/settle.lua.
 -- Uses archive, dead_letters, due_index, events, lanes, outbox, ready, records, tag_index, tombs.
 local outcomes = {
-  COMPLETE = 1, RETRY = 2, BURY = 3, RELEASE = 4,
+  COMPLETE = 1, RETRY = 2, BURY = 3, RELEASE = 4, RETURN = 5,
   -- Answers.
   APPLIED = 1, REPLAYED = 2, LATE = 3, STALE = 4,
 }
 do
-  local COMPLETE, RETRY, BURY = outcomes.COMPLETE, outcomes.RETRY, outcomes.BURY
+  local COMPLETE, RETRY, BURY, RETURN = outcomes.COMPLETE, outcomes.RETRY, outcomes.BURY, outcomes.RETURN
   -- The length of a success without a notice.
   local PLAIN = 22
   -- The flags of an outcome.
@@ -63,7 +63,7 @@ do
       goes_on_later(loc, s, o, lane, lease)
     else
       ready.add(lane, due_index.entry(loc, sub(tomb, 10, 15)))
-      goes_on(loc, s, READY, lane, lease)
+      goes_on(loc, kind == RETURN and state.without_attempt(s) or s, READY, lane, lease)
     end
     return outcomes.APPLIED
   end

@@ -114,6 +114,10 @@ function state.with_settled(s, code, lease) return char(code) .. sub(s, 2, 39) .
 function state.with_lease(s, stamp)
   return char(RESERVED) .. sub(s, 2, 8) .. pack('>I4', read('>I4', s, 9) + 1) .. sub(s, 13, 17) .. stamp .. sub(s, 40)
 end
+-- Returns the job state with one attempt less, because the last one was not begun.
+function state.without_attempt(s)
+  return sub(s, 1, 8) .. pack('>I4', max(read('>I4', s, 9), 1) - 1) .. sub(s, 13)
+end
 -- Returns the job state with a new code and one more lease lost in a row.
 function state.with_loss(s, code)
   return char(code, bit.bor(byte(s, 2), LEASE_LOST)) .. sub(s, 3, 16) .. char(byte(s, 17) + 1) .. sub(s, 18)

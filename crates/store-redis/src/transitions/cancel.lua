@@ -17,11 +17,12 @@ local function leave_index(code, loc, raw, s)
   end
 end
 
--- Records in a reserved job's state that it is to be cancelled. Returns false if that was requested before.
+-- Records in a reserved job's state that it is to be cancelled, and publishes that. Returns false if that was requested before.
 local function request(loc, lane, s)
   if state.is_cancel_requested(s) then return false end
   events.step(loc, lane, RESERVED, RESERVED, 'requested')
   jobs.put(loc, state.with_cancel(s))
+  publish(string.format('cancel %08x%08x%08x', read('>I4I4I4', loc)))
   return true
 end
 

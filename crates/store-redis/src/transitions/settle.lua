@@ -1,6 +1,6 @@
 -- Settles push leases: alone (settle), or followed by a reserve in the same call (exchange).
--- settle: reserved -> done (complete), delayed (retry), dead (bury), or ready or delayed (release, without or with a
---   delay). No job may occur twice in a call.
+-- settle: reserved -> done (complete), delayed (retry), dead (bury), ready or delayed (release, without or with a delay),
+--   or ready (return, of an attempt that was not begun). No job may occur twice in a call.
 -- KEYS  shard
 -- ARGV  keep (ms), cap (tombstones), lateness ("bucket:count ... max:us", or ''), how many lanes, their ids, how many
 --   batches are settled as a whole, their numbers, how many batches have no other job left as far as the caller knows,

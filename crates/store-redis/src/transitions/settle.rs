@@ -202,6 +202,7 @@ pub(crate) fn pack_outcome(outcome: &Outcome, hint: &SettleHint, response: Optio
         Outcome::Retry { after, last } => (2, *after, last, ""),
         Outcome::Bury { reason, last } => (3, Duration::ZERO, last, reason.as_ref()),
         Outcome::Release { after } => (4, *after, &nothing, ""),
+        Outcome::Return => (5, Duration::ZERO, &nothing, ""),
     };
     let mut packed = Vec::with_capacity(32);
     packed.push(kind);

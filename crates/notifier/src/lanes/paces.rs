@@ -1,0 +1,96 @@
+//! `Paces`: how quickly the receivers of lanes answer, and so how many jobs a notifier may lease ahead of those in flight.
+//! Pure.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// What is leased ahead begins within this time if the receiver goes on as before.
+const PLANNED: Duration = Duration::from_millis(100);
+/// At most so many times the limit of a lane are leased ahead.
+const MOST: f64 = 3.0;
+/// After so many callbacks in a row that have succeeded, their mean duration counts.
+const TRUSTED: u32 = 32;
+/// The weight of one callback in the mean.
+const WEIGHT: f64 = 1.0 / 16.0;
+
+/// The callbacks of lanes since the last one that failed.
+#[derive(Default)]
+pub(super) struct Paces(HashMap<String, Pace>);
+
+struct Pace {
+    /// In seconds.
+    mean: f64,
+    successes: u32,
+}
+
+impl Paces {
+    /// Records the end of a callback. `has_failed` is `None` if that is not known.
+    pub(super) fn ended(&mut self, lane: &str, has_failed: Option<bool>, took: Duration) {
+        let took = took.as_secs_f64();
+        match (has_failed, self.0.get_mut(lane)) {
+            (Some(false), Some(pace)) => {
+                pace.mean += (took - pace.mean) * WEIGHT;
+                pace.successes = pace.successes.saturating_add(1);
+            }
+            (Some(false), None) => drop(self.0.insert(lane.to_owned(), Pace { mean: took, successes: 1 })),
+            (Some(true), _) => self.forget(lane),
+            (None, _) => {}
+        }
+    }
+
+    /// Forgets a lane that has no callback in flight, or fails.
+    pub(super) fn forget(&mut self, lane: &str) {
+        self.0.remove(lane);
+    }
+
+    /// Returns how many jobs of a lane may be leased ahead, where `limit` callbacks may be in flight.
+    pub(super) fn ahead(&self, lane: &str, limit: usize) -> usize {
+        let Some(pace) = self.0.get(lane).filter(|pace| pace.successes >= TRUSTED) else { return 0 };
+        let rounds = (PLANNED.as_secs_f64() / pace.mean).min(MOST);
+        // At most three times a limit of 65,536.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is small and not negative"
+        )]
+        let ahead = (limit as f64 * rounds) as usize;
+        ahead
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ahead(callbacks: impl IntoIterator<Item = (Option<bool>, u64)>) -> usize {
+        let mut paces = Paces::default();
+        for (has_failed, ms) in callbacks {
+            paces.ended("a", has_failed, Duration::from_millis(ms));
+        }
+        paces.ahead("a", 64)
+    }
+
+    fn successes(ms: u64) -> impl Iterator<Item = (Option<bool>, u64)> {
+        std::iter::repeat_n((Some(false), ms), 40)
+    }
+
+    #[test]
+    fn what_is_leased_ahead_begins_within_a_tenth_of_a_second() {
+        for (ms, expected) in [(0, 192), (1, 192), (33, 192), (50, 128), (100, 64), (200, 32), (10_000, 0)] {
+            assert_eq!(ahead(successes(ms)), expected, "{ms} ms");
+        }
+    }
+
+    #[test]
+    fn nothing_is_leased_ahead_before_some_callbacks_and_after_a_failure() {
+        assert_eq!(ahead(successes(1).take(31)), 0);
+        assert_eq!(ahead(successes(1).chain([(None, 9_000)])), 192);
+        assert_eq!(ahead(successes(1).chain([(Some(true), 1)])), 0);
+        assert_eq!(ahead(successes(1).chain([(Some(true), 1)]).chain(successes(1))), 192);
+    }
+
+    #[test]
+    fn a_receiver_that_becomes_slow_is_noticed() {
+        assert_eq!(ahead(successes(1).chain(std::iter::repeat_n((Some(false), 2_000), 16))), 4);
+    }
+}
