@@ -1,5 +1,5 @@
-//! Measures how far the clock of the server is ahead of this machine's, every few seconds, and logs when they begin to
-//! differ much and when they agree again.
+//! Measures how far the clock of the server is ahead of this machine's, whenever the installation's row is read, and logs
+//! when they begin to differ much and when they agree again.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;

@@ -103,13 +103,12 @@ end
 -- look: checks that the row is still the one that the caller knows. Fails where no write would succeed, as install does.
 -- KEYS  installation
 -- ARGV  the text of the row that the caller knows, for how long it keeps tombstones (ms), or '' if it has said so of late
--- Returns {1} if it is, {0} if it is another one; with a time for tombstones {1, the server's time in us, the shortest time
---   for which a process keeps tombstones (ms)}
+-- Returns {} if the row is another one; else {the server's time in us, the shortest time for which a process keeps
+--   tombstones (ms), -1 if it was not read}
 function scripts.look(args)
-  if text_of_row() ~= args[1] then return {0} end
-  if args[2] == '' then return {1} end
+  if text_of_row() ~= args[1] then return {} end
   tick()
-  return {1, NOW_US, note_keep_done(args[2])}
+  return {NOW_US, args[2] == '' and -1 or note_keep_done(args[2])}
 end
 -- It uses nothing of what `start` empties.
 fast.look = scripts.look

@@ -48,16 +48,11 @@ impl RedisStore {
         };
         let args = (&known.10, keep_done);
         let asked = Instant::now();
-        let answer: Vec<u64> =
+        let answer: Vec<i64> =
             self.call(&script::LOOK, KeySpace::Installation).early().arg(args).run().await?;
-        match answer[..] {
-            [1] => {}
-            [1, now, shortest] => {
-                self.clock.saw(now, asked.elapsed());
-                known.9 = shortest;
-            }
-            _ => return Ok(None),
-        }
+        let [now, shortest] = answer[..] else { return Ok(None) };
+        self.clock.saw(now.unsigned_abs(), asked.elapsed());
+        known.9 = u64::try_from(shortest).unwrap_or(known.9);
         Ok(Some(known))
     }
 
