@@ -108,6 +108,7 @@ pub(crate) const REPEATED: [&str; 48] = [
     "watch",
     "accepted",
     "install",
+    "look",
     "lose",
     "check_index",
     "check_due",

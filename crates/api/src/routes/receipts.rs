@@ -205,7 +205,7 @@ async fn settle(
 async fn record_failure(api: &Api, receipt: &Receipt, outcome: &Outcome, topic: Option<Topic>) {
     let error = match outcome {
         Outcome::Retry { last, .. } | Outcome::Bury { last, .. } => last.error.clone(),
-        Outcome::Complete | Outcome::Release { .. } => return,
+        Outcome::Complete | Outcome::Release { .. } | Outcome::Return => return,
     };
     // The store is only asked for the topic if topics differ in what they log.
     let topic = if topic.is_none() && api.policies.is_any_logging() {

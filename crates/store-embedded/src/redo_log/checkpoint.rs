@@ -29,7 +29,7 @@ const MAX_AGE: Duration = Duration::from_secs(10);
 /// A checkpoint is due once there are frames and no call came for this long.
 const QUIET: Duration = Duration::from_millis(100);
 /// Frames of this many bytes wait until the checkpoint before is safe.
-const TOO_MUCH: u64 = 2 * MAX_LOG;
+pub(crate) const TOO_MUCH: u64 = 2 * MAX_LOG;
 /// It is logged if the disk holds the writer for this long.
 const LONG: Duration = Duration::from_secs(1);
 
