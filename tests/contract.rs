@@ -353,6 +353,7 @@ contract! {
         a_lane_that_was_empty_wakes_the_notifiers_and_a_full_one_does_not,
         promoted_released_and_recovered_jobs_wake_the_notifiers,
         members_that_come_and_go_wake_the_carriers,
+        the_cancel_of_a_reserved_job_is_announced_once,
     }
     events {
         a_job_has_events_from_its_submit_to_its_end,

@@ -124,3 +124,15 @@ pub(crate) async fn members_that_come_and_go_wake_the_carriers(bench: &Workbench
     store.heartbeat("a", Duration::ZERO).await.expect("members");
     assert_eq!(next(&mut wakes).await, Wake::Carriers);
 }
+
+pub(crate) async fn the_cancel_of_a_reserved_job_is_announced_once(bench: &Workbench) {
+    let lease = bench.reserved(bench.job("a")).await;
+    let mut wakes = bench.wakes().await;
+    for _ in 0..2 {
+        bench.cancel(&lease.key).await;
+    }
+    bench.settle(lease.clone(), release(LONG)).await;
+    assert_eq!(next(&mut wakes).await, Wake::CancelRequested(lease.locator()));
+    bench.accept(bench.job("b").after(LONG)).await;
+    due(bench, &mut wakes, LONG).await;
+}

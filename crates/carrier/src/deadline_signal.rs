@@ -109,7 +109,7 @@ impl DeadlineSignals {
                 Wake::Awaited { shard, after, grace } => self.set_shard(shard, now + after + grace),
                 Wake::Carriers => self.carriers.notify_one(),
                 Wake::Bulk => self.bulks.set(now),
-                Wake::Ready(_) | Wake::Pull(..) => {}
+                Wake::CancelRequested(_) | Wake::Ready(_) | Wake::Pull(..) => {}
             }
         }
     }

@@ -306,7 +306,8 @@ impl Dispatcher {
 
     fn begin(&mut self, lane: String, lease: Lease) {
         let deliverer = Arc::clone(&self.deliverer);
-        self.deliveries.spawn(async move { (lane, deliverer.deliver(lease).await) });
+        // In a box, since it is large and would be moved several times.
+        self.deliveries.spawn(Box::pin(async move { (lane, deliverer.deliver(lease).await) }));
     }
 
     /// Handles the end of a delivery: frees its slot in the lane, and queues its outcome. Its permit stays in use until
