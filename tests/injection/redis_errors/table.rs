@@ -71,7 +71,7 @@ pub(crate) const OF_OTHERS: [&str; 6] =
     ["dead", "page", "change_schedules", "fire", "attach_archive", "failing"];
 
 /// Calls that the processes make by themselves, again and again, or that several requests share.
-pub(crate) const REPEATED: [&str; 48] = [
+pub(crate) const REPEATED: [&str; 49] = [
     "members",
     "take_shard",
     "release_shard",
