@@ -131,8 +131,9 @@ pub(crate) async fn the_cancel_of_a_reserved_job_is_announced_once(bench: &Workb
     for _ in 0..2 {
         bench.cancel(&lease.key).await;
     }
-    bench.settle(lease.clone(), release(LONG)).await;
-    assert_eq!(next(&mut wakes).await, Wake::CancelRequested(lease.locator()));
+    let job = lease.locator();
+    bench.settle(lease, release(LONG)).await;
+    assert_eq!(next(&mut wakes).await, Wake::CancelRequested(job));
     bench.accept(bench.job("b").after(LONG)).await;
     due(bench, &mut wakes, LONG).await;
 }

@@ -1,7 +1,7 @@
 //! Jobs that a notifier leases ahead of those in flight, because their receiver was quick: what becomes of them if it
 //! hangs, if they are cancelled, and if the notifier ends.
 
-use ringback_testkit::Role;
+use ringback_testkit::{Role, Script};
 
 use crate::prelude::*;
 
