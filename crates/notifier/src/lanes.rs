@@ -153,7 +153,7 @@ impl Lanes {
     /// tenants are active, whose calls are small.
     fn ahead(&self, lane: &str, in_flight: usize) -> usize {
         let is_busy = 2 * in_flight >= self.lane_concurrency && !self.has_several;
-        if is_busy { self.paces.ahead(lane, self.lane_concurrency) } else { 0 }
+        if is_busy { self.paces.ahead(lane, self.lane_concurrency, self.looked) } else { 0 }
     }
 
     /// Returns how many more jobs may be leased of a lane that has `in_flight` in flight and may lease `ahead` of them. The
@@ -233,7 +233,7 @@ impl Lanes {
     /// Records how a callback of the lane ended, and after which time, and charges a failure to the budget of its tenant,
     /// if there are tenants. `has_failed` is `None` if that is not known.
     pub(crate) fn ended(&mut self, lane: &str, has_failed: Option<bool>, took: Duration, now: Instant) {
-        self.paces.ended(lane, has_failed, took);
+        self.paces.ended(lane, has_failed, took, now);
         if self.has_tenants {
             self.failures.ended(groups_of(lane).1, lane, has_failed, now);
         }
@@ -381,9 +381,6 @@ impl Lanes {
     /// Records that a callback of the lane has ended, or will not begin. Its permit stays in use.
     pub(crate) fn leave(&mut self, lane: &str) {
         self.lanes.leave(lane);
-        if self.lanes.of(lane) == 0 {
-            self.paces.forget(lane);
-        }
         let (origin, tenant) = groups_of(lane);
         self.origins.leave(origin);
         self.tenants.leave(tenant);
