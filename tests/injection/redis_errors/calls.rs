@@ -89,7 +89,9 @@ impl Client<'_> {
             let job = RecordedJob { delay: (n % 2 == 0).then_some(40 + n), timeout: Some(1_000), ..job };
             self.recorded.submit(&self.api, &job).await;
         }
-        let large = "x".repeat(LARGE);
+        // Half of it is left when it is compressed.
+        let digits = |n: usize| format!("{:016x}", (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let large: String = (1..=LARGE / 16).map(digits).collect();
         let job =
             json!({"topic": "aside", "id": round, "url": format!("{}/hook", self.aside), "body": large});
         self.ok("POST", "jobs", job).await;
