@@ -207,7 +207,8 @@ impl RedisStore {
             risks.iter().for_each(|risk| tracing::warn!(profile = <&str>::from(profile), "{risk}"));
         }
         let now = Instant::now();
-        *server_checks = Some(ServerChecks { profile, risks, run_ids, durability_read: now, sync_tried: now });
+        *server_checks =
+            Some(ServerChecks { profile, risks, run_ids, durability_read: now, sync_tried: now });
     }
 
     /// Tests whether replicas sync changes in time, and makes confirmed calls wait for the sync if they do. False only if
