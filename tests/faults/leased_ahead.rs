@@ -52,14 +52,16 @@ async fn a_cancelled_job_that_was_leased_ahead_does_not_arrive() {
     sink.answer(Script::first(QUICK, Answer::status(200)).finally(Answer::status(200).held()));
     let mut stack = backlog(&sink).await;
     stack.add(Role::Notifier).await;
-    sink.wait_for(QUICK + 8, SOON).await;
-    let arrived = sink.counts();
-    let waiting: Vec<String> = ids().into_iter().filter(|id| !arrived.contains_key(id)).collect();
+    let arrived = sink.wait_for(QUICK + 8, SOON).await;
+    let has_arrived = |id: &String| arrived.iter().any(|arrival| arrival.job_id() == id);
+    let waiting: Vec<String> = ids().into_iter().filter(|id| !has_arrived(id)).collect();
     // Some of them are leased, others are ready.
     for id in &waiting {
         let (status, answer) = stack.cancel(TOPIC, id).await;
         assert!([200, 202].contains(&status), "{id}: {status} {answer}");
     }
+    // The notifier has heard of them all.
+    stack.wait_count("reserved", 8, SOON).await;
     sink.release();
     stack.wait_count("cancelled", waiting.len() as u64, SOON).await;
     stack.wait_count("done", (QUICK + 8) as u64, SOON).await;

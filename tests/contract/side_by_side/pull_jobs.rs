@@ -129,7 +129,8 @@ impl Pair {
                 last: LastAttempt::by_consumer(None),
             },
             RandomOutcome::Release(wait) => Outcome::Release { after: self.delay(wait) },
-            RandomOutcome::Return => Outcome::Return,
+            // Only notifiers return jobs.
+            RandomOutcome::Return => Outcome::Release { after: Duration::ZERO },
         }
     }
 
