@@ -108,10 +108,10 @@ impl Job<'_> {
         delivery.end.min(delivery.start + self.timeout)
     }
 
-    /// When a delivery was over at the earliest for the notifier: at its end, or after three quarters of its timeout,
-    /// because a busy receiver can read a request long after it was sent.
+    /// When a delivery was over at the earliest for the notifier: at its end, or after a quarter of its timeout, because a
+    /// busy receiver can read a request long after it was sent.
     pub(crate) fn earliest_end_of(&self, delivery: &Delivery) -> u64 {
-        delivery.end.min(delivery.start + self.timeout / 4 * 3)
+        delivery.end.min(delivery.start + self.timeout / 4)
     }
 
     /// The time of the first loss between the first and the last event of the job; `None` without one. Final lines are
