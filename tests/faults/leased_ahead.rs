@@ -28,12 +28,18 @@ async fn backlog(sink: &Sink) -> Stack {
     stack
 }
 
-#[tokio::test]
-async fn what_was_leased_ahead_of_a_receiver_that_hangs_is_given_back_and_counts_for_nothing() {
+/// A notifier whose receiver answers some callbacks at once, and then hangs.
+async fn begins_to_hang() -> (Stack, Sink) {
     let sink = Sink::start().await;
     sink.answer(Script::first(QUICK, Answer::status(200)).finally(Answer::status(200).held()));
     let mut stack = backlog(&sink).await;
     stack.add(Role::Notifier).await;
+    (stack, sink)
+}
+
+#[tokio::test]
+async fn what_was_leased_ahead_of_a_receiver_that_hangs_is_given_back_and_counts_for_nothing() {
+    let (stack, sink) = begins_to_hang().await;
     stack.notifiers[0].wait_log("given back, because their receivers have become slow", SOON).await;
     stack.wait_count("reserved", 8, SOON).await;
     for job in stack.pages("/v1/jobs?state=ready").await.concat() {
@@ -48,10 +54,7 @@ async fn what_was_leased_ahead_of_a_receiver_that_hangs_is_given_back_and_counts
 
 #[tokio::test]
 async fn a_cancelled_job_that_was_leased_ahead_does_not_arrive() {
-    let sink = Sink::start().await;
-    sink.answer(Script::first(QUICK, Answer::status(200)).finally(Answer::status(200).held()));
-    let mut stack = backlog(&sink).await;
-    stack.add(Role::Notifier).await;
+    let (stack, sink) = begins_to_hang().await;
     let arrived = sink.wait_for(QUICK + 8, SOON).await;
     let has_arrived = |id: &String| arrived.iter().any(|arrival| arrival.job_id() == id);
     let waiting: Vec<String> = ids().into_iter().filter(|id| !has_arrived(id)).collect();

@@ -5,6 +5,7 @@
 //! bookkeeping. Several shards are called at the same time, each with at most one reserve and one
 //! settle; a settle shares the call of a reserve where possible.
 
+mod deliveries;
 mod finish;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,15 +17,14 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use ringback_core::backoff::Backoff;
 use ringback_core::crash_point;
-use ringback_core::outcome::Outcome;
-use ringback_core::store_types::{Lease, Reserved, Shard, StoreError, Waiting};
+use ringback_core::store_types::{Reserved, Shard, StoreError, Waiting};
 use ringback_service::outage::PartialOutage;
 use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
 use ringback_store::Store;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use crate::deliverer::{Delivered, Deliverer};
 use crate::due_waits::DueWaits;
@@ -36,7 +36,7 @@ use crate::resource_backoff::{ResourceBackoff, Shortage};
 use crate::settle_queue::{RESERVE_WAIT, SettleQueue};
 use crate::shard_signals::{Cause, ShardSignals};
 use crate::slow_calls::SlowCalls;
-use crate::store_call::{ReserveCall, Settlement, StoreCall, StoreReply};
+use crate::store_call::{ReserveCall, StoreCall, StoreReply};
 use crate::tenants::TenantWatch;
 
 /// The pause between two reserves while permits are scarce.
@@ -281,33 +281,6 @@ impl Dispatcher {
         for shard in open.into_iter().chain(self.ask_again.take_due(now)).chain(due) {
             self.signals.mark(shard, Cause::Local);
         }
-    }
-
-    /// Gives back the jobs whose deliveries should have begun by now, and those whose cancel was requested.
-    fn give_back_what_waits(&mut self) {
-        let cancelled = self.pending.take_jobs(&self.signals.take_cancels());
-        self.give_back(cancelled);
-        let now = Instant::now();
-        if self.pending.late_at().is_some_and(|at| at <= now) {
-            let late = self.pending.take_late(now);
-            debug!(jobs = late.len(), "given back, because their receivers have become slow");
-            self.give_back(late);
-        }
-    }
-
-    /// Returns leased jobs whose deliveries have not begun to the store.
-    fn give_back(&mut self, jobs: Vec<(String, Lease)>) {
-        for (lane, lease) in jobs {
-            self.lanes.leave(&lane);
-            let (outcome, lateness) = (Outcome::Return, Duration::ZERO);
-            self.settle_queue.add(Settlement { lease, outcome, lateness, note: None }, Instant::now());
-        }
-    }
-
-    fn begin(&mut self, lane: String, lease: Lease) {
-        let deliverer = Arc::clone(&self.deliverer);
-        // In a box, since it is large and would be moved several times.
-        self.deliveries.spawn(Box::pin(async move { (lane, deliverer.deliver(lease).await) }));
     }
 
     /// Handles the end of a delivery: frees its slot in the lane, and queues its outcome. Its permit stays in use until

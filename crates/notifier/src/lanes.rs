@@ -6,6 +6,7 @@
 mod failure_budgets;
 mod full;
 mod in_flight;
+mod leasing_ahead;
 mod paces;
 
 use std::collections::BTreeSet;
@@ -140,20 +141,6 @@ impl Lanes {
     /// Returns the number of jobs that hold a permit.
     pub(crate) fn permits(&self) -> usize {
         self.permits
-    }
-
-    /// Whether a callback of the lane may begin, if `waiting` of its jobs wait for that: fewer than `lane_concurrency` are
-    /// in flight, which the job itself counts for.
-    pub(crate) fn may_begin(&self, lane: &str, waiting: usize) -> bool {
-        self.lanes.of(lane) <= self.lane_concurrency + waiting
-    }
-
-    /// Returns the slots of a lane beyond `lane_concurrency`, for jobs that are leased ahead, so that its next callbacks
-    /// need not wait for a reserve. 0 unless half of its places are taken and its receiver is quick; and while several
-    /// tenants are active, whose calls are small.
-    fn ahead(&self, lane: &str, in_flight: usize) -> usize {
-        let is_busy = 2 * in_flight >= self.lane_concurrency && !self.has_several;
-        if is_busy { self.paces.ahead(lane, self.lane_concurrency, self.looked) } else { 0 }
     }
 
     /// Returns how many more jobs may be leased of a lane that has `in_flight` in flight and may lease `ahead` of them. The
@@ -298,18 +285,6 @@ impl Lanes {
         Some(ReserveLimits { limit, per_lane, lanes, most_per_lane, per_origin, per_tenant, groups, counted })
     }
 
-    /// Returns the lanes that lease ahead and whose limit is higher than the one of each lane. They are few, because half of
-    /// their places are taken.
-    fn raised_limits(&self, per_lane: usize, limit: usize, refill: Refill) -> Vec<(String, usize)> {
-        let busy = self.lanes.with(self.lane_concurrency.div_ceil(2));
-        let raised = busy.filter_map(|(lane, in_flight)| {
-            let ahead = self.ahead(lane, in_flight);
-            let most = self.usable_lane_slots(in_flight, ahead, refill).min(limit);
-            (ahead > 0 && most > per_lane).then(|| (lane.clone(), most))
-        });
-        raised.take(MAX_NAMED).collect()
-    }
-
     /// Returns true if so few permits are free that using each at once would cause many small calls.
     pub(crate) fn is_scarce(&self) -> bool {
         self.free() < self.concurrency / SCARCE
@@ -371,11 +346,6 @@ impl Lanes {
             None if full.starts_with(NO_TENANT) => is_tenant_open(full),
             None => is_origin_open(full),
         }
-    }
-
-    fn is_lane_open(&self, lane: &str, refill: Refill) -> bool {
-        let in_flight = self.lanes.of(lane);
-        self.usable_lane_slots(in_flight, self.ahead(lane, in_flight), refill) > 0
     }
 
     /// Records that a callback of the lane has ended, or will not begin. Its permit stays in use.

@@ -1,6 +1,6 @@
 //! The file of the database, written and synced by a thread of its own, so that a commit of redb does not hold the
-//! writer of the store while the disk works. The thread takes every step of redb in its order, so at any time the file
-//! is as redb could have left it at a crash; the redo log has what it lacks. Reads see the steps that are still to come.
+//! writer of the store while the disk works. The thread takes every step of redb in its order, so after a
+//! crash redb can open the file, and the redo log has the changes that are not in it. Reads see writes that still wait.
 
 mod steps;
 #[cfg(test)]
@@ -112,7 +112,7 @@ fn perform(piece: &[Step], unsynced: &mut usize, file: &File, disk: &dyn Disk) -
 pub(crate) struct WriteBehind(Arc<Shared>);
 
 impl WriteBehind {
-    /// From now on, syncs of redb return at once. To be called only while a redo log has what the file may lack.
+    /// From now on, syncs of redb return at once. Only while the redo log has all changes that are not in the file.
     pub(crate) fn begin(&self) {
         lock(&self.0.steps).is_behind = true;
     }
