@@ -24,7 +24,7 @@ pub(crate) fn parse(text: &str) -> NewJob {
     let defaults = Defaults {
         // A job with a delay does not depend on the current time.
         now: Timestamp::default(),
-        make_id: &mut || unreachable!("every job has an id"),
+        make_id: &mut |_: &_| unreachable!("every job has an id"),
         make_token: &mut || unreachable!("no job changes another"),
         trace: None,
         tenant: None,

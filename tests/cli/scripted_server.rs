@@ -141,7 +141,7 @@ impl State {
             return Err(Problem::new(http::StatusCode::SERVICE_UNAVAILABLE, "not this one"));
         }
         let now = Timestamp::from_millis(1_795_000_000_000);
-        let make_id = &mut || panic!("a line without an id was sent: {}", String::from_utf8_lossy(line));
+        let make_id = &mut |_: &_| panic!("a line without an id was sent: {}", String::from_utf8_lossy(line));
         let make_token = &mut || panic!("an import changes no job");
         let import = parse_import(
             line,

@@ -154,7 +154,7 @@ mod tests {
         let mut row = row();
         row.request = Some(r#"{"context":{"k":"v"},"retry":{"delays":["1s"]},"timeout":"9s","expires":"1h","on_dead":"https://u.example/","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}"#.to_owned());
         let json = row.submit_again("order-1~2").unwrap();
-        let (make_id, make_token) = (&mut || -> JobId { unreachable!() }, &mut || unreachable!());
+        let (make_id, make_token) = (&mut |_: &_| -> JobId { unreachable!() }, &mut || unreachable!());
         let defaults =
             Defaults { now: Timestamp::from_millis(9), make_id, make_token, trace: None, tenant: None };
         let job = parse_job(&json, defaults).unwrap();

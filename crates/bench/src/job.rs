@@ -94,7 +94,7 @@ fn varied_word(word: &str, number: usize) -> String {
 pub(crate) fn parse(job: &Value) -> NewJob {
     let defaults = Defaults {
         now: SystemClock.now(),
-        make_id: &mut || unreachable!("every job has an id"),
+        make_id: &mut |_: &_| unreachable!("every job has an id"),
         make_token: &mut || unreachable!("no job changes another"),
         trace: None,
         tenant: None,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use ringback_core::clock::Timestamp;
 use ringback_core::job::JobKey;
 use ringback_core::store_types::{
     AcceptLoss, Cursor, Filter, FilterIndex, Options, Profile, Shard, StoreError,
@@ -188,6 +189,14 @@ impl Store {
 
     pub fn shard_of(&self, key: &JobKey) -> Shard {
         Shard::of(key, self.shards)
+    }
+
+    /// The shard to which ids that are made now should lead, so that submits share calls: each for a few milliseconds, in
+    /// turn. `None` for an embedded store, whose shards share a writer.
+    pub fn shard_for_new_jobs(&self, now: Timestamp) -> Option<Shard> {
+        const TURN_MS: u64 = 4;
+        let turn = now.as_millis() / TURN_MS % u64::from(self.shards);
+        matches!(self.backend, Backend::Redis(_)).then_some(Shard(turn as u16))
     }
 }
 

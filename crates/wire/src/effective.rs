@@ -177,7 +177,7 @@ mod tests {
     }
 
     fn effective_within(retry: &InstallationRetry, job: &str, policy: Option<&str>) -> String {
-        let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
+        let (make_id, make_token) = (&mut |_: &_| unreachable!(), &mut || unreachable!());
         let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None, tenant: None };
         let job = parse_job(format!(r#"{{"id":"i",{job}}}"#).as_bytes(), defaults).unwrap();
         let policy = policy.map(|json| parse_policy(json.as_bytes()).unwrap());

@@ -316,7 +316,7 @@ mod tests {
     }
 
     fn on_dead(job: &str) -> Result<Option<String>, (u16, String)> {
-        let (make_id, make_token) = (&mut || "i".parse().unwrap(), &mut || unreachable!());
+        let (make_id, make_token) = (&mut |_: &_| "i".parse().unwrap(), &mut || unreachable!());
         let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None, tenant: None };
         let job = parse_job(job.as_bytes(), defaults);
         let url = job.map(|job| job.delivery.on_dead.map(|url| url.to_string()));
@@ -336,7 +336,7 @@ mod tests {
     fn the_notice_url_counts_as_content() {
         let content = |on_dead: &str| {
             let job = format!(r#"{{"topic":"t","id":"i","on_dead":{on_dead}}}"#);
-            let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
+            let (make_id, make_token) = (&mut |_: &_| unreachable!(), &mut || unreachable!());
             let defaults =
                 Defaults { now: Timestamp::default(), make_id, make_token, trace: None, tenant: None };
             parse_job(job.as_bytes(), defaults).unwrap().content

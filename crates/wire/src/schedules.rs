@@ -139,7 +139,7 @@ fn job(
         return Ok(None);
     }
     let judged = {
-        let make_id = &mut || defaults.id.firing(defaults.now);
+        let make_id = &mut |_: &_| defaults.id.firing(defaults.now);
         let make_token = &mut || Token::default();
         let (now, tenant) = (defaults.now, defaults.tenant);
         submit::build_job(

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{
-    Callback, CallbackMethod, ContentHash, Delivery, Due, Expires, JobId, JobKey, NewJob, Tenant, Trace,
+    Callback, CallbackMethod, ContentHash, Delivery, Due, Expires, JobId, JobKey, NewJob, Tenant, Topic,
+    Trace,
 };
 use ringback_core::token::Token;
 use ringback_core::topic_policy::Policies;
@@ -39,8 +40,8 @@ const UNKNOWN: &str = "the policies of the topics are not known yet, and the job
 pub struct Defaults<'a> {
     /// The current time, to check `at`.
     pub now: Timestamp,
-    /// Makes an id for a job without one.
-    pub make_id: &'a mut dyn FnMut() -> JobId,
+    /// Makes an id for a job without one, by its topic.
+    pub make_id: &'a mut dyn FnMut(&Topic) -> JobId,
     /// Makes a token for a submit that may change a job.
     pub make_token: &'a mut dyn FnMut() -> Token,
     /// The trace the request belongs to.
@@ -104,7 +105,7 @@ pub(super) fn build_job(
     let of_topic = topic.as_ref().filter(|_| !has_target).and_then(|topic| policies?.get(topic)?.url.clone());
     let is_push = fields.get("url").is_some() || of_topic.is_some();
     let is_made = fields.get("id").is_none();
-    let id = if is_made { Some(make_id()) } else { id };
+    let id = if is_made { topic.as_ref().map(&mut *make_id) } else { id };
     let due = due(fields, now, mistakes);
     let callback =
         if fields.get("url").is_some() { url } else { of_topic.or_else(|| Some(Callback::pull())) };

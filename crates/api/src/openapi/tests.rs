@@ -245,7 +245,7 @@ fn schedule(json: &str) -> Result<NewSchedule, Problem> {
 }
 
 fn parse(json: &str) -> Result<NewJob, Problem> {
-    let (make_id, make_token) = (&mut || "made".parse().unwrap(), &mut || Token([0; 8]));
+    let (make_id, make_token) = (&mut |_: &_| "made".parse().unwrap(), &mut || Token([0; 8]));
     parse_job(
         json.as_bytes(),
         Defaults { now: Timestamp::default(), make_id, make_token, trace: None, tenant: None },

@@ -174,7 +174,7 @@ mod tests {
                 let line = format!(
                     r#"{{"topic":"t","id":"{id}","url":"http://h/","state":"dead","reason":"lost","attempts":1,"failures":1}}"#
                 );
-                let make_id = &mut || panic!("it has an id");
+                let make_id = &mut |_: &_| panic!("it has an id");
                 let make_token = &mut || panic!("it changes no job");
                 let defaults = Defaults { now: clock.now(), make_id, make_token, trace: None, tenant: None };
                 let job = parse_import(line.as_bytes(), defaults, &ringback_core::job::TenantScope::All).unwrap();

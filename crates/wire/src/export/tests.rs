@@ -20,7 +20,7 @@ use crate::{Defaults, Problem, parse_import, parse_job};
 
 fn import(line: &str) -> Result<ImportJob, Problem> {
     let now = Timestamp::from_millis(1_763_600_000_000);
-    let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
+    let (make_id, make_token) = (&mut |_: &_| unreachable!(), &mut || unreachable!());
     parse_import(
         line.as_bytes(),
         Defaults { now, make_id, make_token, trace: None, tenant: None },
@@ -110,7 +110,7 @@ fn an_exported_job_keeps_the_hash_of_its_submit() {
         r#"{"topic":"t","id":"i","url":"http://h","content_type":"text/plain; charset=utf-8"}"#,
     ] {
         let now = Timestamp::from_millis(1_763_600_000_000);
-        let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
+        let (make_id, make_token) = (&mut |_: &_| unreachable!(), &mut || unreachable!());
         let defaults = Defaults { now, make_id, make_token, trace: None, tenant: None };
         let new = parse_job(submitted.as_bytes(), defaults).unwrap();
         let job = Job { key: new.key.clone(), ..job(State::Delayed) };

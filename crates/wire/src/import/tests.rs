@@ -10,7 +10,7 @@ use crate::parse_job;
 const NOW: Timestamp = Timestamp::from_millis(1_763_600_000_000);
 
 fn import(text: &[u8], trace: Option<Trace>) -> Result<ImportJob, Problem> {
-    let (make_id, make_token) = (&mut || "made".parse().unwrap(), &mut || Token([7; 8]));
+    let (make_id, make_token) = (&mut |_: &_| "made".parse().unwrap(), &mut || Token([7; 8]));
     parse_import(text, Defaults { now: NOW, make_id, make_token, trace, tenant: None }, &TenantScope::All)
 }
 
@@ -30,7 +30,7 @@ fn wrong_fields(extra: &str) -> Vec<String> {
 fn a_submitted_line_has_no_history_and_the_same_content_hash() {
     let text = br#"{"topic":"t","id":"i","url":"http://h/","delay":"10m","body":{"a": 1}}"#;
     let import = import(text, None).unwrap();
-    let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
+    let (make_id, make_token) = (&mut |_: &_| unreachable!(), &mut || unreachable!());
     let submit =
         parse_job(text, Defaults { now: NOW, make_id, make_token, trace: None, tenant: None }).unwrap();
     assert_eq!((import.job, import.history), (submit, None));

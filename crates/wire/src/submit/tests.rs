@@ -12,7 +12,7 @@ const TOKEN: Token = Token([7; 8]);
 fn parse(json: &str) -> Result<NewJob, Problem> {
     let defaults = Defaults {
         now: Timestamp::from_millis(1_763_600_000_000),
-        make_id: &mut || "made".parse().unwrap(),
+        make_id: &mut |_: &_| "made".parse().unwrap(),
         make_token: &mut || TOKEN,
         trace: None,
         tenant: None,
@@ -53,7 +53,8 @@ fn by_policy(json: &str) -> Result<NewJob, Problem> {
 }
 
 fn parse_by(json: &str, policies: Option<&Policies>) -> Result<NewJob, Problem> {
-    let (now, make_id, make_token) = (Timestamp::default(), &mut || "made".parse().unwrap(), &mut || TOKEN);
+    let (now, make_id, make_token) =
+        (Timestamp::default(), &mut |_: &_| "made".parse().unwrap(), &mut || TOKEN);
     parse_job_with_policies(
         json.as_bytes(),
         Defaults { now, make_id, make_token, trace: None, tenant: None },
@@ -172,7 +173,7 @@ fn other_json_is_unreadable_and_a_large_body_too_large() {
     for bad in ["", "{", "[]", "1", r#"{"topic":}"#, "{} {}"] {
         assert_eq!(parse(bad).unwrap_err().status, 400, "{bad}");
     }
-    let (make_id, make_token) = (&mut || unreachable!(), &mut || unreachable!());
+    let (make_id, make_token) = (&mut |_: &_| unreachable!(), &mut || unreachable!());
     let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None, tenant: None };
     assert_eq!(parse_job(b"{\"topic\":\"\xff\"}", defaults).unwrap_err().status, 400);
     let large = format!(r#""body":"{}""#, "x".repeat(MAX_BODY));
@@ -226,7 +227,7 @@ fn headers_and_context_may_have_32_and_16_entries() {
 fn a_submit_with_mistakes_is_not_read_once_more_for_its_hash() {
     let hashed = |extra: &str| {
         let json = format!(r#"{{"topic":"t","url":"http://h/",{extra}}}"#);
-        let (make_id, make_token) = (&mut || "made".parse().unwrap(), &mut || TOKEN);
+        let (make_id, make_token) = (&mut |_: &_| "made".parse().unwrap(), &mut || TOKEN);
         let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None, tenant: None };
         let mut mistakes = Mistakes::default();
         let job = build_job(&open(json.as_bytes()).unwrap(), defaults, None, &mut mistakes).unwrap();
