@@ -43,7 +43,7 @@ mod recover;
 mod renew;
 mod reschedule_run_revive;
 mod reserve;
-mod schedules;
+pub(crate) mod schedules;
 mod settle;
 mod side_by_side;
 mod stale_leases;

@@ -16,13 +16,13 @@ const fn bound(what: &'static str, most: f64) -> Bound {
 /// 4.00, exact: one call per transition. There is no reason to raise it.
 pub(crate) const CALLS_ONE: Bound = bound("calls of clients per life, batches of 1", 4.0);
 
-/// 40.17, the same in all runs. Raised for what a life must write or look up anew.
-pub(crate) const COMMANDS_ONE: Bound = bound("commands inside scripts per life, batches of 1", 40.6);
+/// 38.14, the same in all runs. Raised for what a life must write or look up anew.
+pub(crate) const COMMANDS_ONE: Bound = bound("commands inside scripts per life, batches of 1", 38.6);
 
 /// 0.08, exact: one call per transition and batch. There is no reason to raise it.
 pub(crate) const CALLS_FIFTY: Bound = bound("calls of clients per life, batches of 50", 0.08);
 
-/// 0.817, the same in all runs: 40.8 per batch, so jobs that share calls share all commands. A command for each
+/// 0.814, the same in all runs: 40.7 per batch, so jobs that share calls share all commands. A command for each
 /// job would add 1. Raised as for batches of 1.
 pub(crate) const COMMANDS_FIFTY: Bound = bound("commands inside scripts per life, batches of 50", 0.825);
 
@@ -31,23 +31,23 @@ pub(crate) const COMMANDS_FIFTY: Bound = bound("commands inside scripts per life
 pub(crate) const CALLS_TOGETHER: Bound =
     bound("calls of clients per life, settled with the next reserve", 0.061);
 
-/// 0.784. Raised as for batches of 1; by 0.011 for what a fast path reads in vain.
+/// 0.743. Raised as for batches of 1.
 pub(crate) const COMMANDS_TOGETHER: Bound =
-    bound("commands inside scripts per life, settled with the next reserve", 0.79);
+    bound("commands inside scripts per life, settled with the next reserve", 0.75);
 
-/// 0.151 to 0.154: 7.6 per batch, and more where a slot of ten minutes ends between the jobs. Raised as the
+/// 0.147 to 0.15: 7.4 per batch, and more where a slot of ten minutes ends between the jobs. Raised as the
 /// others.
 pub(crate) const COMMANDS_FAR: Bound =
-    bound("commands inside scripts per job due in an hour, batches of 50", 0.162);
+    bound("commands inside scripts per job due in an hour, batches of 50", 0.157);
 
-/// 47.09, the same in all runs: a publish per transition but reserve, and the names that promote and settle read.
+/// 41.12, the same in all runs: a publish per transition but reserve, and the names that promote and settle read.
 /// Raised as for batches of 1.
 pub(crate) const COMMANDS_WATCHED_ONE: Bound =
-    bound("commands inside scripts per life while somebody watches, batches of 1", 47.5);
+    bound("commands inside scripts per life while somebody watches, batches of 1", 41.6);
 
-/// 0.949, the same in all runs. Raised as for batches of 1.
+/// 0.872, the same in all runs. Raised as for batches of 1.
 pub(crate) const COMMANDS_WATCHED_FIFTY: Bound =
-    bound("commands inside scripts per life while somebody watches, batches of 50", 0.955);
+    bound("commands inside scripts per life while somebody watches, batches of 50", 0.88);
 
 // Redis, asked by real processes: one API, one carrier and one notifier on four shards, 2,000 jobs due in a
 // second, submitted over HTTP in batches of 100. How many jobs share a call hangs on how fast they go, so these
@@ -66,38 +66,38 @@ pub(crate) const STACK_COMMANDS: Bound = bound("commands inside scripts per life
 // counted with them: there is room of a tenth, and more for submit and promote, of which runs differ more.
 
 /// Batch size, how many batches are counted, and the bounds of submit, promote, reserve and complete. One at a time they
-/// took 182,200, 189,100, 269,300 and 166,100; in batches of 8 75,900, 24,900, 59,700 and 33,600; in batches of 50
-/// 67,500, 5,800, 26,400 and 15,800. Raised for what a life must write or look up anew; last for reserve, which says when
-/// the next job is due, and so saves a promote.
+/// took 165,200, 208,200, 224,300 and 143,000; in batches of 8 76,400, 29,300, 50,300 and 28,000; in batches of 50
+/// 60,100, 6,100, 26,700 and 13,500. Raised for what a life must write or look up anew; last for promote, which reads the
+/// fields that the other three no longer read, and is not needed where a notifier waits.
 pub(crate) const REDIS_INSTRUCTIONS: [(usize, usize, [Bound; 4]); 3] = [
     (
         1,
         30,
         [
-            bound("instructions of Redis: submit, one job at a time", 201_000.0),
-            bound("instructions of Redis: promote, one job at a time", 220_000.0),
-            bound("instructions of Redis: reserve, one job at a time", 296_000.0),
-            bound("instructions of Redis: complete, one job at a time", 184_000.0),
+            bound("instructions of Redis: submit, one job at a time", 182_000.0),
+            bound("instructions of Redis: promote, one job at a time", 230_000.0),
+            bound("instructions of Redis: reserve, one job at a time", 247_000.0),
+            bound("instructions of Redis: complete, one job at a time", 158_000.0),
         ],
     ),
     (
         8,
         10,
         [
-            bound("instructions of Redis per job: submit, batches of 8", 89_000.0),
-            bound("instructions of Redis per job: promote, batches of 8", 30_000.0),
-            bound("instructions of Redis per job: reserve, batches of 8", 65_700.0),
-            bound("instructions of Redis per job: complete, batches of 8", 37_000.0),
+            bound("instructions of Redis per job: submit, batches of 8", 86_000.0),
+            bound("instructions of Redis per job: promote, batches of 8", 33_000.0),
+            bound("instructions of Redis per job: reserve, batches of 8", 56_000.0),
+            bound("instructions of Redis per job: complete, batches of 8", 31_000.0),
         ],
     ),
     (
         50,
         4,
         [
-            bound("instructions of Redis per job: submit, batches of 50", 77_000.0),
+            bound("instructions of Redis per job: submit, batches of 50", 70_000.0),
             bound("instructions of Redis per job: promote, batches of 50", 7_500.0),
             bound("instructions of Redis per job: reserve, batches of 50", 29_100.0),
-            bound("instructions of Redis per job: complete, batches of 50", 17_400.0),
+            bound("instructions of Redis per job: complete, batches of 50", 15_000.0),
         ],
     ),
 ];

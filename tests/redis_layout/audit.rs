@@ -272,10 +272,11 @@ async fn indexed(
             }
         }
         "reserved" => {
-            let at = score(redis, &key("leases", b""), lease).await;
+            let (leases, alone) = (key("leases", b""), [&**lease, locator].concat());
+            let (at, alone) = (score(redis, &leases, lease).await, score(redis, &leases, &alone).await);
             let batch: Option<Vec<u8>> = ask(redis, cmd("HGET").arg(key("batches", b"")).arg(lease)).await;
-            at.is_some_and(|at| at <= *deadline)
-                && batch.is_some_and(|batch| batch.chunks(12).any(|l| l == locator))
+            let is_there = batch.is_some_and(|batch| batch.chunks(12).any(|l| l == locator));
+            at.filter(|_| is_there).or(alone).is_some_and(|at| at <= *deadline)
         }
         "dead" => score(redis, &key("dead", b""), &[locator, lane].concat()).await.is_some(),
         other => panic!("a record of a job that is {other}"),

@@ -70,25 +70,27 @@ async fn a_carrier_whose_lock_is_not_known_counts_as_alive_for_the_longest_lock(
 
 /// Moves the only batch of leases and its job an hour ahead, as if granted before the clock was set back.
 async fn move_lease_ahead(redis: &mut MultiplexedConnection, job: &Job) {
-    let (leases, batches, runs) =
-        (key(redis, "leases").await, key(redis, "batches").await, key(redis, "states").await);
-    let numbers: Vec<Vec<u8>> = members(redis, &leases).await;
-    let [number] = numbers.as_slice() else { panic!("{numbers:?}") };
-    let later = u64::from_be_bytes(number.as_slice().try_into().expect("a number"));
-    let later = (later + STEP.as_micros() as u64).to_be_bytes();
-    let at: f64 = ask(redis, &[b"ZSCORE", leases.as_bytes(), number]).await;
-    let at = at as u128 + STEP.as_millis();
-    let locators: Vec<u8> = ask(redis, &[b"HGET", batches.as_bytes(), number]).await;
+    let (leases, runs) = (key(redis, "leases").await, key(redis, "states").await);
+    let names: Vec<Vec<u8>> = members(redis, &leases).await;
+    let [name] = names.as_slice() else { panic!("{names:?}") };
+    let (number, alone) =
+        name.split_first_chunk().expect("a number, and the locator of a notifier's only job");
     let locator = job.key.locator().0;
+    let later = (u64::from_be_bytes(*number) + STEP.as_micros() as u64).to_be_bytes();
+    let at: f64 = ask(redis, &[b"ZSCORE", leases.as_bytes(), name]).await;
+    let at = at as u128 + STEP.as_millis();
     let mut state: Vec<u8> = ask(redis, &[b"HGET", runs.as_bytes(), &locator]).await;
     state[17..25].copy_from_slice(&later);
     let deadline = state[33..39].iter().fold(0_u64, |n, byte| n << 8 | u64::from(*byte));
     state[33..39].copy_from_slice(&(deadline + STEP.as_millis() as u64).to_be_bytes()[2..]);
+    if alone.is_empty() {
+        let batches = key(redis, "batches").await;
+        run(redis, &[b"HDEL", batches.as_bytes(), number]).await;
+        run(redis, &[b"HSET", batches.as_bytes(), &later, &locator]).await;
+    }
     for words in [
-        [b"HDEL".as_slice(), batches.as_bytes(), number].as_slice(),
-        &[b"HSET", batches.as_bytes(), &later, &locators],
-        &[b"ZREM", leases.as_bytes(), number],
-        &[b"ZADD", leases.as_bytes(), at.to_string().as_bytes(), &later],
+        [b"ZREM".as_slice(), leases.as_bytes(), name].as_slice(),
+        &[b"ZADD", leases.as_bytes(), at.to_string().as_bytes(), &[&later, alone].concat()],
         &[b"HSET", runs.as_bytes(), &locator, &state],
     ] {
         run(redis, words).await;

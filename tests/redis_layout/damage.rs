@@ -189,9 +189,10 @@ async fn a_job_that_lost_its_entry_in_a_queue_is_found_and_delivered() {
 async fn a_lease_that_nobody_would_look_at_is_found_and_runs_out_again() {
     let mut ground = Ground::new().await;
     let (leases, batches) = (ground.key("leases").await, ground.key("batches").await);
+    // A job that was reserved alone has no entry in `batches` before the first repair.
     for (damage, words) in [
-        ("no batch", vec![b"DEL".as_slice(), &batches]),
-        ("no lease", vec![b"DEL", &leases]),
+        ("no lease", vec![b"DEL".as_slice(), &leases]),
+        ("no batch", vec![b"DEL", &batches]),
         ("neither", vec![b"DEL", &leases, &batches]),
     ] {
         ground.run(&words).await;

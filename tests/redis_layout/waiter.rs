@@ -1,11 +1,12 @@
 //! The waiter of a shard: a notifier that takes due jobs without a promote, while the carrier leaves them to it.
 
-use ringback_core::store_types::{Reserve, Reserved, Waiting, Wake};
+use ringback_core::store_types::{Pass, PassLimits, Reserve, Reserved, Waiting, Wake};
 use ringback_store::Wakes;
 use tokio::time::Instant;
 
 use crate::contract::job_builders::{LONG, With as _, ms};
-use crate::contract::workbench::{Workbench, next, now, until};
+use crate::contract::schedules::{add, schedule_at};
+use crate::contract::workbench::{Workbench, at_most, next, now, until};
 use crate::prelude::*;
 use crate::redis_layout::keys::{all, bench};
 
@@ -157,4 +158,57 @@ async fn a_repeated_reserve_of_the_waiter_returns_its_jobs_also_after_another_no
     bench.accept(bench.job("other")).await;
     assert_eq!(reserve(&bench, "two", 10, Waiting::No).await.leases.len(), 1);
     assert_eq!(jobs().await, first);
+}
+
+#[tokio::test]
+async fn a_carrier_that_only_looks_leaves_the_shard_to_the_waiter_until_it_is_late() {
+    let (bench, _redis) = bench().await;
+    let look = async || {
+        let limits = PassLimits { may_leave: true, ..at_most(10) };
+        bench.store().promote(bench.shard(), bench.epoch(), limits).await.expect("a pass")
+    };
+    assert!(matches!(look().await, Pass::Held { moved: 0, .. }), "nobody waits");
+    assert!(wait(&bench, 10).await.next_due.is_some());
+    let job = bench.accept(bench.job("job").after(ms(400))).await;
+    let left = job.due.since(now());
+    let Pass::Left(next) = look().await else { panic!("the job is left to the waiter") };
+    assert!(next + ms(20) > left && next <= left + GRACE + ms(2), "{next:?} of {left:?}");
+    until(job.due.plus(GRACE)).await;
+    assert!(matches!(look().await, Pass::Held { moved: 1, .. }), "the waiter is late");
+    bench.check().await;
+}
+
+#[tokio::test]
+async fn a_notifier_that_polls_reserves_only_where_jobs_are_ready_or_nobody_waits() {
+    let (bench, _redis) = bench().await;
+    let may_give = async || bench.store().may_give(bench.shard()).await.expect("a look");
+    assert!(may_give().await, "nobody waits for due jobs");
+    assert!(wait(&bench, 10).await.next_due.is_some());
+    assert!(!may_give().await);
+    due(&bench, "job").await;
+    assert!(!may_give().await, "it is for the waiter");
+    bench.accept(bench.job("ready")).await;
+    assert!(may_give().await);
+    assert_eq!(wait(&bench, 10).await.leases.len(), 2);
+    assert!(!may_give().await);
+}
+
+#[tokio::test]
+async fn a_carrier_that_is_called_for_a_schedule_passes_at_once_though_the_waiter_took_a_due_job() {
+    let (bench, _redis) = bench().await;
+    assert!(wait(&bench, 10).await.next_due.is_some());
+    due(&bench, "job").await;
+    let row = schedule_at(&bench, "jobs", "schedule", Some(now().plus(LONG)));
+    add(&bench, &row).await;
+    let other = bench.job("other").to("http://other.example");
+    bench.accept(other).await;
+    // By the fast path, and by the script, since several lanes have jobs.
+    for left in [1, 1] {
+        assert_eq!(wait(&bench, 1).await.leases.len(), left);
+    }
+    let limits = PassLimits { may_leave: true, ..at_most(10) };
+    let passed = bench.store().promote(bench.shard(), bench.epoch(), limits).await.expect("a pass");
+    let Pass::Held { next_firing: Some(firing), .. } = passed else { panic!("it is left: {passed:?}") };
+    assert!(firing <= LONG && firing + ms(2000) > LONG, "{firing:?}");
+    bench.check().await;
 }

@@ -118,7 +118,7 @@ fn start_with(
     context.spawn_reader(POLICIES, tasks, |known| shared.keep(of, random::generator(), known));
     let signals = Arc::new(ShardSignals::new(store.shards()));
     let wakes = store.wakes(random::generator());
-    tasks.spawn("notifier's wakes", Arc::clone(&signals).listen(wakes, shutdown.clone()));
+    tasks.spawn("notifier's wakes", Arc::clone(&signals).listen(store.clone(), wakes, shutdown.clone()));
     let credentials = Credentials::new(config.signing.keys.clone(), policies.clone());
     let signer = Signer::new(config.signing, policies.clone());
     let reports = Arc::<DestinationReports>::default();

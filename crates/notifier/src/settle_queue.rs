@@ -244,7 +244,7 @@ mod tests {
 
     fn job(id: &str) -> NewJob {
         let json = format!(r#"{{"topic":"t","id":"{id}","url":"http://receiver.example/hook"}}"#);
-        let make_id = &mut || panic!("the job has an id");
+        let make_id = &mut |_: &_| panic!("the job has an id");
         let make_token = &mut || panic!("it changes no job");
         let defaults =
             Defaults { now: Timestamp::from_millis(0), make_id, make_token, trace: None, tenant: None };

@@ -8,13 +8,13 @@ use std::time::Duration;
 use ringback_core::job::Locator;
 use ringback_core::store_types::{Reserved, Shard, Wake};
 use ringback_service::{Shutdown, random};
-use ringback_store::Wakes;
+use ringback_store::{Store, Wakes};
 use tokio::sync::Notify;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use crate::wake_backoff::{Turn, WakeBackoff};
 
-/// Every shard is marked at least this often.
+/// Every shard that may give jobs is marked at least this often.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Why a shard is marked. Of two causes the greater one counts.
@@ -126,14 +126,19 @@ impl ShardSignals {
         }
     }
 
-    /// Marks shards on wake-ups and at the polling interval, until the shutdown.
-    pub(crate) async fn listen(self: Arc<Self>, wakes: Wakes, shutdown: Shutdown) {
+    /// Marks shards on wake-ups, and at the polling interval if they may give jobs, until the shutdown.
+    pub(crate) async fn listen(self: Arc<Self>, store: Store, wakes: Wakes, shutdown: Shutdown) {
         let mut timer = interval(POLL_INTERVAL);
         timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let ticks = async {
             loop {
                 timer.tick().await;
-                self.mark_all();
+                for signal in &self.signals {
+                    // A store that is away is asked by the reserve, which reports it.
+                    if store.may_give(signal.shard).await.unwrap_or(true) {
+                        self.mark(signal.shard, Cause::Local);
+                    }
+                }
             }
         };
         tokio::select! {

@@ -11,8 +11,8 @@ use crate::lane_ids::LaneKey;
 
 /// The row of the installation: layout, shards, id of the data, `run_id` of a loss or nothing, and its jobs. Then
 /// the `run_id` of its server, the key of lane ids, a text that changes with each acknowledged loss, the server's time
-/// in µs, the shortest time for which a process keeps tombstones, in ms, and a text that stands for the row.
-pub(crate) type Row = (String, String, String, String, u64, String, String, String, u64, u64, String);
+/// in µs, the shortest time for which a process keeps tombstones, in ms, and the row as it is stored.
+pub(crate) type Row = (String, String, String, String, u64, String, String, String, u64, u64, Vec<Vec<u8>>);
 
 /// The result of reading the row.
 pub(crate) struct SeenRow {
@@ -59,7 +59,9 @@ pub(crate) struct Installation {
     pub(crate) lane_key: Option<LaneKey>,
     /// The row that was read last.
     pub(crate) row: Option<Row>,
-    /// When the row was last asked with the time for which this process keeps tombstones.
+    /// The number of the connection by which it was read: another one may lead to another run of the server.
+    pub(crate) connection: Option<u64>,
+    /// When this process last recorded for how long it keeps tombstones.
     pub(crate) keep_done_noted: Option<Instant>,
     /// The replication ids of the servers.
     pub(crate) replication: Vec<String>,

@@ -317,7 +317,7 @@ impl Walk<'_> {
     /// Counts the entries of all indexes except that of dead jobs.
     async fn entries(&mut self) -> Result<u64, StoreError> {
         let mut sum = 0;
-        for kind in ["lanes", "pulls", "paused", "due_lanes", "slots", "batches"] {
+        for kind in ["lanes", "pulls", "paused", "due_lanes", "slots", "batches", "leases"] {
             let mut scan = Scan::start();
             while !scan.is_over {
                 sum += self.calls.page_of::<u64>(&script::CHECK_ENTRIES, kind, &mut scan, SETS).await?;

@@ -87,6 +87,16 @@ impl Keys {
         self.base(KeySpace::Installation)
     }
 
+    /// Returns the key of a shard's hash.
+    pub(crate) fn shard(&self, shard: Shard) -> String {
+        format!("{}:shard", self.base(KeySpace::Shard(shard)))
+    }
+
+    /// Returns the key of the installation's row.
+    pub(crate) fn install(&self) -> String {
+        format!("{}:install", self.installation())
+    }
+
     /// Returns the key of the hash of policies by topic.
     pub(crate) fn policies(&self) -> String {
         format!("{}:policies", self.installation())

@@ -22,6 +22,7 @@ mod reply;
 mod script;
 mod server_checks;
 mod shard;
+mod shard_fields;
 mod topology;
 mod transition_log;
 mod transitions;

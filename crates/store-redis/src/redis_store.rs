@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::accepted_counts::AcceptedCounts;
 use super::clock_watch::ClockWatch;
-use super::keys::Keys;
+use super::keys::{KeySpace, Keys};
 use super::lane_ids::LaneKey;
 use super::moving_slots::Moving;
 use super::server_checks::Risk;
@@ -111,13 +111,18 @@ impl RedisStore {
     /// Reads the clock of a shard's server, and returns whether it is within a minute of this machine's.
     pub async fn agrees_on_time(&self, shard: Shard) -> Result<bool, StoreError> {
         let asked = Instant::now();
-        let (seconds, micros): (u64, u64) = self.command("TIME", shard, "TIME").run().await?;
-        self.clock.saw(seconds.saturating_mul(1_000_000).saturating_add(micros), asked.elapsed());
+        self.clock.saw(self.server_time(shard.into()).await?, asked.elapsed());
         Ok(self.clock_gap().is_none())
     }
 
+    /// Reads the time of a key space's server, in µs.
+    pub(crate) async fn server_time(&self, space: KeySpace) -> Result<u64, StoreError> {
+        let (seconds, micros): (u64, u64) = self.command("TIME", space, "TIME").early().run().await?;
+        Ok(seconds.saturating_mul(1_000_000).saturating_add(micros))
+    }
+
     /// The version of the layout of keys and records.
-    pub const LAYOUT: u64 = 3;
+    pub const LAYOUT: u64 = 4;
 
     pub const fn layout(&self) -> u64 {
         Self::LAYOUT

@@ -250,7 +250,7 @@ scripts! {
     TOPIC_GAUGES: "topic_gauges", Reads;
     ATTEMPTS: "attempts", Reads;
     INSTALL: "install", Drains;
-    LOOK: "look", Drains;
+    NOTE_KEEP_DONE: "note_keep_done", Drains;
     LOSE: "lose", Drains;
     TAKE_BACK: "take_back", Drains;
     NOTE_FORGOTTEN: "note_forgotten", Drains;

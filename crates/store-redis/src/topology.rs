@@ -177,6 +177,15 @@ impl Topology {
         !matches!(self.servers, Servers::Single(_))
     }
 
+    /// Returns the number of the connection to the only server; `None` without one. In a cluster always 0.
+    pub(crate) fn connection_number(&self) -> Option<u64> {
+        match &self.servers {
+            Servers::Single(single) => single.connection.number(),
+            Servers::Sentinel(sentinel) => sentinel.connection.number(),
+            Servers::Cluster(_) => Some(0),
+        }
+    }
+
     /// Sends one command to the server of a key space. Answers or fails within the call timeout. With `confirmation` by
     /// replicas, on a store that was opened for that, waits until replicas have its changes, and fails with
     /// [`StoreError::Unreplicated`] if they do not have them in time.

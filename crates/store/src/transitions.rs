@@ -109,6 +109,12 @@ impl Store {
         backend!(self.reserve(shard, ask).await)
     }
 
+    /// Whether a reserve of a shard may find jobs although no wake-up announces them: it has ready jobs, or no notifier waits
+    /// for its due jobs. A cheap look, which may be wrong.
+    pub async fn may_give(&self, shard: Shard) -> Result<bool, StoreError> {
+        backend!(self.may_give(shard).await)
+    }
+
     /// renew: the lease lasts for `by` from now, or as long as before if that is longer.
     pub async fn renew(&self, lease: &mut Lease, by: Duration) -> Result<Renewed, StoreError> {
         let asked = Instant::now();

@@ -49,8 +49,8 @@ const ARCHIVER: &str = "archiver.";
 const FEED: &str = "feed.";
 
 /// Calls that are armed but need not be reached: the first is made once per start of a server, the second once dead
-/// jobs are old.
-const SELDOM: [&str; 2] = ["store.note_servers.", "store.evict."];
+/// jobs are old, the third after a server was away.
+const SELDOM: [&str; 3] = ["store.note_servers.", "store.evict.", "store.accepted."];
 
 /// The latest pass at which something is done.
 const LATEST: u32 = 4;

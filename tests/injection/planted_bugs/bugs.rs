@@ -61,7 +61,7 @@ macro_rules! bugs {
 const DUE: &str = "return at > 0 and NOW_UP + at or NOW";
 const TAKEN: &str = "if records[loc] or tombstones[loc] then return arrivals.taken(loc, rest) end";
 const RETRY_AT: &str = "local at = NOW_UP + outcomes.delay(o)";
-const WAITER: &str = "if lane or not find_due() then return false end";
+const WAITER: &str = "if lane or not find_due(scheduled, scheduled_row) then return false end";
 const NOT_COMMON: &str = "do return false end";
 const PUSH: &str = "ready.push(lane, entries, 'RPUSH')";
 const PUSH_COMMON: &str = "ready.push(lane, found, 'RPUSH')";
@@ -137,9 +137,9 @@ bugs! {
             "local known = records[loc] and read('>I6', records[loc], 7) + 50 <= NOW or tombstones[loc]
              if known then return arrivals.taken(loc, rest) end";
         "lease-is-timeout" Calm [RetryTimes OneLease AttemptNumbers DeadWithReason]
-            "timeout, tonumber(args[8])) + tonumber(args[6])" => "timeout, tonumber(args[8]))";
+            "timeout, longest) + margin" => "timeout, longest)";
         "lease-too-short" Calm [OneLease NoUnexplainedRepeat RetryTimes CountsAgree] "local deadline = NOW_UP + length" =>
-            "local deadline = NOW_UP + 50", "deadline = NOW_UP + grants.length(args, timeout)" => "deadline = NOW_UP + 50";
+            "local deadline = NOW_UP + 50", "deadline = NOW_UP + length_of(timeout)" => "deadline = NOW_UP + 50";
         // The jitter of a delay of 400 ms, which is added by the process.
         "no-jitter" Calm [RetryTimes] RETRY_AT =>
             "local wait = outcomes.delay(o)

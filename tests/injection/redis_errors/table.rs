@@ -71,7 +71,7 @@ pub(crate) const OF_OTHERS: [&str; 6] =
     ["dead", "page", "change_schedules", "fire", "attach_archive", "failing"];
 
 /// Calls that the processes make by themselves, again and again, or that several requests share.
-pub(crate) const REPEATED: [&str; 49] = [
+pub(crate) const REPEATED: [&str; 52] = [
     "members",
     "take_shard",
     "release_shard",
@@ -108,25 +108,27 @@ pub(crate) const REPEATED: [&str; 49] = [
     "watch",
     "accepted",
     "install",
-    "look",
+    "note_keep_done",
     "lose",
     "check_index",
     "check_due",
     "check_slot",
     "GET",
     "GETRANGE",
+    "HDEL",
+    "HGETALL",
     "HKEYS",
     "HMGET",
     "INFO",
+    "TIME",
     "CONFIG GET",
     "SUBSCRIBE",
     "FUNCTION LOAD",
 ];
 
 /// Calls that nothing here leads to, each with the reason.
-pub(crate) const ELSEWHERE: [(&str, &str); 15] = [
+pub(crate) const ELSEWHERE: [(&str, &str); 14] = [
     ("AUTH", "to find out why a connection was refused: tests of the words of a store"),
-    ("TIME", "before something old is removed: tests of clocks"),
     ("take_back", "when jobs that were missing are there again: tests of lost data"),
     ("note_forgotten", "after a loss that was accepted or need not be: tests of lost data"),
     ("change_feed", "when a process has lost the lease of a feed, and by hand: tests of feeds"),
@@ -146,7 +148,7 @@ pub(crate) const ELSEWHERE: [(&str, &str); 15] = [
 ];
 
 /// Calls that are made so seldom that a round does not wait long for them.
-pub(crate) const SELDOM: [&str; 4] = ["exchange", "HMGET", "topic_gauges", "keep_bulk"];
+pub(crate) const SELDOM: [&str; 5] = ["exchange", "HMGET", "topic_gauges", "keep_bulk", "note_keep_done"];
 
 /// The errors, by name.
 pub(crate) const FAULTS: [(&str, RedisFault); 21] = [

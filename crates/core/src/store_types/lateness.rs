@@ -37,6 +37,16 @@ impl Lateness {
         self.counts.values().sum()
     }
 
+    /// The buckets and how many deliveries each has.
+    pub fn counts(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        self.counts.iter().map(|(bucket, n)| (*bucket, *n))
+    }
+
+    /// The highest lateness, in µs.
+    pub fn max_us(&self) -> u64 {
+        self.max_us
+    }
+
     /// The highest lateness, in ms; `None` without deliveries.
     pub fn max_ms(&self) -> Option<f64> {
         (self.count() > 0).then_some(self.max_us as f64 / 1000.0)

@@ -1,9 +1,10 @@
 -- Lists and sets whose entries the consistency check reads or counts.
--- Uses check, due_index, ready, shard.
+-- Uses check, due_index, leases, ready, shard.
 
 -- check_entries: how many entries a page of lists and sets has.
 -- KEYS  shard
--- ARGV  'lanes', 'pulls', 'paused', 'due_lanes', 'slots' or 'batches'; then the arguments of a scan
+-- ARGV  'lanes', 'pulls', 'paused', 'due_lanes', 'slots', 'batches' or 'leases', which are batches of one job; then the
+--   arguments of a scan
 -- Returns {run, where to go on ('0' is the end), entries}; {run} if the scan began in another run
 function scripts.check_entries(args)
   shard.begin()
@@ -14,6 +15,8 @@ function scripts.check_entries(args)
     local name = found[i]
     if kind == 'batches' then
       sum = sum + #found[i + 1] / 12
+    elseif kind == 'leases' then
+      sum = sum + (name == leases.number(name) and 0 or 1)
     elseif kind == 'due_lanes' then
       sum = sum + call('ZCARD', due_index.key(name))
     elseif kind == 'paused' then

@@ -175,7 +175,7 @@ function repair.schedules(args)
       local at = recurring.next(stored)
       call('ZADD', KEY.recurring_times, at, args[i])
       shard.earliest('next_firing_at', at)
-      shard.wake_at(NOW)
+      shard.call_carrier()
     end
     answers[i - 1] = is_missing and REPAIRED or MOVED_ON
   end

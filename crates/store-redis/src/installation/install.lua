@@ -62,15 +62,12 @@ end
 
 local function read_row() return call('HMGET', row(), LAYOUT, SHARDS, ID, LOST_RUN, LOST_JOBS, LANE_KEY, LAST_LOSS) end
 
--- Returns a text that stands for the row and the run of the server.
-local function text_of_row() return run_id() .. concat(call('HGETALL', row()), ' ') end
-
 -- Returns the answer with the data of the row that every process needs.
 local function described()
   if not NOW_US then tick() end
   local stored = read_row()
   return {stored[1], stored[2], stored[3] or '', stored[4] or '', tonumber(stored[5] or 0), run_id(), stored[6] or '',
-    stored[7] or '', NOW_US, (seen_keep_done()), text_of_row()}
+    stored[7] or '', NOW_US, (seen_keep_done()), call('HGETALL', row())}
 end
 
 -- install: makes the row at the first start, and checks it later. Allowed when memory is full, so that a process that
@@ -81,7 +78,7 @@ end
 --   or '', for how long the caller keeps tombstones (ms)
 -- Returns {layout version, shard count, id, run_id of a loss that is not accepted or '', its jobs, run_id of the server, key
 --   of lane ids, a text that changes with each loss that was taken note of, the server's time in us, the shortest time
---   for which a process keeps tombstones (ms), a text that stands for the row}
+--   for which a process keeps tombstones (ms), the whole row}
 function scripts.install(args)
   tick()
   local stored = call('HMGET', row(), LAYOUT, ID)
@@ -100,18 +97,16 @@ function scripts.install(args)
   return described()
 end
 
--- look: checks that the row is still the one that the caller knows. Fails where no write would succeed, as install does.
+-- note_keep_done: records for how long the caller keeps tombstones.
 -- KEYS  installation
--- ARGV  the text of the row that the caller knows, for how long it keeps tombstones (ms), or '' if it has said so of late
--- Returns {} if the row is another one; else {the server's time in us, the shortest time for which a process keeps
---   tombstones (ms), -1 if it was not read}
-function scripts.look(args)
-  if text_of_row() ~= args[1] then return {} end
+-- ARGV  for how long (ms)
+-- Returns the shortest time for which a process keeps tombstones (ms)
+function scripts.note_keep_done(args)
   tick()
-  return {NOW_US, args[2] == '' and -1 or note_keep_done(args[2])}
+  return note_keep_done(args[1])
 end
 -- It uses nothing of what `start` empties.
-fast.look = scripts.look
+fast.note_keep_done = scripts.note_keep_done
 
 -- lose: records that accepted jobs are missing in a shard.
 -- KEYS  installation

@@ -12,18 +12,22 @@ use crate::keys::KeySpace;
 use crate::redis_store::RedisStore;
 use crate::script;
 
-/// How often a process says for how long it keeps tombstones.
-const NOTE_EVERY: Duration = Duration::from_secs(5);
+/// How often a process records for how long it keeps tombstones.
+const NOTE_EVERY: Duration = Duration::from_secs(10);
 
 impl RedisStore {
     /// Makes or reads the row of the installation, and remembers its clock, retention, id and loss. Fails if it has
     /// another layout or another number of shards.
     pub(crate) async fn look_at_installation(&self) -> Result<SeenRow, StoreError> {
-        let row = match self.look_at_known_row().await? {
+        let connection = self.topology.connection_number();
+        let row = match self.look_at_known_row(connection).await? {
             Some(row) => row,
             None => self.install().await?,
         };
-        self.accepted_counts.installation().row = Some(row.clone());
+        {
+            let mut installation = self.accepted_counts.installation();
+            (installation.row, installation.connection) = (Some(row.clone()), connection);
+        }
         self.shortest_keep_done.store(row.9, Ordering::Relaxed);
         let (layout, stored_shards) = (&row.0, &row.1);
         if *layout != Self::LAYOUT.to_string() {
@@ -35,24 +39,35 @@ impl RedisStore {
         self.take_row(row)
     }
 
-    /// Returns the row that was read last, if it is still the same.
-    async fn look_at_known_row(&self) -> Result<Option<Row>, StoreError> {
-        let (mut known, keep_done) = {
+    /// Returns the row that was read last, if it is still the same, and was read by this connection: the next one may lead
+    /// to another run of the server, which `install` finds out. Plain commands, because a script costs three times as
+    /// much. One of them writes, though it changes nothing: it fails where no write would succeed.
+    async fn look_at_known_row(&self, connection: Option<u64>) -> Result<Option<Row>, StoreError> {
+        let (mut known, is_due) = {
             let mut installation = self.accepted_counts.installation();
-            let Some(known) = installation.row.clone() else { return Ok(None) };
+            let is_same = connection.is_some() && installation.connection == connection;
+            let Some(known) = installation.row.clone().filter(|_| is_same) else { return Ok(None) };
             let is_due = installation.keep_done_noted.is_none_or(|noted| noted.elapsed() >= NOTE_EVERY);
             if is_due {
                 installation.keep_done_noted = Some(Instant::now());
             }
-            (known, if is_due { self.keep_done_millis() } else { String::new() })
+            (known, is_due)
         };
-        let args = (&known.10, keep_done);
+        let (space, row) = (KeySpace::Installation, self.keys.install());
         let asked = Instant::now();
-        let answer: Vec<i64> =
-            self.call(&script::LOOK, KeySpace::Installation).early().arg(args).run().await?;
-        let [now, shortest] = answer[..] else { return Ok(None) };
-        self.clock.saw(now.unsigned_abs(), asked.elapsed());
-        known.9 = u64::try_from(shortest).unwrap_or(known.9);
+        let time = self.server_time(space);
+        let write =
+            self.command("HDEL", space, "a field of the installation's row").early().arg((&row, "")).run();
+        let read = self.command("HGETALL", space, "the installation's row").early().arg(&row).run();
+        let (now, _, row): (u64, u64, Vec<Vec<u8>>) = tokio::try_join!(time, write, read)?;
+        if row != known.10 || self.topology.connection_number() != connection {
+            return Ok(None);
+        }
+        self.clock.saw(now, asked.elapsed());
+        if is_due {
+            let note = self.call(&script::NOTE_KEEP_DONE, space).early().arg(self.keep_done_millis());
+            known.9 = note.run().await?;
+        }
         Ok(Some(known))
     }
 

@@ -21,6 +21,7 @@ use crate::redis_store::RedisStore;
 use crate::script;
 use crate::server_checks::Findings;
 use crate::server_checks::no_replica;
+use crate::topology::Confirmation;
 
 /// Whether losses are recorded in the row and have to be accepted by hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,10 +138,10 @@ impl RedisStore {
     pub(crate) async fn has_next_shard_lost(&self) -> Result<bool, StoreError> {
         let Some(shard) = self.accepted_counts.next() else { return Ok(false) };
         let known = self.accepted_counts.known(shard);
-        let asked = self.call(&script::ACCEPTED, shard).confirmed().run().await;
-        let (accepted, _run_id): (u64, String) = match no_replica(asked) {
+        let asked = self.read_fields(shard, Confirmation::ByReplicas).await;
+        let accepted = match no_replica(asked) {
             Err(StoreError::Moving(_)) => return Ok(false),
-            answer => answer?,
+            answer => answer?.accepted(),
         };
         self.accepted_counts.saw(shard, known, accepted);
         Ok(accepted < known.accepted)
@@ -268,8 +269,7 @@ mod tests {
             let text = str::to_owned;
             let (layout, shards, lane_key) = (text("1"), text("1"), "07".repeat(32));
             let (data_id, last_loss) = (text(data_id), text(last_loss));
-            let row =
-                (layout, shards, data_id, lost, 0, text("run"), lane_key, last_loss, 0, 0, String::new());
+            let row = (layout, shards, data_id, lost, 0, text("run"), lane_key, last_loss, 0, 0, Vec::new());
             store.take_row(row).unwrap();
         }
         let (data_id, sound) = store.data_ids();

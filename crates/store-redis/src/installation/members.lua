@@ -22,7 +22,7 @@ function scripts.members(args)
   local me, ttl, longest = args[1], tonumber(args[2]), tonumber(args[3])
   local locks, changed = stored_locks(lock_key), false
   if ttl > 0 then
-    changed = call('ZADD', key, NOW + ttl, me) == 1
+    changed = call('ZADD', key, whole(NOW + ttl), me) == 1
     if locks[me] ~= ttl then call('HSET', lock_key, me, args[2]) end
     locks[me] = ttl
   else

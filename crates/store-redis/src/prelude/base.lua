@@ -78,6 +78,8 @@ end
 local function fetch(key, names)
   local n = #names
   if n == 0 then return {} end
+  -- For one name HGET is cheaper.
+  if n == 1 then return {call('HGET', key, names[1])} end
   if n <= 4000 then return call('HMGET', key, unpack(names)) end
   local all = {}
   for i = 1, n, 4000 do

@@ -57,9 +57,10 @@ end
 
 -- Whether a reserved job is in its batch, and the next check of that is not after the deadline, or soon.
 local function is_leased(loc, s)
-  local batch = check.batch(s)
-  if not batch.at or batch.at > max(state.deadline(s), NOW + leases.SOON) then return false end
-  return check.holds(batch, loc)
+  local batch, latest = check.batch(s), max(state.deadline(s), NOW + leases.SOON)
+  if batch.at and batch.at <= latest and check.holds(batch, loc) then return true end
+  local alone = tonumber(call('ZSCORE', KEY.leases, leases.name(state.lease(s), {loc})) or nil)
+  return alone ~= nil and alone <= latest
 end
 
 -- Returns the code of the state whose index must hold a job, and whether that index does; nil if the index is a list.

@@ -15,13 +15,13 @@ local FIRST_END = NO_LEASE .. NO_TIME .. NO_ATTEMPT
 
 function grants.flags(more) return more + (events.is_watched and grants.WATCHED or 0) end
 
--- Returns the answer to a repeated call: the jobs that are still reserved by the leases of these batches. `numbers` are
--- their numbers, 8 bytes each.
-local function repeat_answer(numbers)
+-- Returns the answer to a repeated call: the jobs that are still reserved by the leases of these batches, as they are
+-- remembered.
+local function repeat_answer(remembered)
   local answer, group = {NOW_US, -1, grants.flags(grants.MORE), {}}, {}
-  for at = 1, #numbers, 8 do
-    local number = sub(numbers, at, at + 7)
-    local batch, names = call('HGET', KEY.batches, number), {}
+  local batches = leases.names(remembered)
+  for i, batch in ipairs(leases.stored(batches)) do
+    local number, names = leases.number(batches[i]), {}
     local locs = batch and leases.locs(batch) or {}
     jobs.load(locs)
     for _, loc in ipairs(locs) do
@@ -47,8 +47,8 @@ end
 -- its record, to the length of its lease (ms). `row` is the row `granted`, nil for a consumer. Returns the grant, or nil and
 -- the answer if the call is a repetition.
 function grants.begin(caller, sequence, limit, bits, budget, length, row)
-  local numbers = leases.repeated(caller, sequence, row)
-  if numbers then return nil, repeat_answer(numbers) end
+  local known = leases.repeated(caller, sequence, row)
+  if known then return nil, repeat_answer(known) end
   return {
     caller = caller, sequence = sequence, row = row, left = limit, bits = bits, budget = budget, length = length,
     -- Numbers of batches only grow, even after a failover that has lost the last ones.
@@ -124,17 +124,18 @@ end
 -- Writes batches and job states, and remembers the grant for a repeated call.
 function grants.save(grant)
   if grant.taken > 0 then
-    local values, numbers = {}, {}
+    local values, names, is_push = {}, {}, grant.row ~= nil
     for i, batch in ipairs(grant.batches) do
-      shard.wake_at(leases.plan(batch.number, batch.deadline))
-      values[2 * i - 1], values[2 * i] = batch.number, concat(batch.locs)
-      numbers[i] = batch.number
+      local name = is_push and leases.name(batch.number, batch.locs) or batch.number
+      shard.wake_at(leases.plan(name, batch.deadline))
+      if name == batch.number then values[#values + 1], values[#values + 2] = name, concat(batch.locs) end
+      names[i] = leases.remembered(name)
     end
     leases.put(values)
-    if grant.row == nil then
-      leases.remember(grant.caller, grant.sequence, concat(numbers))
+    if is_push then
+      shard.put('granted', leases.granted_row(grant.row, grant.caller, grant.sequence, concat(names)))
     else
-      shard.put('granted', leases.granted_row(grant.row, grant.caller, grant.sequence, concat(numbers)))
+      leases.remember(grant.caller, grant.sequence, concat(names))
     end
     shard.set('lease', grant.last)
   end

@@ -59,14 +59,20 @@ do
   end
 
   -- Returns a lane's row with more jobs in these states.
-  function lanes.counted(row, delayed, ready, reserved, done)
-    local d, r, v, dead, ended, cancelled = read(COUNTS, row)
-    return pack(COUNTS, d + delayed, r + ready, v + reserved, dead, ended + done, cancelled) .. sub(row, 29)
+  function lanes.counted(row, delayed, ready, reserved)
+    local d, r, v = read('>i4i4i4', row)
+    return pack('>i4i4i4', d + delayed, r + ready, v + reserved) .. sub(row, 13)
+  end
+
+  -- Returns a lane's row after n reserved jobs are done.
+  function lanes.with_done(row, n)
+    local reserved, dead, done = read('>i4i4I6', row, 9)
+    return sub(row, 1, 8) .. pack('>i4i4I6', reserved - n, dead, done + n) .. sub(row, 23)
   end
 
   -- Whether a lane with this row has no jobs left once n have ended.
   function lanes.ends_with(row, n)
-    local delayed, waiting, reserved, dead = read(COUNTS, row)
+    local delayed, waiting, reserved, dead = read('>i4i4i4i4', row)
     return delayed + waiting + reserved + dead <= n
   end
 

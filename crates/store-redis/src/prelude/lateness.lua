@@ -4,25 +4,34 @@ local lateness = {}
 function lateness.minute() return floor(NOW / 60000) end
 function lateness.key(minute) return KEY.late .. minute end
 
--- By shard: the histogram of the last call, and the greatest lateness in it.
-local last_key, last_max = {}, {}
+-- By shard: the minute of the last call, the key of its histogram, and the greatest lateness in it.
+local last_minute, last_key, last_max = {}, {}, {}
 
--- Adds buckets ("bucket:count ... max:us") to the histogram of the current minute: counts are added, of `max` the greater
--- one stays. The first time in a minute, sets the expiry.
-function lateness.add(text)
-  if text == '' then return end
-  local key = lateness.key(lateness.minute())
-  -- Most calls have one bucket, which the histogram has too.
-  local bucket, count, most = string.match(text, '^(%d+):(%d+) max:(%d+)$')
-  if bucket and last_key[K] == key and tonumber(most) <= last_max[K] then
-    if call('HINCRBY', key, bucket, count) > tonumber(count) then return end
-    text = 'max:' .. most
-  end
+-- Where the greatest lateness (us) and the buckets begin among the numbers of a settle.
+local MOST_AT, BUCKETS_AT, BUCKET = 17, 25, 16
+
+-- Adds buckets, given by the numbers of a settle, to the histogram of the current minute: counts are added, of `max` the
+-- greater one stays. The first time in a minute, sets the expiry.
+function lateness.add(numbers)
+  local size = #numbers
+  if size < BUCKETS_AT then return end
+  local minute, most = lateness.minute(), (read('<d', numbers, MOST_AT))
+  local is_known = last_minute[K] == minute
+  local key = is_known and last_key[K] or lateness.key(minute)
   local names, more, sums = {}, {}, {}
-  for name, n in string.gmatch(text, '(%w+):(%d+)') do
-    names[#names + 1], more[#more + 1] = name, tonumber(n)
+  -- Most calls have one bucket, which the histogram has too.
+  local is_counted = false
+  if size < BUCKETS_AT + BUCKET and is_known and most <= last_max[K] then
+    local bucket, count = read('<dd', numbers, BUCKETS_AT)
+    if call('HINCRBY', key, whole(bucket), whole(count)) > count then return end
+    is_counted = true
   end
-  local known = call('HMGET', key, unpack(names))
+  for at = is_counted and size or BUCKETS_AT, size - 1, BUCKET do
+    local bucket, count = read('<dd', numbers, at)
+    names[#names + 1], more[#more + 1] = whole(bucket), count
+  end
+  names[#names + 1], more[#more + 1] = 'max', most
+  local known = fetch(key, names)
   for i, name in ipairs(names) do
     local n = tonumber(known[i] or 0)
     sums[2 * i - 1], sums[2 * i] = name, whole(name == 'max' and max(n, more[i]) or n + more[i])
@@ -30,5 +39,5 @@ function lateness.add(text)
   call('HSET', key, unpack(sums))
   -- `max` comes last and is in every minute that was written, so it is missing only in a new one.
   if not known[#names] then call('PEXPIRE', key, 420000) end
-  last_key[K], last_max[K] = key, tonumber(sums[#sums])
+  last_minute[K], last_key[K], last_max[K] = minute, key, tonumber(sums[#sums])
 end

@@ -74,5 +74,5 @@ function outbox.add(notices)
   for i, entry in ipairs(notices) do scored[2 * i - 1], scored[2 * i] = NOW, entry end
   sliced('ZADD', KEY.outbox, scored)
   shard.earliest('next_notice_at', NOW)
-  shard.wake_at(NOW)
+  shard.call_carrier()
 end

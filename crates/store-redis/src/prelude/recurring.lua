@@ -52,10 +52,10 @@ function recurring.save(changes)
   sliced('ZADD', KEY.recurring_times, scored)
   sliced('ZREM', KEY.recurring_times, timeless)
   -- A pass tells the carrier when the first one fires.
-  if first > 0 and (fields.next_firing_at == 0 or first < fields.next_firing_at) then shard.wake_at(NOW) end
+  if first > 0 and (fields.next_firing_at == 0 or first < fields.next_firing_at) then shard.call_carrier() end
   if first ~= fields.next_firing_at then shard.set('next_firing_at', first) end
   -- If the clock is set back before the next pass, that pass sees by a later `next` that the clock was ahead.
-  if fields.next < NOW then shard.set('next', NOW) end
+  if fields.next < NOW - 1 then shard.set('next', NOW) end
 end
 
 -- Makes all schedules due, in the same order: the clock was set back, so a carrier must plan each again.

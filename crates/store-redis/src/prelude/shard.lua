@@ -2,7 +2,8 @@
 --
 -- The fields are numbers: the ledger (how many jobs are in each state, how many were ever accepted or purged, and how
 -- many are missing), sizes, the times of the next looks, and switches. They are packed in three values. Every call reads
--- `fields` and `keys` first of all; `more` is read when a call uses one of them. Changed values are written last of all.
+-- `fields` and `keys` first of all, and most also `more`; a fast path only when it uses one of them. Changed values are
+-- written last of all.
 -- If a command fails in between, for example at a key of another type, they are written if the jobs were: so a call that
 -- fails half-way leaves index entries at most, which are hints.
 --
@@ -23,19 +24,17 @@ local changes, next_look
 local stored_more, is_changed, is_more_changed, is_begun, is_committed
 do
   -- Each field is a double, which holds all whole numbers that occur.
-  local FIELDS, KEYS, MORE = '<' .. string.rep('d', 21), '<' .. string.rep('d', 6), '<' .. string.rep('d', 16)
-  local NO_FIELDS, NO_KEYS, NO_MORE = string.rep('\0', 21 * 8), string.rep('\0', 6 * 8), string.rep('\0', 16 * 8)
+  local FIELDS, KEYS, MORE = '<' .. string.rep('d', 14), '<' .. string.rep('d', 6), '<' .. string.rep('d', 24)
+  local NO_FIELDS, NO_KEYS, NO_MORE = string.rep('\0', 14 * 8), string.rep('\0', 6 * 8), string.rep('\0', 24 * 8)
 
   -- The two functions of a value have the same names in the same order, which is its layout.
   local function read_fields(f, value)
-    f.accepted, f.delayed, f.ready, f.reserved, f.done, f.epoch, f.lease, f.next, f.slot, f.lease_at, f.dead_at,
-      f.next_notice_at, f.next_firing_at, f.paused, f.paused_hosts, f.watched, f.archive, f.sized, f.segment_size, f.waiter,
-      f.waits_until = read(FIELDS, value)
+    f.accepted, f.delayed, f.ready, f.reserved, f.done, f.lease, f.next, f.slot, f.lease_at, f.sized, f.segment_size,
+      f.waiter, f.waits_until, f.unusual = read(FIELDS, value)
   end
   local function packed_fields(f)
-    return pack(FIELDS, f.accepted, f.delayed, f.ready, f.reserved, f.done, f.epoch, f.lease, f.next, f.slot,
-      f.lease_at, f.dead_at, f.next_notice_at, f.next_firing_at, f.paused, f.paused_hosts, f.watched, f.archive,
-      f.sized, f.segment_size, f.waiter, f.waits_until)
+    return pack(FIELDS, f.accepted, f.delayed, f.ready, f.reserved, f.done, f.lease, f.next, f.slot, f.lease_at,
+      f.sized, f.segment_size, f.waiter, f.waits_until, f.unusual)
   end
   local function read_keys(f, value)
     f.fronts, f.segment, f.segment_at, f.segment_was, f.attempts_segment, f.attempts_at = read(KEYS, value)
@@ -46,25 +45,39 @@ do
   local function read_more(f, value)
     f.dead, f.cancelled, f.purged, f.missing, f.replaced, f.lanes, f.topics, f.pauses, f.unqueued,
       f.tombstones_evicted_early, f.attempts_size, f.watched_since, f.archive_first, f.archive_bytes,
-      f.archive_bound, f.archive_dropped = read(MORE, value)
+      f.archive_bound, f.archive_dropped, f.epoch, f.dead_at, f.next_notice_at, f.next_firing_at, f.paused,
+      f.paused_hosts, f.watched, f.archive = read(MORE, value)
   end
   local function packed_more(f)
     return pack(MORE, f.dead, f.cancelled, f.purged, f.missing, f.replaced, f.lanes, f.topics, f.pauses, f.unqueued,
       f.tombstones_evicted_early, f.attempts_size, f.watched_since, f.archive_first, f.archive_bytes,
-      f.archive_bound, f.archive_dropped)
+      f.archive_bound, f.archive_dropped, f.epoch, f.dead_at, f.next_notice_at, f.next_firing_at, f.paused,
+      f.paused_hosts, f.watched, f.archive)
   end
 
   -- The fields of `more` are a table of their own, so that each call reads them anew.
   local is_of_more = {}
   read_more(is_of_more, NO_MORE)
   local more = {}
-  fields = setmetatable({}, {__index = function(_, name)
-    if not stored_more then
-      stored_more = call('HGET', KEY.shard, 'more') or NO_MORE
-      read_more(more, stored_more)
-    end
-    return more[name]
-  end})
+  local function take_more(value)
+    stored_more = value or NO_MORE
+    read_more(more, stored_more)
+  end
+  fields = setmetatable({}, {
+    __index = function(_, name)
+      if not stored_more then take_more(call('HGET', KEY.shard, 'more')) end
+      return more[name]
+    end,
+    __newindex = function(all, name, value)
+      if not is_of_more[name] then
+        rawset(all, name, value)
+        return
+      end
+      -- Read before the first change.
+      local _ = all[name]
+      more[name] = value
+    end,
+  })
 
   -- Reads the fields and rows. Returns a list of the two values, and the rows.
   local function read_all(...)
@@ -75,7 +88,19 @@ do
     return values
   end
 
+  -- Sets the field `unusual`, by which the fast paths see without reading `more` that they cannot be taken: 1 if something
+  -- is paused, and 2 more while events are published or an archive is attached.
+  local function set_unusual()
+    local is_paused = fields.paused + fields.paused_hosts > 0
+    local is_noted = fields.watched > NOW or fields.archive > 0
+    local unusual = (is_paused and 1 or 0) + (is_noted and 2 or 0)
+    if unusual ~= fields.unusual then shard.set('unusual', unusual) end
+  end
+
   function shard.start() is_begun, is_committed = false, false end
+
+  -- The least value of `unusual` while events are published or an archive is attached.
+  shard.NOTED = 2
 
   -- Reads the clock, the fields, and rows if there are not too many.
   function shard.begin(row_names)
@@ -85,21 +110,18 @@ do
     lanes.begin()
     local n = row_names and #row_names or 0
     local has_rows = n > 0 and n <= 4000
-    local values = has_rows and read_all(unpack(row_names)) or read_all()
-    if has_rows then for i = 1, n do rows[row_names[i]] = values[i + 2] end end
-    is_uncommon[K] = fields.watched > NOW or fields.archive > 0
+    local values = has_rows and read_all('more', unpack(row_names)) or read_all('more')
+    take_more(values[3])
+    if has_rows then for i = 1, n do rows[row_names[i]] = values[i + 3] end end
+    set_unusual()
+    is_uncommon[K] = fields.unusual >= shard.NOTED
     events.begin(fields.watched)
     archive.begin(fields.archive)
   end
 
   function shard.set(name, value)
-    if is_of_more[name] then
-      -- Read before the first change.
-      local _ = fields[name]
-      more[name], is_more_changed = value, true
-    else
-      fields[name], is_changed = value, true
-    end
+    fields[name] = value
+    if is_of_more[name] then is_more_changed = true else is_changed = true end
   end
   function shard.count(name, n) shard.set(name, fields[name] + n) end
 
@@ -112,6 +134,11 @@ do
     return read_all(...)
   end
 
+  -- The same for a fast path that uses fields of `more`.
+  function shard.open_whole()
+    take_more(shard.open('more')[3])
+  end
+
   -- Sets `next` to an earlier time at which the carrier is to look. Returns whether `at` is earlier.
   local function looks_earlier(at)
     if not at or fields.next > 0 and at >= fields.next then return false end
@@ -120,8 +147,8 @@ do
   end
   -- Announces the time `next`, and for how long a carrier leaves it to the waiter.
   function shard.wake_carrier()
-    local grace = waiter.exists() and waiter.GRACE * 1000 or 0
-    publish(string.format('due %s %.0f %d', KEY.tag, until_us(fields.next), grace))
+    local grace = waiter.exists() and not shard.is_carrier_called() and waiter.GRACE_US or '0'
+    publish('due ' .. KEY.tag .. ' ' .. whole(floor(until_us(fields.next))) .. ' ' .. grace)
   end
 
   -- Writes the fields and rows, given as names and values.
@@ -147,6 +174,7 @@ do
   function shard.close()
     lanes.save()
     if looks_earlier(next_look) then shard.wake_carrier() end
+    if is_more_changed then set_unusual() end
     if is_changed then shard.put('fields', packed_fields(fields)) end
     if is_more_changed then shard.put('more', packed_more(more)) end
     sliced('HSET', KEY.shard, changes)
@@ -157,6 +185,14 @@ end
 -- Makes the carrier pass over the shard at `at` (ms) or earlier. The field `next` is the time of its next pass; `close`
 -- lowers it and wakes the carrier if `at` is earlier.
 function shard.wake_at(at) if not next_look or at < next_look then next_look = at end end
+
+-- Makes the carrier pass over the shard at once, for what no waiter does. Then `next` has passed and ends with a half.
+function shard.is_carrier_called() return fields.next <= NOW and fields.next % 1 > 0 end
+function shard.call_carrier()
+  if shard.is_carrier_called() then return end
+  shard.set('next', NOW - 0.5)
+  shard.wake_carrier()
+end
 
 -- Lowers a field that holds an earliest time to `at`, if that is earlier or the field is 0 for none.
 function shard.earliest(name, at)

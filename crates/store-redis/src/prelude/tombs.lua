@@ -16,11 +16,14 @@ local tombstones, ended
 
 function tombs.start() tombstones, ended = {}, {} end
 
+-- Returns the key of a segment. Lua makes a text of a number slowly.
+function tombs.key(segment) return KEY.done .. whole(segment) end
+
 function tombs.load(locs)
   if #locs == 0 then return end
   for _, loc in ipairs(locs) do tombstones[loc] = false end
   for segment = fields.segment, max(fields.segment - 2, 1), -1 do
-    for i, tomb in ipairs(fetch(KEY.done .. segment, locs)) do
+    for i, tomb in ipairs(fetch(tombs.key(segment), locs)) do
       if tomb and not tombstones[locs[i]] then tombstones[locs[i]] = tomb end
     end
   end
@@ -35,7 +38,7 @@ end
 -- Whether any of these jobs has a tombstone.
 function tombs.is_any_known(locs)
   for segment = fields.segment, max(fields.segment - 2, 1), -1 do
-    if has_any(KEY.done .. segment, locs) then return true end
+    if has_any(tombs.key(segment), locs) then return true end
   end
   return false
 end
@@ -87,7 +90,7 @@ end
 function tombs.remove(locs)
   if #locs == 0 then return end
   for segment = fields.segment, max(fields.segment - 2, 1), -1 do
-    local n = call('HDEL', KEY.done .. segment, unpack(locs))
+    local n = call('HDEL', tombs.key(segment), unpack(locs))
     -- An emptied segment expires again from its next tombstone on.
     if segment == fields.segment and n > 0 then tombs.count_more(-n) end
   end
@@ -101,7 +104,7 @@ function tombs.begins_segment(keep, cap)
 end
 
 -- Returns how many tombstones a segment has.
-function tombs.count(segment) return max(call('HLEN', KEY.done .. segment) - 1, 0) end
+function tombs.count(segment) return max(call('HLEN', tombs.key(segment)) - 1, 0) end
 
 local function next_segment(keep, cap)
   -- If the segment began before the clock was set back, its age counts from now, so that it does end.
@@ -111,7 +114,7 @@ local function next_segment(keep, cap)
   if age < keep / 2 and not is_full then return end
   -- Unlinked here, off the main thread. Expiry would free a large hash on the main thread; it is only for
   -- shards that are no longer used.
-  local old = KEY.done .. (fields.segment - 2)
+  local old = tombs.key(fields.segment - 2)
   -- Nothing was added to the old segment since the segment before the current one began.
   if fields.segment_was + keep > NOW then shard.count('tombstones_evicted_early', tombs.count(fields.segment - 2)) end
   -- At once: tombstones in a segment that the shard does not name would not be found.
@@ -127,7 +130,7 @@ function tombs.uncounted() return max(tombs.count(fields.segment) - tombs.counte
 function tombs.save(keep, cap)
   if #ended == 0 then return end
   next_segment(keep, cap)
-  local key = KEY.done .. fields.segment
+  local key = tombs.key(fields.segment)
   sliced('HSET', key, ended)
   if tombs.counted() == 0 then
     call('HSET', key, '', LONG_VALUE)

@@ -3,13 +3,13 @@
 -- A notifier whose reserve finds no job registers if no other is registered. While its registration lasts, each of its
 -- answers says when the next job is due, an earlier job is announced to it, and its reserve at that time makes the due
 -- jobs ready and reserves them. The carrier leaves due jobs to it for GRACE ms; if the carrier finds one after that, it
--- ends the registration. A reserve that leaves due jobs behind ends it too.
+-- ends the registration. A reserve that leaves due jobs behind ends it too. shard_fields.rs has the same rule for
+-- carriers, which read the fields by a plain command.
 -- Uses due, shard.
 
 -- For how long (ms) a carrier leaves due jobs to the waiter.
 waiter.GRACE = 20
--- How long (us) the carrier leaves the waiter alone at least after it has looked.
-local PATIENCE = 50000
+waiter.GRACE_US = whole(waiter.GRACE * 1000)
 -- How long (ms) a registration lasts, and from when on a reserve renews it.
 local LASTS, RENEW = 15000, 8000
 -- How far ahead (ms) the next look is planned if no job is due: no further than a carrier does.
@@ -28,16 +28,6 @@ function waiter.register(number, may_begin)
   if was and till > NOW + RENEW then return true, true, false end
   fields.waiter, fields.waits_until = number, NOW + LASTS
   return true, was, true
-end
-
--- Returns for how long the carrier leaves due jobs to the waiter (us), at most until the time to check a lease; nil
--- without a waiter, if the waiter is late, or if it is time to check a lease. The next job is due at `next` or later.
-function waiter.leaves()
-  local left = (fields.next + waiter.GRACE) * 1000 - NOW_US
-  if left <= 0 or left > (LONGEST + waiter.GRACE) * 1000 or not waiter.exists() then return nil end
-  if fields.lease_at == 0 then return max(left, PATIENCE) end
-  local of_lease = fields.lease_at * 1000 - NOW_US
-  return of_lease > 0 and min(max(left, PATIENCE), of_lease) or nil
 end
 
 -- Returns when the first scheduled lane is due (ms), if it is, and if the waiter is still in time for it; nil otherwise.
@@ -62,11 +52,12 @@ function waiter.known_due() return fields.next % 1 == 0 and fields.next or nil e
 -- Returns the time (us) after which the waiter is to reserve again if the next job is due at `at`, or nil.
 function waiter.due_in(at) return until_us(at or NOW + 2 * LONGEST) end
 
--- Returns the time (ms) at which the carrier is to look next, if the next job of the sorted lanes is due at `at`, or nil. It
--- ends with a half if nothing is due by then.
-function waiter.next_look(at)
+-- Plans the carrier's next look, if the next job of the sorted lanes is due at `at` (ms), or nil. The time ends with a half
+-- if nothing is due by then. A carrier that was called for something else stays called.
+function waiter.plan(at)
+  if shard.is_carrier_called() then return end
   local till = NOW + LONGEST - 0.5
   if at and at < till then till = at end
   if fields.slot > 0 then till = min(till, (fields.slot - 1) * WIDTH) end
-  return max(till, NOW)
+  shard.set('next', max(till, NOW))
 end

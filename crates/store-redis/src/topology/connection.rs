@@ -136,6 +136,11 @@ impl<C: Clone + Send + Sync + 'static> SharedConnection<C> {
         self.read().current.as_ref().map(|current| (current.connection.clone(), current.number))
     }
 
+    /// Returns the number of the present connection; `None` if there is none.
+    pub(super) fn number(&self) -> Option<u64> {
+        self.read().current.as_ref().map(|current| current.number)
+    }
+
     /// Drops the connection of this number, which broke, if it is the present one. The next call makes another, without
     /// a pause if this one has answered a call.
     pub(super) fn lost(&self, number: u64, why: &StoreError) {

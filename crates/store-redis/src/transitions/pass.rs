@@ -8,13 +8,18 @@ use ringback_core::limits::{MAX_LEASE, MAX_LOST};
 use ringback_core::store_types::{Epoch, Pass, PassLimits, Recovered, Shard, StoreError};
 
 use crate::redis_store::RedisStore;
-use crate::reply::{self, take};
+use crate::reply;
 use crate::script::{self, Script};
+use crate::topology::Confirmation;
 
 impl RedisStore {
     pub async fn promote(&self, shard: Shard, epoch: &Epoch, limits: PassLimits) -> Result<Pass, StoreError> {
-        let more = u8::from(limits.may_leave);
-        self.pass(&script::PROMOTE, shard, epoch, limits, more).await.map(|(pass, _)| pass)
+        if limits.may_leave
+            && let Some(wait) = self.left_to_waiter(shard).await?
+        {
+            return Ok(Pass::Left(wait));
+        }
+        self.pass(&script::PROMOTE, shard, epoch, limits, None::<u8>).await.map(|(pass, _)| pass)
     }
 
     pub async fn recover(
@@ -36,8 +41,16 @@ impl RedisStore {
         self.pass(&script::EVICT, shard, epoch, limits, None::<u8>).await.map(|(pass, _)| pass)
     }
 
-    /// Makes one bounded pass over a shard with a script; `Fenced` if another carrier has the shard, `Left` if a waiter is in time. `more` are arguments of one script. Also returns the
-    /// part of the answer behind the waits, `None` if there is none.
+    /// Returns for how long the carrier leaves the shard to the notifier that waits for due jobs; `None` if a pass is due. A
+    /// carrier that has lost the shard learns it by its next pass.
+    async fn left_to_waiter(&self, shard: Shard) -> Result<Option<Duration>, StoreError> {
+        let fields = self.read_fields(shard, Confirmation::None);
+        let (fields, now) = tokio::try_join!(fields, self.server_time(shard.into()))?;
+        Ok(fields.leaves_to_waiter(now))
+    }
+
+    /// Makes one bounded pass over a shard with a script; `Fenced` if another carrier has the shard. `more` are arguments
+    /// of one script. Also returns the part of the answer behind the waits, `None` if there is none.
     async fn pass(
         &self,
         script: &Script,
@@ -49,13 +62,8 @@ impl RedisStore {
         let args =
             (&epoch.0, limits.jobs, millis_up(limits.max_sleep), millis_up(self.options.keep_dead), more);
         let mut parts: Vec<Value> = self.call(script, shard).arg(args).run().await?;
-        match parts.as_slice() {
-            [] => return Ok((Pass::Fenced, None)),
-            [wait] => {
-                let wait = u64::try_from(take::int(wait)?).unwrap_or_default();
-                return Ok((Pass::Left(Duration::from_micros(wait)), None));
-            }
-            _ => {}
+        if parts.is_empty() {
+            return Ok((Pass::Fenced, None));
         }
         let beside = if parts.len() > 7 { parts.pop() } else { None };
         let (moved, other, due, lease, dead, notice, firing): (_, _, i64, i64, i64, i64, i64) =

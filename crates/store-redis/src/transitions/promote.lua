@@ -2,10 +2,9 @@
 --   unsorted slot first, if its time is near. Leaves jobs to the waiter that are due for less than its grace. Only for the
 --   carrier that has the shard.
 -- KEYS  shard
--- ARGV  epoch, limit (jobs), longest sleep (ms), retention (ms), 1 if due jobs may be left to the
---   waiter, else 0
--- Returns {} if another carrier has the shard, {us until the next promote} if due jobs are left, or {how many were
---   promoted, 0, waits in us...}. Raises the error of a lane that failed, after all other lanes
+-- ARGV  epoch, limit (jobs), longest sleep (ms), retention (ms)
+-- Returns {} if another carrier has the shard, or {how many were promoted, 0, waits in us...}. Raises the error of a lane
+--   that failed, after all other lanes
 -- Uses carrier, due, due_index, lanes, ready, shard, waiter.
 -- The pause (ms) between sorting two parts of a near slot.
 local PAUSE = 10
@@ -55,13 +54,9 @@ end
 
 -- The common case: at most one lane is due, a push lane, no slot is near, nobody watches, and the clock was not set back.
 function fast.promote(args)
-  shard.open()
-  if args[5] == '1' then
-    local wait = waiter.leaves()
-    if wait and not carrier.is_fenced(args[1]) then return {wait} end
-  end
+  shard.open_whole()
   local max_sleep, retention = tonumber(args[3]), tonumber(args[4])
-  local is_common = not carrier.is_fenced(args[1]) and fields.next <= NOW + max_sleep and fields.watched <= NOW
+  local is_common = not carrier.is_fenced(args[1]) and fields.next <= NOW + max_sleep and fields.unusual < shard.NOTED
     and not due.is_slot_near()
   if not is_common then return nil end
   local scheduled = due.first_scheduled()
@@ -80,7 +75,7 @@ function fast.promote(args)
     ready.push(lane, found, 'RPUSH')
     due.pop(lane, n, following, NOW)
     fields.delayed, fields.ready, fields.waits_until = fields.delayed - n, fields.ready + n, 0
-    row = lanes.counted(row, -n, n, 0, 0)
+    row = lanes.counted(row, -n, n, 0)
   end
   local due_at, slot_at = following or 0, (fields.slot - 1) * WIDTH
   if slot_at > 0 and (due_at == 0 or slot_at < due_at) then due_at = slot_at end

@@ -35,30 +35,31 @@ end
 -- with the jobs that it keeps; these by their numbers; and whether more from before the clock was set back may be left.
 local function expired_leases(left, longest)
   local over, looked, seen, by_number = {}, {}, 0, {}
-  local numbers, batches, n_due = leases.due(MOST_BATCHES)
-  for i, number in ipairs(numbers) do
+  local names, batches, n_due = leases.due(MOST_BATCHES)
+  for i, name in ipairs(names) do
     if left <= 0 or seen >= MOST_SEEN then break end
-    local batch = batches[i]
+    local number, batch = leases.number(name), batches[i]
     local expired, kept, first = {}, {}, nil
     if batch then expired, kept, first = split(number, batch, left, i > n_due and longest) end
     for _, loc in ipairs(expired) do over[#over + 1] = loc end
     left = left - #expired
     seen = seen + (batch and #batch / 12 or 1)
-    by_number[number] = {number = number, kept = kept, first = first}
+    by_number[number] = {name = name, kept = kept, first = first}
     looked[#looked + 1] = by_number[number]
   end
-  return over, looked, by_number, #numbers - n_due == MOST_BATCHES
+  return over, looked, by_number, #names - n_due == MOST_BATCHES
 end
 
 -- Removes batches that keep no job, and sets when the others are examined next.
 local function save_batches(looked)
   local later, over = {}, {}
   for _, batch in ipairs(looked) do
+    local name = batch.name
     if #batch.kept == 0 then
-      over[#over + 1] = batch.number
+      over[#over + 1] = name
     else
-      later[#later + 1], later[#later + 2] = batch.number, concat(batch.kept)
-      shard.wake_at(leases.plan(batch.number, batch.first))
+      if name == leases.number(name) then later[#later + 1], later[#later + 2] = name, concat(batch.kept) end
+      shard.wake_at(leases.plan(name, batch.first))
     end
   end
   shard.set('lease_at', first_score(KEY.leases, over))

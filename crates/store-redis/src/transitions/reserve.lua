@@ -5,13 +5,21 @@
 --   paused: its topic or its destination is; it has no turn until a resume.
 --   Throttled lanes that would hide others behind them are deferred: their turns come later.
 -- KEYS  shard
--- ARGV  caller, sequence (8 bytes), limit (jobs), limit per lane, receipt bits (8 bytes), lease margin
---   (ms), default timeout (ms), longest lease without the margin (ms), byte budget, limit per origin, limit per
+-- ARGV  caller, sequence (8 bytes), receipt bits (8 bytes), ten numbers as doubles: limit (jobs), limit per lane, lease
+--   margin (ms), default timeout (ms), longest lease without the margin (ms), byte budget, limit per origin, limit per
 --   tenant, number under which the caller waits for due jobs, negative if it no longer waits, 0 for a caller that does
---   not wait; number of lanes with a limit of their own, id and limit of each of these, then name and limit of each such
+--   not wait; number of lanes with a limit of their own. Then id and limit of each of these, name and limit of each such
 --   origin and tenant
 -- Returns what grants.lua says; as full the lanes, origins and tenants that have more jobs than their limit
 -- Uses archive, due, grants, lanes, leases, paused_lanes, ready, records, shard, waiter.
+
+-- The numbers among the arguments, and the index of the first argument behind them.
+local limit, lane_limit, margin, default_timeout, longest, most_bytes, origin_limit, tenant_limit, number, n_named
+local NUMBERS, NAMED_AT = '<' .. string.rep('d', 10), 5
+function grants.read_numbers(packed)
+  limit, lane_limit, margin, default_timeout, longest, most_bytes, origin_limit, tenant_limit, number, n_named =
+    read(NUMBERS, packed)
+end
 
 -- How many lanes one call visits, beside full ones, and how many deferred ones.
 local LANES, DEFERRED = 64, 8
@@ -69,14 +77,14 @@ local function defer(by_group, is_hidden)
 end
 
 -- The length (ms) of the lease of a job with a timeout, packed as in a record.
-function grants.length(args, packed)
+local function length_of(packed)
   local timeout = read('>I4', packed)
-  return min(timeout == 0 and tonumber(args[7]) or timeout, tonumber(args[8])) + tonumber(args[6])
+  return min(timeout == 0 and default_timeout or timeout, longest) + margin
 end
 
 -- Makes due jobs ready if the caller is the waiter: returns whether it has looked, and when the next job is due (ms), nil
 -- for never.
-local function promote_for(number, limit)
+local function promote_for_waiter()
   if not waiter.is(number) or fields.next > NOW or limit == 0 then return false end
   local _, soon, failure = due.promote(due.first_scheduled(), limit, due.bound())
   -- The carrier reports it.
@@ -86,7 +94,7 @@ end
 
 -- The time until the next job is due (us), or less, if the caller is the waiter, else nil. A caller that found no job is
 -- registered.
-local function due_in_for(number, has_looked, soon, is_idle)
+local function due_in_for(has_looked, soon, is_idle)
   if number < 0 then
     if waiter.is(-number) then waiter.stop() end
     return nil
@@ -101,31 +109,26 @@ local function due_in_for(number, has_looked, soon, is_idle)
     waiter.stop()
     return nil
   end
-  shard.set('next', waiter.next_look(soon))
+  waiter.plan(soon)
   return waiter.due_in(soon)
 end
 
 function grants.reserve(args, n_args, first_lanes)
-  local limit, lane_limit = tonumber(args[3]), tonumber(args[4])
-  local function length(timeout) return grants.length(args, timeout) end
   shard.load_rows({'granted'})
-  local grant, answer =
-    grants.begin(args[1], args[2], limit, args[5], tonumber(args[9]), length, rows.granted)
+  local grant, answer = grants.begin(args[1], args[2], limit, args[3], most_bytes, length_of, rows.granted)
   if not grant then return answer end
   if archive.is_too_full() then return grants.answer(grant, 0, {}) end
-  local number = tonumber(args[12])
-  local has_promoted, soon = promote_for(number, limit)
+  local has_promoted, soon = promote_for_waiter()
   if has_promoted then first_lanes = nil end
 
-  local origin_limit, tenant_limit, n_named = tonumber(args[10]), tonumber(args[11]), tonumber(args[13])
   -- A call cannot exceed a limit that is no smaller than its own.
   if origin_limit >= limit then origin_limit = math.huge end
   if tenant_limit >= limit then tenant_limit = math.huge end
   -- How many jobs an origin or a tenant may still give. Jobs without a tenant have a limit only if it is named.
   local own_limits, left, has_throttled = n_named > 0 and {} or NONE, nil, min(origin_limit, tenant_limit) <= 0
-  local groups_at = 14 + 2 * n_named
+  local groups_at = NAMED_AT + 2 * n_named
   local n_full = 0
-  for i = 14, groups_at - 1, 2 do
+  for i = NAMED_AT, groups_at - 1, 2 do
     own_limits[args[i]] = tonumber(args[i + 1])
     if own_limits[args[i]] == 0 then n_full = n_full + 1 end
   end
@@ -214,12 +217,13 @@ function grants.reserve(args, n_args, first_lanes)
   -- What the call has made ready and left behind is for others.
   if has_promoted and (more > 0 or #full > 0) then ready.wake() end
   local is_idle = grant.taken == 0 and more == 0 and #full == 0
-  return grants.answer(grant, more, full, due_in_for(number, has_promoted, soon, is_idle))
+  return grants.answer(grant, more, full, due_in_for(has_promoted, soon, is_idle))
 end
 
 function scripts.reserve(args)
   -- The lanes are read first, so that their rows are read with the fields.
   tick()
+  grants.read_numbers(args[4])
   local first_lanes = ready.lanes(0, LANES)
   shard.begin({'granted', unpack(first_lanes)})
   local answer = grants.reserve(args, #args, first_lanes)
@@ -232,42 +236,46 @@ end
 -- reads, and `apply` writes it.
 grants.plain = {}
 do
-  local granted, lane, row, n, is_all, answer, number, deadline, locs, writes
+  local granted, lane, row, n, is_all, answer, name, deadline, locs, writes
   -- Whether the fields have changed; for due jobs, when the next one of the lane and the next one of all are due (ms).
   local is_changed, is_due, following, soon
 
-  -- Returns how many jobs a lane may give as far as the arguments say, and how many a call may take; nil if a limit of a
-  -- group may be in the way.
-  local function limits_of(args, n_args)
-    local limit, of_lane, groups_at = tonumber(args[3]), tonumber(args[4]), 14 + 2 * tonumber(args[13])
-    if tonumber(args[10]) < limit or tonumber(args[11]) < limit then return nil end
-    for i = 14, n_args, 2 do
+  -- Returns how many jobs the lane may give as far as the arguments say; nil if a limit of a group may be in the way.
+  local function limit_of_lane(args, n_args)
+    local of_lane, groups_at = lane_limit, NAMED_AT + 2 * n_named
+    if origin_limit < limit or tenant_limit < limit then return nil end
+    for i = NAMED_AT, n_args, 2 do
       if i >= groups_at then
         if tonumber(args[i + 1]) <= limit then return nil end
       elseif args[i] == lane then
         of_lane = tonumber(args[i + 1])
       end
     end
-    return of_lane, limit
+    return of_lane
   end
 
-  -- Finds the lane with due jobs, and reads its row. Returns false if several are due, or one for pull.
-  local function find_due()
-    local scheduled = call('ZRANGE', KEY.due_lanes, '0', '1', 'WITHSCORES')
-    local at = tonumber(scheduled[2])
-    soon = at
-    if not at or at > NOW then return true end
-    lane, soon = scheduled[1], tonumber(scheduled[4])
-    if lanes.is_pull(lane) or soon and soon <= NOW or due.is_slot_near() then return false end
-    is_due, row = true, call('HGET', KEY.shard, lane)
+  -- Returns the first two lanes of the due index.
+  function grants.plain.scheduled() return call('ZRANGE', KEY.due_lanes, '0', '1') end
+
+  -- Finds the lane whose jobs may be due, and reads its row, unless both were `scheduled` and read. Returns false if several
+  -- are due, or if it is one for pull.
+  local function find_due(scheduled, its_row)
+    local lanes_due = scheduled or grants.plain.scheduled()
+    local first, second = lanes_due[1], lanes_due[2]
+    soon = nil
+    if not first then return true end
+    if lanes.is_pull(first) or due.is_slot_near() then return false end
+    soon = second and tonumber(call('ZSCORE', KEY.due_lanes, second))
+    if soon and soon <= NOW then return false end
+    is_due, lane, row = true, first, scheduled and its_row or call('HGET', KEY.shard, first)
     return true
   end
 
   -- Finds the lane with ready jobs, and its row, which is `known_row` if it is the lane `known`. The fields must have been
   -- read. The waiter whose jobs are due does not look if none is ready. Returns false if several lanes have some, else
   -- true, the lane and its row.
-  function grants.plain.find_ready(args, known, known_row)
-    if args[12] ~= '0' and fields.next <= NOW and fields.ready == 0 then return true end
+  function grants.plain.find_ready(known, known_row)
+    if number ~= 0 and fields.next <= NOW and fields.ready == 0 then return true end
     local found = ready.lanes(0, 2)
     local its_lane = found[1]
     if not its_lane or its_lane == known then return #found < 2, its_lane, known_row end
@@ -275,18 +283,17 @@ do
   end
 
   -- Returns whether a reserve is the common one. `its_granted` is the row `granted`; the lane is nil if there are no ready
-  -- jobs.
-  function grants.plain.plan(args, n_args, its_granted, its_lane, its_row)
+  -- jobs. `scheduled` and the row of the first lane in it are given if they were read.
+  function grants.plain.plan(args, n_args, its_granted, its_lane, its_row, scheduled, scheduled_row)
     granted, lane, row, n, answer, is_changed, is_due, soon = its_granted, its_lane, its_row, 0, nil, false, false, nil
-    if fields.watched > NOW or fields.archive > 0 then return false end
+    if fields.unusual >= shard.NOTED then return false end
     -- A call that is repeated has reserved jobs.
     if fields.reserved > 0 and leases.repeated(args[1], args[2], granted) then return false end
-    local own = tonumber(args[12])
-    if own < 0 then return false end
+    if number < 0 then return false end
     local due_in, is_registered, was_registered = -1, false, false
-    if own > 0 then is_registered, was_registered, is_changed = waiter.register(own, not lane) end
+    if number > 0 then is_registered, was_registered, is_changed = waiter.register(number, not lane) end
     if was_registered and fields.next <= NOW then
-      if lane or not find_due() then return false end
+      if lane or not find_due(scheduled, scheduled_row) then return false end
       due_in = waiter.due_in(soon)
     elseif is_registered then
       due_in = waiter.due_in(waiter.known_due())
@@ -295,24 +302,28 @@ do
       answer = {NOW_US, due_in, 0, NONE}
       return true
     end
-    local of_lane, limit = limits_of(args, n_args)
-    if not (row and of_lane) or fields.fronts + fields.paused + fields.paused_hosts > 0 then return false end
+    local of_lane = limit_of_lane(args, n_args)
+    if not (row and of_lane) or fields.fronts + fields.unusual > 0 then return false end
     local most = min(limit, of_lane, 1000)
     if most < 1 then return false end
     local entries
     if is_due then
       entries, following = due.first(lane, most, NOW)
-      if #entries == 0 or following and following <= NOW then return false end
+      if following and following <= NOW or #entries == 0 and not following then return false end
       if following and (not soon or following < soon) then soon = following end
       due_in = waiter.due_in(soon)
+      if #entries == 0 then
+        answer = {NOW_US, due_in, 0, NONE}
+        return true
+      end
     else
       entries = call('LRANGE', KEY.ready .. lane, '0', whole(most))
     end
     local size = #entries
     n, locs = min(size, most), {}
     for i = 1, n do locs[i] = sub(entries[i], 1, 12) end
-    local found, raws = call('HMGET', KEY.states, unpack(locs)), call('HMGET', KEY.pool, unpack(locs))
-    local group, budget, timeout, seen = {sub(row, 29), ''}, tonumber(args[9]), nil, {}
+    local found, raws = fetch(KEY.states, locs), fetch(KEY.pool, locs)
+    local group, budget, timeout, seen = {sub(row, 29), ''}, most_bytes, nil, {}
     for i = 1, n do
       local raw, loc = record.whole(raws[i]), locs[i]
       -- An entry may be stale, or in the queue twice.
@@ -326,8 +337,9 @@ do
       group[2 * i + 1], group[2 * i + 2] = loc, raw
     end
     fields.lease = max(fields.lease, NOW_US - 1) + 1
-    deadline = NOW_UP + grants.length(args, timeout)
-    number, group[2] = grants.first(fields.lease, args[5], deadline)
+    deadline = NOW_UP + length_of(timeout)
+    name, group[2] = grants.first(fields.lease, args[3], deadline)
+    name = leases.name(name, locs)
     writes, is_all = {}, n == size
     for i = 1, n do writes[2 * i - 1], writes[2 * i] = locs[i], group[2] end
     local is_full = not is_all and of_lane <= n
@@ -343,17 +355,17 @@ do
       return answer
     end
     if lane == of_settle then row = settled end
-    if is_due then fields.next = waiter.next_look(soon) end
-    shard.wake_at(leases.plan(number, deadline))
-    call('HSET', KEY.batches, number, concat(locs))
+    if is_due then waiter.plan(soon) end
+    shard.wake_at(leases.plan(name, deadline))
+    if n > 1 then call('HSET', KEY.batches, name, concat(locs)) end
     call('HSET', KEY.states, unpack(writes))
     fields.reserved = fields.reserved + n
     if is_due then
-      fields.delayed, row = fields.delayed - n, lanes.counted(row, -n, 0, n, 0)
+      fields.delayed, row = fields.delayed - n, lanes.counted(row, -n, 0, n)
     else
-      fields.ready, row = fields.ready - n, lanes.counted(row, 0, -n, n, 0)
+      fields.ready, row = fields.ready - n, lanes.counted(row, 0, -n, n)
     end
-    granted = leases.granted_row(granted, args[1], args[2], number)
+    granted = leases.granted_row(granted, args[1], args[2], leases.remembered(name))
     if of_settle and of_settle ~= lane then
       shard.save(lane, row, 'granted', granted, of_settle, settled)
     else
@@ -365,7 +377,12 @@ do
 end
 
 function fast.reserve(args)
-  local granted = shard.open('granted')[3]
-  local is_one, lane, row = grants.plain.find_ready(args)
-  return is_one and grants.plain.plan(args, #args, granted, lane, row) and grants.plain.apply(args) or nil
+  tick()
+  grants.read_numbers(args[4])
+  -- A caller that waits for due jobs mostly comes when one is due. Then its lane's row is read with the fields.
+  local scheduled = number > 0 and grants.plain.scheduled()
+  local values = scheduled and scheduled[1] and shard.open('granted', scheduled[1]) or shard.open('granted')
+  local is_one, lane, row = grants.plain.find_ready()
+  return is_one and grants.plain.plan(args, #args, values[3], lane, row, scheduled, values[4])
+    and grants.plain.apply(args) or nil
 end

@@ -2,9 +2,9 @@
 -- settle: reserved -> done (complete), delayed (retry), dead (bury), ready or delayed (release, without or with a delay),
 --   or ready (return, of an attempt that was not begun). No job may occur twice in a call.
 -- KEYS  shard
--- ARGV  keep (ms), cap (tombstones), lateness ("bucket:count ... max:us", or ''), how many lanes, their ids, how many
---   batches are settled as a whole, their numbers, how many batches have no other job left as far as the caller knows,
---   their numbers; then per group: 'complete' or 'other', lane id, receipt (16 bytes), how many jobs; and per job:
+-- ARGV  numbers as doubles: keep (ms), cap (tombstones), the greatest lateness (us), and the number and the count of each
+--   bucket of lateness; how many lanes, their ids, how many batches are settled as a whole, their names, how many batches have no other job left as far as the caller knows,
+--   their names; then per group: 'complete' or 'other', lane id, receipt (16 bytes), how many jobs; and per job:
 --   locator, the tombstone that it will have as done; in an 'other' group also the outcome, as outcomes.lua says
 -- Returns {} when all are applied, else per job 1 applied, 2 replayed, 3 a late success that was applied, 4 stale
 -- Uses archive, dead_letters, events, grants, lanes, lateness, leases, outcomes, records, shard, tombs.
@@ -12,7 +12,7 @@
 -- Reads the arguments behind the first `base`. Returns the lanes, the batches that are settled as a whole, those whose
 -- other jobs were settled before, and the index at which the groups begin.
 function outcomes.settle_args(args, base)
-  local at, lists = base + 4, {}
+  local at, lists = base + 2, {}
   for i = 1, 3 do
     local n, list = tonumber(args[at]), {}
     for j = 1, n do list[j] = args[at + j] end
@@ -77,11 +77,12 @@ function outcomes.settle(args, base, whole, over, from)
   end
 
   over = is_all and #over > 0 and leases.over(over, locs) or {}
-  outcomes.save(dead, noted, undelayed, args[base + 1], args[base + 2])
+  local keep, cap = read('<dd', args[base + 1])
+  outcomes.save(dead, noted, undelayed, keep, cap)
   if is_all then leases.drop(whole) end
   leases.drop(over)
   dead_letters.remove(undead)
-  if counts_lateness then lateness.add(args[base + 3]) end
+  if counts_lateness then lateness.add(args[base + 1]) end
   return is_all and {} or answers
 end
 
@@ -98,21 +99,21 @@ end
 outcomes.plain = {}
 do
   local PLAIN = char(RESERVED, 0)
-  local lane, row, numbers, locs, ends, n
+  local lane, row, names, locs, ends, n
 
   -- Returns the lane and the index at which the groups begin; nil if the arguments behind the first `base` cannot be those
   -- of the common case.
   function outcomes.plain.lane_of(args, base)
-    if args[base + 4] ~= '1' then return nil end
-    local at = base + 7 + tonumber(args[base + 6])
+    if args[base + 2] ~= '1' then return nil end
+    local at = base + 5 + tonumber(args[base + 4])
     if args[at] ~= '0' then return nil end
-    return args[base + 5], at + 1
+    return args[base + 3], at + 1
   end
 
   -- Returns whether the settle is the common one. `last` is the index of its last argument.
   function outcomes.plain.plan(args, base, last, from, its_lane, its_row)
-    lane, row, numbers, locs, ends, n = its_lane, its_row, nil, {}, {}, 0
-    if not row or fields.watched > NOW or fields.archive > 0 or tombs.begins_segment(args[base + 1], args[base + 2]) then
+    lane, row, names, locs, ends, n = its_lane, its_row, nil, {}, {}, 0
+    if not row or fields.unusual >= shard.NOTED or tombs.begins_segment(read('<dd', args[base + 1])) then
       return false
     end
     local at = from
@@ -126,7 +127,7 @@ do
       at = stop + 1
     end
     if n > 1000 or lanes.ends_with(row, n) and not lanes.is_resting(lane) then return false end
-    local found = call('HMGET', KEY.states, unpack(locs))
+    local found = fetch(KEY.states, locs)
     local plain, known
     at, n = from, 0
     while at < last do
@@ -144,28 +145,28 @@ do
       end
       at, n = at + 4 + 2 * (stop - n), stop
     end
-    numbers = {}
-    for i = 1, tonumber(args[base + 6]) do numbers[i] = args[base + 6 + i] end
+    names = {}
+    for i = 1, tonumber(args[base + 4]) do names[i] = args[base + 4 + i] end
     return true
   end
 
   -- Writes the planned settle but the fields and the lane's row, which it returns.
-  function outcomes.plain.apply(lateness_text)
-    call('HSET', KEY.done .. fields.segment, unpack(ends))
+  function outcomes.plain.apply(numbers)
+    call('HSET', tombs.key(fields.segment), unpack(ends))
     call('HDEL', KEY.pool, unpack(locs))
     call('HDEL', KEY.states, unpack(locs))
-    tombs.count_more(n)
+    fields.segment_size, fields.sized = tombs.counted() + n, fields.segment
     fields.reserved, fields.done = fields.reserved - n, fields.done + n
-    leases.drop(numbers)
-    lateness.add(lateness_text)
-    return lanes.counted(row, 0, 0, -n, n)
+    leases.drop(names)
+    lateness.add(numbers)
+    return lanes.with_done(row, n)
   end
 end
 
 function fast.settle(args)
   local lane, from = outcomes.plain.lane_of(args, 0)
   if not lane or not outcomes.plain.plan(args, 0, #args, from, lane, shard.open(lane)[3]) then return nil end
-  shard.save(lane, outcomes.plain.apply(args[3]))
+  shard.save(lane, outcomes.plain.apply(args[1]))
   return NONE
 end
 
@@ -176,6 +177,7 @@ end
 
 function scripts.exchange(args)
   local n = tonumber(table.remove(args))
+  grants.read_numbers(args[4])
   local names, whole, over, from = outcomes.settle_args(args, n)
   names[#names + 1] = 'granted'
   shard.begin(names)
@@ -192,8 +194,9 @@ end
 local function plan_exchange(args, base, last)
   local lane, from = outcomes.plain.lane_of(args, base)
   if not lane then return false end
+  grants.read_numbers(args[4])
   local values = shard.open(lane, 'granted')
-  local is_one, ready_lane, row = grants.plain.find_ready(args, lane, values[3])
+  local is_one, ready_lane, row = grants.plain.find_ready(lane, values[3])
   local are_common = is_one and grants.plain.plan(args, base, values[4], ready_lane, row)
     and outcomes.plain.plan(args, base, last, from, lane, values[3])
   return are_common, lane
@@ -206,6 +209,6 @@ function fast.exchange(args)
   -- If something cannot be read, the script settles before it fails.
   local is_read, are_common, lane = pcall(plan_exchange, args, base, last)
   if not is_read or not are_common then return nil end
-  local settled = outcomes.plain.apply(args[base + 3])
+  local settled = outcomes.plain.apply(args[base + 1])
   return {NONE, grants.plain.apply(args, lane, settled)}
 end

@@ -85,15 +85,15 @@ struct Rounds<'a> {
     items: &'a [(Lease, Outcome)],
     /// The jobs still to be settled, by their numbers.
     left: Vec<usize>,
-    /// Sent with each call until one has settled a job; then empty.
-    lateness: String,
+    /// Sent with each call until one has settled a job; then `None`.
+    lateness: Option<&'a Lateness>,
     answers: Vec<SettleResult>,
 }
 
 impl<'a> Rounds<'a> {
-    fn new(items: &'a [(Lease, Outcome)], lateness: &Lateness) -> Self {
+    fn new(items: &'a [(Lease, Outcome)], lateness: &'a Lateness) -> Self {
         let answers = vec![SettleResult::Stale; items.len()];
-        Self { items, left: (0..items.len()).collect(), lateness: lateness.encode(), answers }
+        Self { items, left: (0..items.len()).collect(), lateness: Some(lateness), answers }
     }
 
     /// Adds the arguments of settle.lua for the next call, takes its jobs off those that are left, and returns them.
@@ -103,16 +103,13 @@ impl<'a> Rounds<'a> {
             std::mem::take(&mut self.left).into_iter().partition(|n| met.insert(items[*n].0.locator()));
         self.left = later;
         let lanes: HashSet<_> = now.iter().map(|n| items[*n].0.grant.hint.lane).collect();
-        cmd.arg(keep).arg(&self.lateness).arg(lanes.len());
+        cmd.arg(self.numbers(keep)).arg(lanes.len());
         for lane in &lanes {
             cmd.arg(&lane.0);
         }
         let (whole, over) = batches_over(items, &now);
-        for numbers in [whole, over] {
-            cmd.arg(numbers.len());
-            for number in numbers {
-                cmd.arg(&number.to_be_bytes());
-            }
+        for names in [whole, over] {
+            cmd.arg(names.len()).arg(names);
         }
         let mut groups = Groups::new();
         for n in now {
@@ -147,6 +144,16 @@ impl<'a> Rounds<'a> {
         groups
     }
 
+    /// Packs the numbers of a call: what costs Redis less as one argument.
+    fn numbers(&self, (keep, cap): (u64, u64)) -> Vec<u8> {
+        let mut numbers = vec![keep as f64, cap as f64];
+        if let Some(lateness) = self.lateness {
+            numbers.push(lateness.max_us() as f64);
+            numbers.extend(lateness.counts().flat_map(|(bucket, n)| [f64::from(bucket), n as f64]));
+        }
+        numbers.into_iter().flat_map(f64::to_le_bytes).collect()
+    }
+
     fn answered(&mut self, groups: Groups, answer: Value) -> Result<(), StoreError> {
         let answers = take::list(answer)?;
         let count: usize = groups.values().map(Vec::len).sum();
@@ -164,29 +171,35 @@ impl<'a> Rounds<'a> {
                 self.items[n].0.grant.hint.batch.unsettled.fetch_sub(1, Ordering::Relaxed);
             }
             if matches!(settled, SettleResult::Applied | SettleResult::Late) {
-                self.lateness.clear();
+                self.lateness = None;
             }
         }
         Ok(())
     }
 }
 
-/// Returns the numbers of the batches in which a call settles all jobs that are left: first those that it settles as a
+/// Returns the names of the batches in which a call settles all jobs that are left: first those that it settles as a
 /// whole, then those of which other jobs were settled before. After a lost answer the count of a batch is wrong; then
 /// the store examines the batch when its leases run out.
-fn batches_over(items: &[(Lease, Outcome)], numbers: &[usize]) -> (Vec<u64>, Vec<u64>) {
-    let mut counts: BTreeMap<u64, (&GrantedBatch, usize)> = BTreeMap::new();
+fn batches_over(items: &[(Lease, Outcome)], numbers: &[usize]) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    let mut counts: BTreeMap<u64, (&Lease, usize)> = BTreeMap::new();
     for n in numbers {
-        let grant = &items[*n].0.grant;
-        counts.entry(grant.receipt.lease.number).or_insert((&grant.hint.batch, 0)).1 += 1;
+        let lease = &items[*n].0;
+        counts.entry(lease.grant.receipt.lease.number).or_insert((lease, 0)).1 += 1;
     }
-    let over = |(number, (batch, here)): (u64, (&GrantedBatch, usize))| {
-        (batch.unsettled.load(Ordering::Relaxed) == here).then_some((number, batch.size == here))
-    };
-    let (whole, rest): (Vec<_>, Vec<_>) =
-        counts.into_iter().filter_map(over).partition(|(_, is_whole)| *is_whole);
-    let numbers = |batches: Vec<(u64, bool)>| batches.into_iter().map(|(number, _)| number).collect();
-    (numbers(whole), numbers(rest))
+    let (mut whole, mut rest) = (Vec::new(), Vec::new());
+    for (number, (lease, here)) in counts {
+        let GrantedBatch { size, unsettled } = &*lease.grant.hint.batch;
+        if unsettled.load(Ordering::Relaxed) == here {
+            let mut name = number.to_be_bytes().to_vec();
+            // A batch of one job has its locator in its name.
+            if *size == 1 {
+                name.extend(lease.locator().0);
+            }
+            if *size == here { &mut whole } else { &mut rest }.push(name);
+        }
+    }
+    (whole, rest)
 }
 
 /// Packs an outcome for `prelude/outcomes.lua`. `response` is the status of a successful attempt and its duration in ms;

@@ -58,7 +58,7 @@ function fast.submit(args)
   local values = shard.open(lane, topics.field_of(name))
   local row, topic_row = values[3], values[4]
   local is_known = row and sub(row, 29) == name and topic_row and topics.is_row_of_this_hour(topic_row)
-  local is_common = fields.accepted >= tonumber(args[1]) and fields.watched <= NOW and fields.archive == 0
+  local is_common = fields.accepted >= tonumber(args[1]) and fields.unusual < shard.NOTED
   if not (is_known and is_common) then return nil end
 
   local near, has_far, first = due_index.near_end(), false, nil
@@ -109,7 +109,7 @@ function fast.submit(args)
   end
   call('HSET', KEY.pool, unpack(new))
   fields.accepted, fields.delayed, fields.ready = fields.accepted + n, fields.delayed + n - n_ready, fields.ready + n_ready
-  shard.save(lane, lanes.counted(row, n - n_ready, n_ready, 0, 0))
+  shard.save(lane, lanes.counted(row, n - n_ready, n_ready, 0))
   answers[n + 1] = fields.accepted
   return answers
 end

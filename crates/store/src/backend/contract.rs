@@ -61,6 +61,7 @@ contract! {
         fn recover(shard: Shard, epoch: &Epoch, limits: PassLimits) -> Recovered;
         fn evict(shard: Shard, epoch: &Epoch, limits: PassLimits) -> Pass;
         fn reserve(shard: Shard, ask: &Reserve<'_>) -> Reserved;
+        fn may_give(shard: Shard) -> bool;
         fn pull(shard: Shard, ask: &Pull<'_>) -> Pulled;
         fn renew(receipt: &Receipt, by: Duration, within: Option<Duration>) -> Option<Timestamp>;
         fn settle(shard: Shard, items: &[(Lease, Outcome)], lateness: &Lateness) -> Vec<SettleResult>;
