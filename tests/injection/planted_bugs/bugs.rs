@@ -63,6 +63,8 @@ const TAKEN: &str = "if records[loc] or tombstones[loc] then return arrivals.tak
 const RETRY_AT: &str = "local at = NOW_UP + outcomes.delay(o)";
 const WAITER: &str = "if lane or not find_due(scheduled, scheduled_row) then return false end";
 const NOT_COMMON: &str = "do return false end";
+const REGISTERS: &str = "fields.waiter, fields.waits_until = number, NOW + LASTS";
+const NOBODY_WAITS: &str = "fields.waiter, fields.waits_until = number, 0";
 const PUSH: &str = "ready.push(lane, entries, 'RPUSH')";
 const PUSH_COMMON: &str = "ready.push(lane, found, 'RPUSH')";
 
@@ -128,10 +130,11 @@ bugs! {
         "failures-counted-twice" Calm [DeadWithReason]
             "goes_on_later(loc, state.with_failure(s, sub(o, 9)), o, lane, lease)" =>
             "goes_on_later(loc, state.with_failure(state.with_failure(s, sub(o, 9)), sub(o, 9)), o, lane, lease)";
-        "fence-from-a-lost-counter" Disturbed [Fencing] "max(fields.epoch + 1, NOW_US)" => "fields.epoch + 1";
-        // Without a waiter, so that a carrier promotes what is due.
+        // Both without a waiter, so that carriers promote what is due.
+        "fence-from-a-lost-counter" Disturbed [Fencing] "max(fields.epoch + 1, NOW_US)" => "fields.epoch + 1",
+            REGISTERS => NOBODY_WAITS;
         "fence-not-compared" Disturbed [Fencing] "return fields.epoch ~= tonumber(epoch)" => "return false",
-            "function waiter.exists() return fields.waits_until > NOW" => "function waiter.exists() return false";
+            REGISTERS => NOBODY_WAITS;
         // Like a check for the job in an earlier call.
         "idempotency-not-atomic" Calm [NoSecondJob] TAKEN =>
             "local known = records[loc] and read('>I6', records[loc], 7) + 50 <= NOW or tombstones[loc]
