@@ -130,9 +130,8 @@ bugs! {
         "failures-counted-twice" Calm [DeadWithReason]
             "goes_on_later(loc, state.with_failure(s, sub(o, 9)), o, lane, lease)" =>
             "goes_on_later(loc, state.with_failure(state.with_failure(s, sub(o, 9)), sub(o, 9)), o, lane, lease)";
-        // Both without a waiter, so that carriers promote what is due.
-        "fence-from-a-lost-counter" Disturbed [Fencing] "max(fields.epoch + 1, NOW_US)" => "fields.epoch + 1",
-            REGISTERS => NOBODY_WAITS;
+        "fence-from-a-lost-counter" Disturbed [Fencing] "max(fields.epoch + 1, NOW_US)" => "fields.epoch + 1";
+        // Without a waiter, so that a carrier promotes what is due.
         "fence-not-compared" Disturbed [Fencing] "return fields.epoch ~= tonumber(epoch)" => "return false",
             REGISTERS => NOBODY_WAITS;
         // Like a check for the job in an earlier call.

@@ -28,7 +28,7 @@ store.settle.after cut 2
 store.exchange.after cut 2
 store.promote.after cut 9
 store.promote.after kill 3
-carrier.before_pass stop 45
+store.promote.before stop 5
 ";
 /// How long after its due time a job is delivered at the latest: within the lock, the lease and a tick.
 const LIVE: Duration = Duration::from_secs(4);

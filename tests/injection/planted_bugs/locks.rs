@@ -101,8 +101,8 @@ impl Seen {
             return;
         }
         match (self.call, words.as_slice()) {
-            (Some(Call::Claim), ["HSET", _, .., "fields", fields]) => {
-                let fields = BTreeMap::from([(b"fields".to_vec(), unescaped(fields))]);
+            (Some(Call::Claim), ["HSET", _, .., "more", more]) => {
+                let fields = BTreeMap::from([(b"more".to_vec(), unescaped(more))]);
                 let token = shard_fields(&fields)["epoch"].unsigned_abs();
                 self.uses.push(Use { at, token, is_claim: true, is_fenced: false });
             }
