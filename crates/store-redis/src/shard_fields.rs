@@ -63,7 +63,7 @@ impl ShardFields {
     pub(crate) fn leaves_to_waiter(&self, now: u64) -> Option<Duration> {
         let until = |at: f64| at - now as f64 / 1000.0;
         let left = until(self.0[NEXT] + GRACE);
-        // A time that has passed and is no whole number of ms calls the carrier.
+        // The scripts mark a call of the carrier by a time in the past that ends with half a millisecond.
         let is_called = left <= GRACE && self.0[NEXT].fract() > 0.0;
         if is_called || !self.has_waiter(now) || left <= 0.0 || left > LONGEST_PLAN + GRACE {
             return None;
