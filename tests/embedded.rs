@@ -17,7 +17,7 @@ use redb::{Database, TableDefinition};
 use ringback_core::clock::{ManualClock, Timestamp};
 use ringback_core::job::{JobKey, NewJob};
 use ringback_core::store_types::{
-    Epoch, Lateness, Lease, Options, Pass, Profile, Reserve, SettleResult, Shard, StoreError, SubmitResult,
+    Epoch, Lease, Options, Pass, Profile, Reserve, SettleResult, Shard, StoreError, SubmitResult,
     Waiting,
 };
 use ringback_store::{Memory, Store, settings};
@@ -75,7 +75,7 @@ async fn reserve(store: &Store, shard: Shard, sequence: u64) -> Vec<Lease> {
 }
 
 async fn settle(store: &Store, lease: Lease, outcome: Outcome) -> SettleResult {
-    let settled = store.settle(lease.shard(), vec![(lease, outcome)], &Lateness::default()).await;
+    let settled = store.settle(lease.shard(), vec![(lease, outcome)]).await;
     settled.unwrap_or_else(|unsettled| panic!("settle: {:?}", unsettled.error)).remove(0)
 }
 

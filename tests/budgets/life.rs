@@ -6,7 +6,7 @@ use ringback_core::job::NewJob;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
 use ringback_core::store_types::{
-    Epoch, Lateness, Lease, Pass, PassLimits, Reserve, SettleResult, Shard, Waiting,
+    Epoch, Lease, Pass, PassLimits, Reserve, SettleResult, Shard, Waiting,
 };
 use ringback_store::Store;
 
@@ -77,7 +77,7 @@ impl Life {
 
     pub(crate) async fn complete(&self, leases: Vec<Lease>) {
         let items = leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect();
-        let settled = self.store.settle(self.shard, items, &Lateness::default()).await;
+        let settled = self.store.settle(self.shard, items).await;
         let settled = settled.expect("the store answers");
         assert!(settled.iter().all(|s| *s == SettleResult::Applied), "every job was done");
     }

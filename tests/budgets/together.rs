@@ -1,7 +1,7 @@
 //! Completes a life with exchanges: each call settles one batch of jobs and reserves the next.
 
 use ringback_core::outcome::Outcome;
-use ringback_core::store_types::{Lateness, Lease, SettleResult};
+use ringback_core::store_types::{Lease, SettleResult};
 
 use crate::life::Life;
 
@@ -10,7 +10,7 @@ impl Life {
     async fn exchange(&mut self, leases: Vec<Lease>, limit: usize) -> Vec<Lease> {
         let ask = self.ask(limit);
         let items = leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect();
-        let both = self.store.exchange(self.shard, items, &Lateness::default(), &ask).await;
+        let both = self.store.exchange(self.shard, items, &ask).await;
         let (settled, reserved) = both.expect("the store answers");
         assert!(settled.iter().all(|s| *s == SettleResult::Applied), "every job was done");
         reserved.leases

@@ -1,6 +1,6 @@
 //! Cases of `exchange`, which settles and reserves in one call: results of both, limits, repetitions and stale settles.
 
-use ringback_core::store_types::{Lateness, Lease, Reserve, SettleResult};
+use ringback_core::store_types::{Lease, Reserve, SettleResult};
 
 use super::job_builders::{LONG, bury, ms, release, retry};
 use super::workbench::Workbench;
@@ -66,15 +66,13 @@ pub(crate) async fn a_repeated_exchange_gives_the_same_leases_and_changes_nothin
         bench.accept(bench.job(name)).await;
     }
     let outcomes = || [Outcome::Complete, retry(LONG), release(ms(0))];
-    let (ask, mut lateness) = (bench.ask(3), Lateness::default());
-    [1, 2, 3].into_iter().for_each(|late| lateness.record(ms(late)));
-    let store = bench.store();
+    let (ask, store) = (bench.ask(3), bench.store());
     let items = leases.into_iter().zip(outcomes()).collect();
-    let first = store.exchange(bench.shard(), items, &lateness, &ask).await.expect("exchange");
+    let first = store.exchange(bench.shard(), items, &ask).await.expect("exchange");
     let stats = bench.stats().await;
-    assert_eq!((stats.lateness.count(), stats.states.reserved), (3, 3));
+    assert_eq!(stats.states.reserved, 3);
     let items = same.into_iter().zip(outcomes()).collect();
-    let again = store.exchange(bench.shard(), items, &lateness, &ask).await.expect("exchange");
+    let again = store.exchange(bench.shard(), items, &ask).await.expect("exchange");
     assert_eq!((first.0, again.0), (vec![SettleResult::Applied; 3], vec![SettleResult::Replayed; 3]));
     assert_eq!(first.1.leases.len(), 3);
     assert_eq!(names(&first.1.leases), names(&again.1.leases));

@@ -168,9 +168,10 @@ impl Pair {
             Op::ReserveInParts { shard, lanes, brief, limit, lane_limit } => {
                 self.reserve_in_parts(*shard, *lanes, *brief, *limit, *lane_limit).await;
             }
-            Op::Settle { hands, late } => self.settle(hands, *late).await,
-            Op::Exchange { hands, late, shard, lanes, brief, times } => {
-                self.exchange(hands, *late, *shard, *lanes, *brief, *times).await;
+            Op::Settle { hands } => self.settle(hands).await,
+            Op::AddLateness { shard, late } => self.add_lateness(*shard, *late).await,
+            Op::Exchange { hands, shard, lanes, brief, times } => {
+                self.exchange(hands, *shard, *lanes, *brief, *times).await;
             }
             Op::Renew { hand } => self.renew(*hand).await,
             Op::Topic { topic, what, times } => {

@@ -11,7 +11,7 @@ use ringback_core::clock::{Clock, SystemClock, Timestamp};
 use ringback_core::job::{IfExists, Job, JobKey, NewJob};
 use ringback_core::store_types::StoreTls;
 use ringback_core::store_types::{
-    Cancelled, Epoch, Lateness, Lease, Options, Pass, PassLimits, Reserve, Reserved, SettleResult, Shard,
+    Cancelled, Epoch, Lease, Options, Pass, PassLimits, Reserve, Reserved, SettleResult, Shard,
     Stats, SubmitResult, Submitted, Token, Waiting, Wake,
 };
 use ringback_core::topic_policy::Logging;
@@ -301,7 +301,7 @@ impl Workbench {
     }
 
     pub(crate) async fn settle_all(&self, items: Vec<(Lease, Outcome)>) -> Vec<SettleResult> {
-        let settled = self.store.settle(self.shard, items, &Lateness::default()).await;
+        let settled = self.store.settle(self.shard, items).await;
         settled.unwrap_or_else(|unsettled| panic!("settle: {:?}", unsettled.error))
     }
 
@@ -310,7 +310,7 @@ impl Workbench {
         items: Vec<(Lease, Outcome)>,
         ask: &Reserve<'_>,
     ) -> (Vec<SettleResult>, Reserved) {
-        let answer = self.store.exchange(self.shard, items, &Lateness::default(), ask).await;
+        let answer = self.store.exchange(self.shard, items, ask).await;
         answer.unwrap_or_else(|unsettled| panic!("exchange: {:?}", unsettled.error))
     }
 

@@ -241,7 +241,11 @@ async fn the_stats_count_every_job_in_its_state() {
         stack.wait_state(TOPIC, id, "done", SOON).await;
     }
     stack.accept(&with(job(&sink, "far"), "delay", "1h")).await;
-    let stats = stack.stats().await;
+    let stats = eventually(SOON, "a notifier has reported the lateness of its attempts", async || {
+        let stats = stack.stats().await;
+        if stats["lateness_ms"]["max"].is_number() { Ok(stats) } else { Err(stats) }
+    })
+    .await;
     let states = json!({"delayed": 1, "ready": 0, "reserved": 0, "done": 3, "dead": 0, "cancelled": 0, "purged": 0, "missing": 0});
     assert_eq!(stats["states"], states);
     assert_eq!(stats["topics"], 1, "{stats}");

@@ -70,9 +70,7 @@ async fn lateness_is_kept_for_some_minutes() {
     let (bench, mut redis) = bench().await;
     let mut lateness = Lateness::default();
     lateness.record(ms(3));
-    let lease = bench.reserved(bench.job("a")).await;
-    let items = vec![(lease, Outcome::Complete)];
-    bench.store().settle(bench.shard(), items, &lateness).await.expect("settle");
+    bench.store().add_lateness(bench.shard(), &lateness).await.expect("it is added");
     let kept: Vec<String> = keys::all(&mut redis, "late:*").await;
     let left: i64 = cmd("PTTL").arg(&kept[0]).query_async(&mut redis).await.expect("PTTL");
     assert!((300_000..=420_000).contains(&left), "{left} ms");
@@ -169,9 +167,8 @@ async fn an_exchange_that_cannot_reserve_has_settled_and_counted_all_the_same() 
     let [lease, same] = bench.take_twice(&key_of_job).await;
     let lanes = key(&mut redis, "lanes").await;
     run(&mut redis, &[b"SET", lanes.as_bytes(), b"no sorted set"]).await;
-    let (ask, lateness) = (bench.ask(5), Lateness::default());
-    let items = vec![(lease, Outcome::Complete)];
-    let unsettled = bench.store().exchange(bench.shard(), items, &lateness, &ask).await;
+    let (ask, items) = (bench.ask(5), vec![(lease, Outcome::Complete)]);
+    let unsettled = bench.store().exchange(bench.shard(), items, &ask).await;
     let unsettled = unsettled.expect_err("nothing can be reserved");
     assert!(matches!(unsettled.error, StoreError::Away(_)), "{:?}", unsettled.error);
     assert_eq!(unsettled.items.len(), 1);

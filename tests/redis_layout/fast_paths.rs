@@ -189,8 +189,6 @@ impl Run {
                 _ => "STRLEN",
             };
             let size: i64 = cmd(size).arg(&key).query_async(&mut self.redis).await.expect("a size");
-            // The minute is in the name.
-            let name = if name.starts_with("late:") { "late".to_owned() } else { name };
             if name == "shard" {
                 let hash = cmd("HGETALL").arg(&key).query_async(&mut self.redis).await.expect("a hash");
                 for (field, value) in shard_fields(&hash) {

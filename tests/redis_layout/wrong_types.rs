@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use redis::AsyncCommands as _;
 use redis::aio::MultiplexedConnection;
 use ringback_core::job::{Due, IfExists, JobKey, NewJob};
-use ringback_core::store_types::{DamageKind, Lateness, Lease, Repair};
+use ringback_core::store_types::{DamageKind, Lease, Repair};
 use ringback_testkit::variable;
 
 use crate::contract::job_builders::{BRIEF, LONG, With as _, bury, ms, release, retry};
@@ -97,7 +97,7 @@ impl Round {
         let new = |name: &str| format!("{name}-{n}");
         let settle = async |outcome: fn() -> Outcome, leases: Vec<Lease>| {
             let items = leases.into_iter().map(|lease| (lease, outcome())).collect();
-            drop(store.settle(shard, items, &Lateness::default()).await);
+            drop(store.settle(shard, items).await);
         };
         match transition {
             "submit" => {
@@ -138,7 +138,7 @@ impl Round {
             "bury" => settle(bury, self.leases).await,
             "exchange" => {
                 let items = self.leases.into_iter().map(|lease| (lease, release(Duration::ZERO))).collect();
-                drop(store.exchange(shard, items, &Lateness::default(), &bench.ask(500)).await);
+                drop(store.exchange(shard, items, &bench.ask(500)).await);
             }
             "recover" => drop(store.recover(shard, epoch, at_most(500)).await),
             "evict" => drop(store.evict(shard, epoch, at_most(500)).await),

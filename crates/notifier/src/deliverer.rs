@@ -28,9 +28,9 @@ use self::attempted::{Attempted, Ending, KeptAnswers};
 use self::repeats::{Repeats, Sending};
 use crate::client::{Client, PostError};
 use crate::credentials::Credentials;
-use crate::destination_reports::DestinationReports;
 use crate::failing::{Failing, FailingDestinations, Report};
 use crate::metrics::{AttemptResult, Metrics};
+use crate::reports::Reports;
 use crate::request;
 use crate::response_class::{ResponseClass, classify};
 use crate::signer::Signer;
@@ -56,8 +56,8 @@ pub(crate) struct Deliverer {
     /// The name of this process in the attempt log.
     pub(crate) name: Arc<str>,
     pub(crate) failing: Mutex<FailingDestinations>,
-    /// The same for the store.
-    pub(crate) reports: Arc<DestinationReports>,
+    /// The same and the lateness for the store.
+    pub(crate) reports: Arc<Reports>,
     pub(crate) signer: Signer,
     pub(crate) credentials: Credentials,
 }
@@ -108,6 +108,9 @@ impl Deliverer {
                 lease.success = Some(Box::new(self.cut_to_room(success).await));
             }
             self.report(&lease, &attempted, outcome.as_ref());
+            if outcome.is_some() {
+                self.reports.sent(lateness);
+            }
             let settlement = outcome.map(|outcome| {
                 // Attempts that sent nothing or were cut off by the shutdown are not logged.
                 let is_logged = match outcome {
@@ -129,7 +132,7 @@ impl Deliverer {
                     };
                     Box::new(AttemptLogEntry::of(&lease, attempt))
                 });
-                Settlement { lease, outcome, lateness, note }
+                Settlement { lease, outcome, note }
             });
             let is_out_of_resources = attempted.is_out_of_resources();
             Delivered { settlement, has_failed: attempted.has_failed(), took, is_out_of_resources }

@@ -7,14 +7,13 @@
 //! any), `repeated_reserves` (when to look behind full lanes), `due_waits` (when the next job is due), `store_call` (one reserve and settle of a batch),
 //! `deliverer` (one attempt), `request` (its headers), `signer` and `credentials` (its proof), `client` (the HTTP
 //! client), `response_class` (the meaning of a response), `failing` (which destinations fail, for the log),
-//! `destination_reports` (the same for the store), `slow_calls` (which receivers hang), `resource_backoff` (when this
+//! `reports` (the same and the lateness for the store), `slow_calls` (which receivers hang), `resource_backoff` (when this
 //! machine is out of resources), `settle_queue` (outcomes on their way to the store).
 
 mod client;
 mod config;
 mod credentials;
 mod deliverer;
-mod destination_reports;
 mod dispatcher;
 mod due_waits;
 mod failing;
@@ -22,6 +21,7 @@ mod lanes;
 mod metrics;
 mod pending_leases;
 mod repeated_reserves;
+mod reports;
 mod request;
 mod resource_backoff;
 mod response_class;
@@ -45,11 +45,11 @@ pub use crate::client::{LocalResponse, Receiver};
 pub use crate::config::{Config, Outgoing, Signing};
 use crate::credentials::Credentials;
 use crate::deliverer::Deliverer;
-use crate::destination_reports::DestinationReports;
 use crate::dispatcher::Dispatcher;
 use crate::lanes::Lanes;
 pub use crate::metrics::METRICS;
 use crate::metrics::Metrics;
+use crate::reports::Reports;
 use crate::shard_signals::ShardSignals;
 use crate::signer::Signer;
 use crate::slow_calls::SlowCalls;
@@ -121,7 +121,7 @@ fn start_with(
     tasks.spawn("notifier's wakes", Arc::clone(&signals).listen(store.clone(), wakes, shutdown.clone()));
     let credentials = Credentials::new(config.signing.keys.clone(), policies.clone());
     let signer = Signer::new(config.signing, policies.clone());
-    let reports = Arc::<DestinationReports>::default();
+    let reports = Arc::<Reports>::default();
     let deliverer = Deliverer {
         client,
         store: store.clone(),
@@ -138,7 +138,7 @@ fn start_with(
         credentials,
     };
     let (of, call_timeout) = (store.clone(), config.store.call_timeout);
-    tasks.spawn("reports of destinations", reports.run(of, call_timeout, shutdown.clone()));
+    tasks.spawn("reports", reports.run(of, call_timeout, shutdown.clone()));
     let lanes = Lanes::new(config.concurrency, config.lane_concurrency);
     let dispatcher = Dispatcher::new(signals, lanes, deliverer, slow_calls, metrics, shutdown.clone());
     tasks.spawn("dispatcher", dispatcher.run());

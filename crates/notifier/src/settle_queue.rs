@@ -169,7 +169,7 @@ impl SettleQueue {
         meta: SentBatch,
         now: Instant,
     ) -> usize {
-        let SentBatch { lateness, notes, .. } = meta;
+        let SentBatch { notes, .. } = meta;
         self.in_flight.remove(&shard);
         let (jobs, error) = (unsettled.items.len(), unsettled.error);
         let (items, expired): (Vec<_>, Vec<_>) =
@@ -182,7 +182,7 @@ impl SettleQueue {
         let retry = queue.retry.take();
         let mut backoff = retry.map_or_else(|| Backoff::new(random::generator()), |retry| retry.backoff);
         if !items.is_empty() {
-            let batch = Some(SettleBatch { items, lateness, notes });
+            let batch = Some(SettleBatch { items, notes });
             queue.retry = Some(Retry { batch, at: now + backoff.next(), backoff });
         } else if !notes.is_empty() {
             self.metrics.unlogged.add(notes.len() as u64, &[]);
@@ -276,12 +276,7 @@ mod tests {
             };
             let leases = store.reserve(shard, &ask).await.unwrap().leases;
             assert_eq!(leases.len(), count);
-            let settlement = |lease| Settlement {
-                lease,
-                outcome: Outcome::Complete,
-                lateness: Duration::ZERO,
-                note: None,
-            };
+            let settlement = |lease| Settlement { lease, outcome: Outcome::Complete, note: None };
             settlements.extend(leases.into_iter().map(settlement));
         }
         settlements
@@ -292,8 +287,7 @@ mod tests {
     }
 
     fn failure(batch: SettleBatch) -> (Unsettled, SentBatch) {
-        let meta =
-            SentBatch { jobs: names(&batch), lateness: batch.lateness, notes: batch.notes, unlogged: 0 };
+        let meta = SentBatch { jobs: names(&batch), notes: batch.notes, unlogged: 0 };
         (Unsettled { error: StoreError::Closed, items: batch.items }, meta)
     }
 
@@ -348,7 +342,7 @@ mod tests {
         let (_, at) = queue.next(|_| false).unwrap();
         assert!(at > now, "it backs off");
         let again = queue.take(shard).unwrap();
-        assert_eq!((names(&again), again.lateness.count(), again.notes.len()), (known.clone(), 2, 2));
+        assert_eq!((names(&again), again.notes.len()), (known.clone(), 2));
         assert!(queue.next(|_| false).is_none());
         queue.succeeded(shard, &known, &[SettleResult::Applied, SettleResult::Replayed]);
         assert_eq!(

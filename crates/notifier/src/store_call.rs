@@ -8,7 +8,7 @@ use ringback_core::crash_point;
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
 use ringback_core::store_types::{
-    AttemptLogEntry, Lateness, Lease, LogResult, Reserve, Reserved, SettleResult, Shard, StoreError,
+    AttemptLogEntry, Lease, LogResult, Reserve, Reserved, SettleResult, Shard, StoreError,
     Unsettled, Waiting,
 };
 use ringback_store::Store;
@@ -47,10 +47,9 @@ impl StoreCall {
     pub(crate) async fn make(self, store: Store) -> StoreReply {
         let Self { shard, reserve, mut batch } = self;
         let mut meta = None;
-        if let Some(SettleBatch { items, lateness, notes }) = &mut batch {
+        if let Some(SettleBatch { items, notes }) = &mut batch {
             let jobs = items.iter().map(|(lease, _)| lease.key.clone()).collect();
-            let (notes, lateness) = (std::mem::take(notes), lateness.clone());
-            let meta = meta.insert(SentBatch { jobs, lateness, notes, unlogged: 0 });
+            let meta = meta.insert(SentBatch { jobs, notes: std::mem::take(notes), unlogged: 0 });
             // The log has them when the outcomes become visible. A failure does not prevent the settle.
             match store.log_attempts(shard, &meta.notes).await {
                 Some(LogResult::Kept) => meta.notes.clear(),
@@ -60,8 +59,8 @@ impl StoreCall {
             crash_point!("notifier.before_settle");
         }
         let Some(ReserveCall { cause, mut limits, caller, sequence, bits, waiting, margin }) = reserve else {
-            let SettleBatch { items, lateness, .. } = batch.unwrap_or_default();
-            let settled = store.settle(shard, items, &lateness).await;
+            let SettleBatch { items, .. } = batch.unwrap_or_default();
+            let settled = store.settle(shard, items).await;
             let result = settled.map(|settled| (settled, None));
             return StoreReply { shard, reserve: None, batch: meta, result };
         };
@@ -90,8 +89,8 @@ impl StoreCall {
             margin,
         };
         let result = match batch {
-            Some(SettleBatch { items, lateness, .. }) => {
-                let both = store.exchange(shard, items, &lateness, &ask).await;
+            Some(SettleBatch { items, .. }) => {
+                let both = store.exchange(shard, items, &ask).await;
                 both.map(|(settled, reserved)| (settled, Some(reserved)))
             }
             None => match store.reserve(shard, &ask).await {
@@ -127,8 +126,6 @@ pub(crate) async fn stop_waiting(store: &Store, shard: Shard, caller: &str) -> R
 pub(crate) struct Settlement {
     pub(crate) lease: Lease,
     pub(crate) outcome: Outcome,
-    /// The time from due to sent.
-    pub(crate) lateness: Duration,
     /// The entry for the attempt log, if the attempt is logged.
     pub(crate) note: Option<Box<AttemptLogEntry>>,
 }
@@ -137,7 +134,6 @@ pub(crate) struct Settlement {
 #[derive(Default)]
 pub(crate) struct SettleBatch {
     pub(crate) items: Vec<(Lease, Outcome)>,
-    pub(crate) lateness: Lateness,
     /// Entries for the attempt log, written before the settle.
     pub(crate) notes: Vec<AttemptLogEntry>,
 }
@@ -145,7 +141,6 @@ pub(crate) struct SettleBatch {
 /// The part of a batch that stays here while the call owns the leases.
 pub(crate) struct SentBatch {
     pub(crate) jobs: Vec<JobKey>,
-    pub(crate) lateness: Lateness,
     /// Attempts that may not be logged yet.
     pub(crate) notes: Vec<AttemptLogEntry>,
     /// The number of attempts that were not logged because the store is nearly full.
@@ -155,10 +150,7 @@ pub(crate) struct SentBatch {
 impl FromIterator<Settlement> for SettleBatch {
     fn from_iter<I: IntoIterator<Item = Settlement>>(settlements: I) -> Self {
         let mut batch = Self::default();
-        for Settlement { lease, outcome, lateness, note } in settlements {
-            if outcome != Outcome::Return {
-                batch.lateness.record(lateness);
-            }
+        for Settlement { lease, outcome, note } in settlements {
             batch.items.push((lease, outcome));
             batch.notes.extend(note.map(|note| *note));
         }

@@ -12,6 +12,7 @@ mod destinations;
 mod failing;
 mod feeds;
 mod grant;
+mod lateness;
 mod moves;
 pub(crate) mod new_record;
 mod outbox;

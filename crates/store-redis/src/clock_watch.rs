@@ -36,6 +36,11 @@ impl ClockWatch {
         }
     }
 
+    /// Returns the time of the server in µs, within a few ms if it is computed from a recent look.
+    pub(crate) fn server_us(&self) -> u64 {
+        SystemClock.micros().saturating_add_signed(self.gap().ahead_ms.saturating_mul(1000))
+    }
+
     pub(crate) fn gap(&self) -> ClockGap {
         ClockGap { ahead_ms: self.ahead_ms.load(Ordering::Relaxed), jobs: 0 }
     }

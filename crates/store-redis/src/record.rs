@@ -35,6 +35,18 @@ const APART: usize = 64;
 const STATE: usize = 67;
 /// The bytes of the last move in a job state.
 const MOVE: usize = 14;
+/// Packs numbers as one argument, which costs Redis less than an argument each.
+pub(crate) fn doubles(numbers: impl IntoIterator<Item = f64>) -> Vec<u8> {
+    numbers.into_iter().flat_map(f64::to_le_bytes).collect()
+}
+
+/// Packs the head of a group of jobs, which share a lane: how many arguments each job has, how many jobs, and what else they
+/// share.
+pub(crate) fn head(lane: LaneId, args: u8, jobs: usize, shared: &[u8]) -> Vec<u8> {
+    let jobs = u32::try_from(jobs).expect("a call has few jobs");
+    [&lane.0[..], &[args], &jobs.to_be_bytes(), shared].concat()
+}
+
 /// A new job, packed for the scripts of submit and import.
 pub(crate) struct Packed {
     /// The record without due and created, which the script adds.

@@ -155,7 +155,7 @@ const PIECES: &[&str] = files! {
 const FILES: &[&str] = files! {
     "transitions/submit" "transitions/replace" "transitions/import" "transitions/cancel" "transitions/moves" "transitions/purge" "transitions/bulk"
     "transitions/promote" "transitions/reserve" "transitions/pull" "transitions/renew" "transitions/settle" "transitions/settle_receipts"
-    "transitions/recover" "transitions/evict" "shard/take_shard" "shard/pauses" "shard/log_attempts" "shard/watch"
+    "transitions/recover" "transitions/evict" "shard/take_shard" "shard/pauses" "shard/lateness" "shard/log_attempts" "shard/watch"
     "transitions/schedules" "shard/archive"
     "queries/job" "queries/page" "queries/dead" "shard/outbox" "queries/stats" "queries/topics"
     "queries/destinations" "queries/forecast"
@@ -215,6 +215,7 @@ scripts! {
     PAUSE_DESTINATION: "pause_destination", Drains;
     RESUME_DESTINATION: "resume_destination", Drains;
     LOG_ATTEMPTS: "log_attempts", Fills;
+    ADD_LATENESS: "add_lateness", Drains;
     WATCH: "watch", Drains;
     CHANGE_SCHEDULES: "change_schedules", Drains;
     FIRE: "fire", Fills, moves;

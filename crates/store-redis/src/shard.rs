@@ -1,7 +1,8 @@
-//! Calls on a shard that move no job: claims by carriers, pauses, logs of attempts, and the outboxes of notices and of
-//! the archive. The script `watch` is called in `events`.
+//! Calls on a shard that move no job: claims by carriers, pauses, lateness, logs of attempts, and the outboxes of notices
+//! and of the archive. The script `watch` is called in `events`.
 
 mod archive;
+mod lateness;
 mod log_attempts;
 mod outbox;
 mod pauses;

@@ -1,10 +1,10 @@
 //! Reading the store: one job, pages of jobs, statistics, gauges of the shards that a carrier holds, and the
-//! consistency check. Only a check that repairs changes anything.
+//! consistency check. Only a check that repairs and `add_lateness` change anything.
 
 use ringback_core::job::{Job, JobKey, Topic};
 use ringback_core::store_types::{
-    Check, Cursor, Epoch, Filter, FoundJob, GaugesByShard, JobPauses, ListedJob, Page, Repair, Shard, Stats,
-    StoreError, StoredJob,
+    Check, Cursor, Epoch, Filter, FoundJob, GaugesByShard, JobPauses, Lateness, ListedJob, Page, Repair, Shard,
+    Stats, StoreError, StoredJob,
 };
 
 use crate::backend::backend;
@@ -75,6 +75,11 @@ impl Store {
             sum.archive.add(&self.archive_status_of(shard).await?);
         }
         Ok(sum)
+    }
+
+    /// Adds to the lateness in the [statistics](Self::stats), in any one shard.
+    pub async fn add_lateness(&self, shard: Shard, lateness: &Lateness) -> Result<(), StoreError> {
+        backend!(self.add_lateness(shard, lateness).await)
     }
 
     /// The gauges of these shards, each if it is still held under this epoch, and of these topics in them.

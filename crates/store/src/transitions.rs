@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringback_core::job::{Due, ImportJob, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::store_types::{
-    Cancelled, Epoch, Lateness, Lease, LiveCarriers, Move, MoveResult, Pass, PassLimits, Recovered, Renewed,
+    Cancelled, Epoch, Lease, LiveCarriers, Move, MoveResult, Pass, PassLimits, Recovered, Renewed,
     Reserve, Reserved, SettleResult, Shard, StoreError, Submitted, Token, Unsettled,
 };
 use tokio::time::Instant;
@@ -125,15 +125,14 @@ impl Store {
         Ok(Renewed::Extended)
     }
 
-    /// settle: records the outcome of each lease, all of one shard. `lateness` is the lateness of deliveries since the
-    /// last settle of this shard. Returns a result per lease, in order. An error returns the leases.
+    /// settle: records the outcome of each lease, all of one shard. Returns a result per lease, in order. An error
+    /// returns the leases.
     pub async fn settle(
         &self,
         shard: Shard,
         items: Vec<(Lease, Outcome)>,
-        lateness: &Lateness,
     ) -> Result<Vec<SettleResult>, Unsettled> {
-        let settled = backend!(self.settle(shard, &items, lateness).await);
+        let settled = backend!(self.settle(shard, &items).await);
         settled.map_err(|error| Unsettled { error, items })
     }
 
@@ -144,10 +143,9 @@ impl Store {
         &self,
         shard: Shard,
         items: Vec<(Lease, Outcome)>,
-        lateness: &Lateness,
         ask: &Reserve<'_>,
     ) -> Result<(Vec<SettleResult>, Reserved), Unsettled> {
-        let exchanged = backend!(self.exchange(shard, &items, lateness, ask).await);
+        let exchanged = backend!(self.exchange(shard, &items, ask).await);
         exchanged.map_err(|error| Unsettled { error, items })
     }
 }

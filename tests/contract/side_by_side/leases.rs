@@ -104,7 +104,6 @@ impl Pair {
     pub(crate) async fn exchange(
         &mut self,
         outcomes: &[(usize, RandomOutcome)],
-        late: u8,
         shard: usize,
         lanes: Open,
         brief: bool,
@@ -114,19 +113,18 @@ impl Pair {
         let shard = self.stores[0].shards().nth(shard).expect("one of the shards");
         let mut items = self.items(outcomes);
         let [redis, memory] = items.remove(&shard).unwrap_or_default();
-        let lateness = lateness(late);
-        let redis = self.stores[0].exchange(shard, redis, &lateness, &ask).await.expect("exchange");
-        let memory = self.stores[1].exchange(shard, memory, &lateness, &ask).await.expect("exchange");
+        let redis = self.stores[0].exchange(shard, redis, &ask).await.expect("exchange");
+        let memory = self.stores[1].exchange(shard, memory, &ask).await.expect("exchange");
         self.moment();
         assert_eq!(redis.0, memory.0, "{}", self.at);
         self.reserved(redis.1, memory.1);
         if matches!(times, Times::Twice) {
             let [redis, memory] = [Vec::new(), Vec::new()];
-            let redis = self.stores[0].exchange(shard, redis, &lateness, &ask).await.expect("exchange");
-            let memory = self.stores[1].exchange(shard, memory, &lateness, &ask).await.expect("exchange");
+            let redis = self.stores[0].exchange(shard, redis, &ask).await.expect("exchange");
+            let memory = self.stores[1].exchange(shard, memory, &ask).await.expect("exchange");
             self.reserved(redis.1, memory.1);
         }
-        self.settle_items(items, &lateness).await;
+        self.settle_items(items).await;
     }
 
     fn pair_up(&mut self, redis: Vec<Lease>, memory: Vec<Lease>) {
@@ -148,9 +146,9 @@ impl Pair {
     }
 
     /// Settles some of the leases so far, also stale ones and second copies.
-    pub(crate) async fn settle(&mut self, outcomes: &[(usize, RandomOutcome)], late: u8) {
+    pub(crate) async fn settle(&mut self, outcomes: &[(usize, RandomOutcome)]) {
         let items = self.items(outcomes);
-        self.settle_items(items, &lateness(late)).await;
+        self.settle_items(items).await;
     }
 
     /// Removes some of the leases so far and pairs them with outcomes, by shard.
@@ -175,14 +173,22 @@ impl Pair {
         items
     }
 
-    async fn settle_items(&mut self, items: Items, lateness: &Lateness) {
+    async fn settle_items(&mut self, items: Items) {
         for (shard, [redis, memory]) in items {
             let names: Vec<_> = redis.iter().map(|(l, o)| format!("{}: {o:?}", l.key)).collect();
-            let redis: Vec<SettleResult> =
-                self.stores[0].settle(shard, redis, lateness).await.expect("settle");
-            let memory = self.stores[1].settle(shard, memory, lateness).await.expect("settle");
+            let redis: Vec<SettleResult> = self.stores[0].settle(shard, redis).await.expect("settle");
+            let memory = self.stores[1].settle(shard, memory).await.expect("settle");
             self.moment();
             assert_eq!(redis, memory, "{}: {names:?}", self.at);
+        }
+    }
+
+    pub(crate) async fn add_lateness(&mut self, shard: usize, late: u8) {
+        let mut lateness = Lateness::default();
+        lateness.record(ms(u64::from(late)));
+        for store in &self.stores {
+            let shard = store.shards().nth(shard).expect("one of the shards");
+            store.add_lateness(shard, &lateness).await.expect("add_lateness");
         }
     }
 
@@ -198,10 +204,4 @@ impl Pair {
 
 fn lane_of(lease: &Lease) -> String {
     Lane::new(&lease.key.topic, lease.delivery.callback.origin()).name()
-}
-
-fn lateness(late: u8) -> Lateness {
-    let mut lateness = Lateness::default();
-    lateness.record(ms(u64::from(late)));
-    lateness
 }

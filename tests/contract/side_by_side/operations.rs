@@ -151,12 +151,14 @@ pub(crate) enum Op {
     },
     Settle {
         hands: Vec<(usize, RandomOutcome)>,
+    },
+    AddLateness {
+        shard: usize,
         late: u8,
     },
     /// An exchange: outcomes of one shard, and a reserve of it.
     Exchange {
         hands: Vec<(usize, RandomOutcome)>,
-        late: u8,
         shard: usize,
         lanes: Open,
         brief: bool,
@@ -250,9 +252,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
             lane_limit,
         },
     );
-    let settle = (hands(), 0..50_u8).prop_map(|(hands, late)| Op::Settle { hands, late });
-    let exchange = (hands(), 0..50_u8, 0..2_usize, open(), brief(), times()).prop_map(
-        |(hands, late, shard, lanes, brief, times)| Op::Exchange { hands, late, shard, lanes, brief, times },
+    let exchange = (hands(), 0..2_usize, open(), brief(), times()).prop_map(
+        |(hands, shard, lanes, brief, times)| Op::Exchange { hands, shard, lanes, brief, times },
     );
     let ttr = prop_oneof![3 => Just(Ttr::Long), 1 => Just(Ttr::Brief), 1 => Just(Ttr::Own)];
     let pull = (0..2_usize, 0..TOPICS.len(), ttr, times()).prop_map(|(shard, topic, ttr, times)| Op::Pull {
@@ -265,8 +266,9 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
         30 => submit(),
         8 => reserve,
         8 => in_parts,
-        14 => settle,
+        14 => hands().prop_map(|hands| Op::Settle { hands }),
         18 => exchange,
+        2 => (0..2_usize, 0..50_u8).prop_map(|(shard, late)| Op::AddLateness { shard, late }),
         3 => any::<usize>().prop_map(|hand| Op::Renew { hand }),
         12 => (0..TOPICS.len(), on_topic, times()).prop_map(|(topic, what, times)| Op::Topic { topic, what, times }),
         12 => pull,

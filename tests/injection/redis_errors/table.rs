@@ -71,7 +71,7 @@ pub(crate) const OF_OTHERS: [&str; 6] =
     ["dead", "page", "change_schedules", "fire", "attach_archive", "failing"];
 
 /// Calls that the processes make by themselves, again and again, or that several requests share.
-pub(crate) const REPEATED: [&str; 52] = [
+pub(crate) const REPEATED: [&str; 53] = [
     "members",
     "take_shard",
     "release_shard",
@@ -89,6 +89,7 @@ pub(crate) const REPEATED: [&str; 52] = [
     "hold_feed",
     "append_audit_log",
     "change_failing",
+    "add_lateness",
     "take_bulk",
     "keep_bulk",
     "end_bulk",

@@ -7,7 +7,7 @@ use ringback_core::clock::SystemClock;
 use ringback_core::job::{Callback, Due, IfExists, JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
 use ringback_core::store_types::{
-    Epoch, Lateness, Options, PassLimits, Pull, Repair, Reserve, Shard, Token, Waiting,
+    Epoch, Options, PassLimits, Pull, Repair, Reserve, Shard, Token, Waiting,
 };
 use ringback_store::{Memory, Store, settings};
 use ringback_testkit::{RedisServer, shard_field};
@@ -134,7 +134,7 @@ async fn deliver(store: &Store, shard: Shard, round: u64) {
     };
     let items: Vec<_> = leases.into_iter().enumerate().map(|(n, lease)| (lease, outcome(n))).collect();
     let dead: Vec<_> = items.iter().skip(2).step_by(8).map(|(lease, _)| lease.key.clone()).collect();
-    store.settle(shard, items, &Lateness::default()).await.expect("settle");
+    store.settle(shard, items).await.expect("settle");
     for (n, key) in dead.iter().enumerate() {
         let token = Token((u64::MAX - (round << 8 | n as u64)).to_be_bytes());
         drop(store.revive(key, token).await.expect("revive"));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::join;
 use ringback_core::job::NewJob;
 use ringback_core::outcome::Outcome;
-use ringback_core::store_types::{Epoch, Lateness, PassLimits, Reserve, Shard, Waiting};
+use ringback_core::store_types::{Epoch, PassLimits, Reserve, Shard, Waiting};
 use ringback_store::Store;
 use serde_json::json;
 
@@ -121,6 +121,6 @@ async fn finish(store: &Store, shard: Shard, epoch: &Epoch, batch: usize) {
             return;
         }
         let items = leases.into_iter().map(|lease| (lease, Outcome::Complete)).collect();
-        store.settle(shard, items, &Lateness::default()).await.expect("the store answers");
+        store.settle(shard, items).await.expect("the store answers");
     }
 }

@@ -1,4 +1,4 @@
-//! A histogram of lateness: how long after their due time jobs were sent. Settles carry it to the store.
+//! A histogram of lateness: how long after their due time jobs were sent. Notifiers report it to the store.
 //!
 //! Buckets grow by an eighth from 1 ms to about two days, so a percentile is at most 12.5 % too high.
 //! Bucket 0 is everything under 1 ms.

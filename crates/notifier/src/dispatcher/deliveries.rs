@@ -34,8 +34,7 @@ impl Dispatcher {
     pub(super) fn give_back(&mut self, jobs: Vec<(String, Lease)>) {
         for (lane, lease) in jobs {
             self.lanes.leave(&lane);
-            let (outcome, lateness) = (Outcome::Return, Duration::ZERO);
-            self.settle_queue.add(Settlement { lease, outcome, lateness, note: None }, Instant::now());
+            self.settle_queue.add(Settlement { lease, outcome: Outcome::Return, note: None }, Instant::now());
         }
     }
 }

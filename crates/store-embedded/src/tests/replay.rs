@@ -44,9 +44,10 @@ async fn reserve(store: &EmbeddedStore, sequence: u64, limit: usize) -> Vec<Leas
 }
 
 async fn settle(store: &EmbeddedStore, lease: Lease, outcome: Outcome) {
+    assert_eq!(store.settle(SHARD, &[(lease, outcome)]).await.unwrap(), [SettleResult::Applied]);
     let mut late = Lateness::default();
     late.record(Duration::from_millis(7));
-    assert_eq!(store.settle(SHARD, &[(lease, outcome)], &late).await.unwrap(), [SettleResult::Applied]);
+    store.add_lateness(SHARD, &late).await.unwrap();
 }
 
 /// Logs an attempt that began now.

@@ -9,11 +9,11 @@ use ringback_core::clock::millis_up;
 use ringback_core::lane::{Lane, NO_TENANT};
 use ringback_core::limits::lease_stretch;
 use ringback_core::outcome::Outcome;
-use ringback_core::store_types::{Lateness, Lease, Reserve, Reserved, SettleResult, Shard, StoreError};
+use ringback_core::store_types::{Lease, Reserve, Reserved, SettleResult, Shard, StoreError};
 use tokio::time::Instant;
 
 use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before, read_granted};
-use super::settle::{Settlement, settle_push};
+use super::settle::{Settlement, settle};
 use crate::answers::{self, ReservedAt};
 use crate::error::Result;
 use crate::tables::StoredJob;
@@ -49,16 +49,14 @@ impl EmbeddedStore {
         &self,
         shard: Shard,
         items: &[(Lease, Outcome)],
-        lateness: &Lateness,
         ask: &Reserve<'_>,
     ) -> Result<(Vec<SettleResult>, Reserved), StoreError> {
         let asked = Instant::now();
         let settlements: Vec<_> = items.iter().map(Settlement::push).collect();
-        let (lateness, keep, request) = (lateness.clone(), self.keep_tombstones(), Request::from(ask));
+        let (keep, request) = (self.keep_tombstones(), Request::from(ask));
         let bytes = (settlements.len() + ask.limit) * TRANSITION_BYTES;
-        let exchange = move |txn: &mut Txn<'_>| {
-            Ok((settle_push(txn, &settlements, &lateness, keep)?, reserve(txn, &request)?))
-        };
+        let exchange =
+            move |txn: &mut Txn<'_>| Ok((settle(txn, &settlements, keep)?, reserve(txn, &request)?));
         let (settled, found) = self.call(shard, bytes, exchange).await?;
         Ok((settled, found.answer(shard, asked)))
     }

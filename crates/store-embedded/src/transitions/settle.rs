@@ -9,7 +9,7 @@ use ringback_core::limits::{MAX_REASON, truncated};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 use ringback_core::store_types::{
-    AttemptOutcome, Lateness, Lease, LeaseCheck, Receipt, SettleResult, Shard, StoreError, Success,
+    AttemptOutcome, Lease, LeaseCheck, Receipt, SettleResult, Shard, StoreError, Success,
     TransitionName,
 };
 
@@ -27,12 +27,10 @@ impl EmbeddedStore {
         &self,
         shard: Shard,
         items: &[(Lease, Outcome)],
-        lateness: &Lateness,
     ) -> Result<Vec<SettleResult>, StoreError> {
         let settlements: Vec<_> = items.iter().map(Settlement::push).collect();
-        let (lateness, keep, bytes) =
-            (lateness.clone(), self.keep_tombstones(), items.len() * TRANSITION_BYTES);
-        self.call(shard, bytes, move |txn| settle_push(txn, &settlements, &lateness, keep)).await
+        let (keep, bytes) = (self.keep_tombstones(), items.len() * TRANSITION_BYTES);
+        self.call(shard, bytes, move |txn| settle(txn, &settlements, keep)).await
     }
 
     pub async fn settle_receipts(
@@ -43,12 +41,7 @@ impl EmbeddedStore {
     ) -> Result<Vec<SettleResult>, StoreError> {
         let settlements: Vec<_> = items.iter().map(|item| Settlement::pull(item, check)).collect();
         let (keep, bytes) = (self.keep_tombstones(), items.len() * TRANSITION_BYTES);
-        let settle = move |txn: &mut Txn<'_>| {
-            let answers = settle(txn, &settlements, keep)?;
-            txn.evict_tombstones(keep)?;
-            Ok(answers)
-        };
-        self.call(shard, bytes, settle).await
+        self.call(shard, bytes, move |txn| settle(txn, &settlements, keep)).await
     }
 }
 
@@ -109,27 +102,16 @@ impl Settlement {
     }
 }
 
-/// Settles push jobs, adds to the lateness of their shard if a settlement took effect, and evicts tombstones. Returns a
-/// result for each settlement, in order.
-pub(crate) fn settle_push(
+/// Settles jobs and evicts tombstones. Returns a result for each settlement, in order.
+pub(crate) fn settle(
     txn: &mut Txn<'_>,
     settlements: &[Settlement],
-    lateness: &Lateness,
     keep: KeepTombstones,
 ) -> Result<Vec<SettleResult>> {
-    let answers = settle(txn, settlements, keep)?;
-    // A call that only repeats another one has added its lateness before.
-    let is_new = answers.iter().any(|answer| matches!(answer, SettleResult::Applied | SettleResult::Late));
-    if is_new && lateness.count() > 0 {
-        let (shard, now) = (txn.shard(), txn.now());
-        txn.tables.minutes.add(shard, now, lateness)?;
-    }
+    let answers =
+        settlements.iter().map(|settlement| settle_one(txn, settlement, keep)).collect::<Result<_>>()?;
     txn.evict_tombstones(keep)?;
     Ok(answers)
-}
-
-fn settle(txn: &mut Txn<'_>, settlements: &[Settlement], keep: KeepTombstones) -> Result<Vec<SettleResult>> {
-    settlements.iter().map(|settlement| settle_one(txn, settlement, keep)).collect()
 }
 
 fn settle_one(txn: &mut Txn<'_>, settlement: &Settlement, keep: KeepTombstones) -> Result<SettleResult> {

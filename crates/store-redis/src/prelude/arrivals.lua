@@ -8,19 +8,23 @@ do
 
   function arrivals.start() new, payloads, lane_names, topic_fields, tenant_limits, known_accepted = {}, {}, nil, nil, nil, nil end
 
-  -- Reads the first arguments: how many accepted jobs of the shard the caller knows of, how many lanes follow, and of
-  -- each its id, its name, and how many topics and lanes its tenant may have (4 bytes each), or '' for no limit.
+  -- Reads the first argument: how many accepted jobs of the shard the caller knows of, and how many lanes follow.
+  function arrivals.numbers(args) return read('<dd', args[1]) end
+
+  -- Reads the first arguments: the numbers, and of each lane two: its id, behind which are the numbers of topics and lanes
+  -- that its tenant may have (4 bytes each), unless that has no limits; and its name.
   -- Returns the names of the rows of these lanes and their topics, and the index of the argument after them.
   function arrivals.lanes(args)
-    local names, n = {}, tonumber(args[2])
-    known_accepted, lane_names, topic_fields, tenant_limits = tonumber(args[1]), {}, {}, {}
-    for i = 1, n do
-      local lane, name = args[3 * i], args[3 * i + 1]
+    local names, n = {}, nil
+    known_accepted, n = arrivals.numbers(args)
+    lane_names, topic_fields, tenant_limits = {}, {}, {}
+    for i = 2, 2 * n, 2 do
+      local lane, name = sub(args[i], 1, 8), args[i + 1]
       local field = topics.field(lanes.topic(name))
-      lane_names[lane], topic_fields[lane], tenant_limits[lane] = name, field, args[3 * i + 2]
-      names[2 * i - 1], names[2 * i] = lane, field
+      lane_names[lane], topic_fields[lane], tenant_limits[lane] = name, field, sub(args[i], 9)
+      names[i - 1], names[i] = lane, field
     end
-    return names, 3 * n + 3
+    return names, 2 * n + 2
   end
 
   -- Returns the answer if no job may be added: 'lost' if the caller knows of more accepted jobs than the shard, which

@@ -65,6 +65,15 @@ end
 local function place_of(bytes) return string.format('%08x%08x', read('>I4I4', bytes)) end
 local function bytes_of(place) return pack('>I4I4', tonumber(sub(place, 1, 8), 16), tonumber(sub(place, 9), 16)) end
 
+-- Jobs that share arguments are a group: a head of lane id (8 bytes), how many arguments a job has (1), how many jobs (4)
+-- and what else they share, which begins at SHARED_AT; then the arguments of each job.
+local SHARED_AT = 14
+-- Returns how many arguments a job of a group has, and the index of its last one. `at` is the index of its head.
+local function extent(args, at)
+  local step, n = read('>BI4', args[at], 9)
+  return step, at + step * n
+end
+
 -- Calls a command with a key and a list, in slices of 4,000 values, because `unpack` fails near 8,000. Pairs stay
 -- together. Returns the answer to the last slice; nil for an empty list, for which nothing is called.
 local function sliced(command, key, list)

@@ -1,7 +1,6 @@
 -- import: nothing -> delayed, ready if already due, or dead; with the job's history. No job may occur twice in a call.
 -- KEYS  shard
--- ARGV  how many accepted jobs the caller knows of; how many lanes, then per lane: id, name, limits of its tenant; then
---   per job: locator, due, lane id, the record from its flags on, external payload or '', and its history or '': 1 when
+-- ARGV  what arrivals.lanes reads; then per job: locator, due, lane id, the record from its flags on, external payload or '', and its history or '': 1 when
 --   it is dead (1 byte), when it was created (6 bytes), attempts and failures (4 bytes each), and the last failed
 --   attempt with the reason, packed as a job state ends with them
 -- Returns what submit returns; for a new job with a history {201, state, job state, record's start}

@@ -42,11 +42,11 @@ impl RedisStore {
     }
 
     /// Returns for how long the carrier leaves the shard to the notifier that waits for due jobs; `None` if a pass is due. A
-    /// carrier that has lost the shard learns it by its next pass.
+    /// carrier that has lost the shard learns it by its next pass. The time is computed, because a TIME costs Redis as much
+    /// as the look: where it is wrong, the carrier makes a pass in vain, or leaves the shard to the waiter a little longer.
     async fn left_to_waiter(&self, shard: Shard) -> Result<Option<Duration>, StoreError> {
-        let fields = self.read_fields(shard, Confirmation::None);
-        let (fields, now) = tokio::try_join!(fields, self.server_time(shard.into()))?;
-        Ok(fields.leaves_to_waiter(now))
+        let fields = self.read_fields(shard, Confirmation::None).await?;
+        Ok(fields.leaves_to_waiter(self.clock.server_us()))
     }
 
     /// Makes one bounded pass over a shard with a script; `Fenced` if another carrier has the shard. `more` are arguments

@@ -1,8 +1,7 @@
 -- replace: submit with an `if_exists` other than `refuse`: nothing, delayed, ready or dead -> delayed, or ready if
 --   already due. A job that was tried or has ended begins a new generation. No job may occur twice in a call.
 -- KEYS  shard
--- ARGV  how many accepted jobs the caller knows of; how many lanes
---   per lane: id, name, limits of its tenant
+-- ARGV  what arrivals.lanes reads
 --   per job: locator; due ("+ms" from now, or absolute ms); '' to replace, 'update' to replace only other content of a
 --   job that has not ended, to postpone the longest time from creation to due (ms) or 'any'; lane id; the record from
 --   its flags on; external payload or ''

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::join_all;
 use redis::{Cmd, Value};
-use ringback_core::clock::{Clock as _, SystemClock, millis_up};
+use ringback_core::clock::millis_up;
 use ringback_core::job::{DEFAULT_TIMEOUT, Delivery, JobKey, Locator};
 use ringback_core::lane::{GrantedBatch, Lane, SettleHint};
 use ringback_core::limits::MAX_LEASE_STRETCH;
@@ -20,7 +20,7 @@ use ringback_core::store_types::{
 use tokio::time::Instant;
 
 use crate::lane_ids::LaneKey;
-use crate::record::{self, FixedFields, OptionalFields};
+use crate::record::{self, FixedFields, OptionalFields, doubles};
 use crate::redis_store::RedisStore;
 use crate::reply::{self, take};
 use crate::script;
@@ -38,7 +38,7 @@ const LATER: i64 = 8;
 const UNREADABLE: StoreError = StoreError::Unreadable("the answer of a reserve");
 
 /// Adds the arguments of reserve.lua, and returns their number. A lane that got another id because its own was taken has
-/// the limit of all lanes instead of its own. The numbers are packed as one argument, which costs Redis less than ten.
+/// the limit of all lanes instead of its own.
 pub(crate) fn push_reserve(cmd: &mut Cmd, ask: &Reserve<'_>, key: LaneKey) -> usize {
     let lanes = ask.lane_limits.iter();
     let lanes = lanes.filter_map(|(name, limit)| Some((key.id(Lane::parse(name)?, 0), limit)));
@@ -56,8 +56,7 @@ pub(crate) fn push_reserve(cmd: &mut Cmd, ask: &Reserve<'_>, key: LaneKey) -> us
         waiting(ask),
         lanes.len() as f64,
     ];
-    let numbers: Vec<u8> = numbers.into_iter().flat_map(f64::to_le_bytes).collect();
-    cmd.arg(ask.caller).arg(&ask.sequence.to_be_bytes()).arg(&ask.bits).arg(numbers);
+    cmd.arg(ask.caller).arg(&ask.sequence.to_be_bytes()).arg(&ask.bits).arg(doubles(numbers));
     for (lane, limit) in &lanes {
         cmd.arg(&lane.0).arg(limit);
     }
@@ -149,8 +148,7 @@ impl RedisStore {
     /// was last seen.
     pub async fn may_give(&self, shard: Shard) -> Result<bool, StoreError> {
         let fields = self.read_fields(shard, Confirmation::None).await?;
-        let ahead = self.clock_ahead().ahead_ms.saturating_mul(1000);
-        Ok(fields.ready() > 0 || !fields.has_waiter(SystemClock.micros().saturating_add_signed(ahead)))
+        Ok(fields.ready() > 0 || !fields.has_waiter(self.clock.server_us()))
     }
 
     /// Makes leases of a script's answer; deadlines count from `asked`. Reads large payloads. A job whose payload is gone

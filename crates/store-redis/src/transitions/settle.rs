@@ -8,15 +8,13 @@ use std::time::Duration;
 
 use redis::{Cmd, Value};
 use ringback_core::clock::millis_up;
-use ringback_core::lane::{GrantedBatch, SettleHint};
+use ringback_core::lane::{GrantedBatch, LaneId, SettleHint};
 use ringback_core::outcome::{LastAttempt, Outcome};
-use ringback_core::store_types::{
-    Lateness, Lease, Reserve, Reserved, SettleResult, Shard, StoreError, Success,
-};
+use ringback_core::store_types::{Lease, Reserve, Reserved, SettleResult, Shard, StoreError, Success};
 use tokio::time::Instant;
 
 use super::reserve::push_reserve;
-use crate::record::{self, six};
+use crate::record::{self, doubles, head, six};
 use crate::redis_store::RedisStore;
 use crate::reply::{self, take};
 use crate::script;
@@ -24,16 +22,10 @@ use crate::script;
 /// What the jobs of a group share.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Group {
-    kind: Kind,
+    /// Whether they are complete, with the payload in the record, no tags, no answer to publish and no notice.
+    is_plain: bool,
     receipt: [u8; 16],
-    lane: [u8; 8],
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    /// Complete, with the payload in the record, no tags, no answer to publish and no notice.
-    Complete,
-    Other,
+    lane: LaneId,
 }
 
 /// What one call settles: jobs by their numbers. No job comes twice.
@@ -44,9 +36,8 @@ impl RedisStore {
         &self,
         shard: Shard,
         items: &[(Lease, Outcome)],
-        lateness: &Lateness,
     ) -> Result<Vec<SettleResult>, StoreError> {
-        let mut rounds = Rounds::new(items, lateness);
+        let mut rounds = Rounds::new(items);
         while !rounds.left.is_empty() {
             let mut groups = Groups::new();
             let call =
@@ -61,18 +52,17 @@ impl RedisStore {
         &self,
         shard: Shard,
         items: &[(Lease, Outcome)],
-        lateness: &Lateness,
         ask: &Reserve<'_>,
     ) -> Result<(Vec<SettleResult>, Reserved), StoreError> {
         let (asked, key) = (Instant::now(), self.lane_key()?);
-        let (mut rounds, mut groups) = (Rounds::new(items, lateness), Groups::new());
+        let (mut rounds, mut groups) = (Rounds::new(items), Groups::new());
         let call = self.call(&script::EXCHANGE, shard).with(|cmd| {
             let count = push_reserve(cmd, ask, key);
             groups = rounds.push_next(cmd, self.keep());
             cmd.arg(count);
         });
         if !rounds.left.is_empty() {
-            return Ok((self.settle(shard, items, lateness).await?, self.reserve(shard, ask).await?));
+            return Ok((self.settle(shard, items).await?, self.reserve(shard, ask).await?));
         }
         let (settled, reserved): (Value, Value) = call.run().await?;
         rounds.answered(groups, settled)?;
@@ -85,15 +75,13 @@ struct Rounds<'a> {
     items: &'a [(Lease, Outcome)],
     /// The jobs still to be settled, by their numbers.
     left: Vec<usize>,
-    /// Sent with each call until one has settled a job; then `None`.
-    lateness: Option<&'a Lateness>,
     answers: Vec<SettleResult>,
 }
 
 impl<'a> Rounds<'a> {
-    fn new(items: &'a [(Lease, Outcome)], lateness: &'a Lateness) -> Self {
+    fn new(items: &'a [(Lease, Outcome)]) -> Self {
         let answers = vec![SettleResult::Stale; items.len()];
-        Self { items, left: (0..items.len()).collect(), lateness: Some(lateness), answers }
+        Self { items, left: (0..items.len()).collect(), answers }
     }
 
     /// Adds the arguments of settle.lua for the next call, takes its jobs off those that are left, and returns them.
@@ -103,14 +91,13 @@ impl<'a> Rounds<'a> {
             std::mem::take(&mut self.left).into_iter().partition(|n| met.insert(items[*n].0.locator()));
         self.left = later;
         let lanes: HashSet<_> = now.iter().map(|n| items[*n].0.grant.hint.lane).collect();
-        cmd.arg(self.numbers(keep)).arg(lanes.len());
+        let (whole, over) = batches_over(items, &now);
+        let (keep, cap) = (keep.0 as f64, keep.1 as f64);
+        cmd.arg(doubles([keep, cap, lanes.len() as f64, whole.len() as f64, over.len() as f64]));
         for lane in &lanes {
             cmd.arg(&lane.0);
         }
-        let (whole, over) = batches_over(items, &now);
-        for names in [whole, over] {
-            cmd.arg(names.len()).arg(names);
-        }
+        cmd.arg(whole).arg(over);
         let mut groups = Groups::new();
         for n in now {
             let (lease, outcome) = &items[n];
@@ -119,20 +106,16 @@ impl<'a> Rounds<'a> {
                 && !lease.grant.hint.has_tags
                 && lease.response.is_none()
                 && lease.success.is_none();
-            let kind = if is_plain { Kind::Complete } else { Kind::Other };
-            let (receipt, lane) = (record::pack_lease(lease.grant.receipt.lease), lease.grant.hint.lane.0);
-            groups.entry(Group { kind, receipt, lane }).or_default().push(n);
+            let (receipt, lane) = (record::pack_lease(lease.grant.receipt.lease), lease.grant.hint.lane);
+            groups.entry(Group { is_plain, receipt, lane }).or_default().push(n);
         }
         for (group, numbers) in &groups {
-            let kind = match group.kind {
-                Kind::Complete => "complete",
-                Kind::Other => "other",
-            };
-            cmd.arg(kind).arg(&group.lane).arg(&group.receipt).arg(numbers.len());
+            let args = if group.is_plain { 2 } else { 3 };
+            cmd.arg(head(group.lane, args, numbers.len(), &group.receipt));
             for n in numbers {
                 let (lease, outcome) = &items[*n];
                 cmd.arg(&lease.locator().0).arg(record::tombstone(lease).bytes());
-                if group.kind == Kind::Other {
+                if !group.is_plain {
                     let mut packed = pack_outcome(outcome, &lease.grant.hint, lease.response);
                     if let (Outcome::Complete, Some(success)) = (outcome, &lease.success) {
                         packed.extend(Success::pack(Some(success)));
@@ -142,16 +125,6 @@ impl<'a> Rounds<'a> {
             }
         }
         groups
-    }
-
-    /// Packs the numbers of a call: what costs Redis less as one argument.
-    fn numbers(&self, (keep, cap): (u64, u64)) -> Vec<u8> {
-        let mut numbers = vec![keep as f64, cap as f64];
-        if let Some(lateness) = self.lateness {
-            numbers.push(lateness.max_us() as f64);
-            numbers.extend(lateness.counts().flat_map(|(bucket, n)| [f64::from(bucket), n as f64]));
-        }
-        numbers.into_iter().flat_map(f64::to_le_bytes).collect()
     }
 
     fn answered(&mut self, groups: Groups, answer: Value) -> Result<(), StoreError> {
@@ -169,9 +142,6 @@ impl<'a> Rounds<'a> {
             // A replay was counted before.
             if settled == SettleResult::Applied {
                 self.items[n].0.grant.hint.batch.unsettled.fetch_sub(1, Ordering::Relaxed);
-            }
-            if matches!(settled, SettleResult::Applied | SettleResult::Late) {
-                self.lateness = None;
             }
         }
         Ok(())

@@ -1,14 +1,17 @@
 -- submit: nothing -> delayed, or ready if already due. No job may occur twice in a call.
 -- KEYS  shard
--- ARGV  how many accepted jobs the caller knows of; how many lanes, then per lane: id, name, limits of its tenant; then
---   per group of jobs that share lane and due time: lane id, due ("+ms" from now, or absolute ms), how many, and per
---   job: locator, the record from its flags on, external payload or ''
+-- ARGV  what arrivals.lanes reads; then groups of jobs that share lane and due time: a head with due ("+ms" from now, or
+--   absolute ms), and per job: locator, the record from its flags on, and its payload if that is external
 -- Returns per job: due and created as 12 bytes, new; {200, state, job state or '', record's start} the
 --   same content again; {409, ...} other content; {200 or 409, tombstone} once the job has ended; {422,
 --   'topics' or 'lanes'} if there are too many of them, {429, ...} if its tenant has too many; {421} if another lane
 --   has the id of the job's lane. Then how many jobs the shard has accepted. Or {'lost', how many it has accepted} if it has
 --   accepted fewer than the caller knows of, or {'archive', ...} while the archive outbox is full: nothing was added
 -- Uses arrivals, due_index, lanes, ready, shard, topics.
+
+-- How many arguments a job without an external payload has.
+local PLAIN = 2
+
 function scripts.submit(args)
   local names, from = arrivals.lanes(args)
   shard.begin(names)
@@ -17,32 +20,32 @@ function scripts.submit(args)
   local locs, n, last = {}, 0, #args
   local i = from
   while i < last do
-    local stop = i + 3 * tonumber(args[i + 2])
-    for j = i + 3, stop, 3 do
+    local step, stop = extent(args, i)
+    for j = i + 1, stop, step do
       n = n + 1
       locs[n] = args[j]
     end
-    i = stop + 3
+    i = stop + 1
   end
   arrivals.look_up(locs)
 
   local answers, answered = {}, 0
   i = from
   while i < last do
-    local stop = i + 3 * tonumber(args[i + 2])
-    local group = arrivals.group(args[i], arrivals.due_time(args[i + 1]))
-    for j = i + 3, stop, 3 do
+    local step, stop = extent(args, i)
+    local group = arrivals.group(sub(args[i], 1, 8), arrivals.due_time(sub(args[i], SHARED_AT)))
+    for j = i + 1, stop, step do
       local loc, rest = args[j], args[j + 1]
       local answer = arrivals.refusal(group, loc, rest)
       if not answer then
-        arrivals.add(group, loc, rest, args[j + 2])
+        arrivals.add(group, loc, rest, step == PLAIN and '' or args[j + 2])
         answer = group.times
       end
       answered = answered + 1
       answers[answered] = answer
     end
     arrivals.close(group)
-    i = stop + 3
+    i = stop + 1
   end
 
   arrivals.save()
@@ -53,19 +56,21 @@ end
 -- The common case: new jobs of one known push lane, without tags, tokens and large payloads, while nobody watches and no
 -- archive is attached.
 function fast.submit(args)
-  local lane, name, last = args[3], args[4], #args
-  if args[2] ~= '1' or lanes.is_pull(lane) then return nil end
+  local lane, name, last = sub(args[2], 1, 8), args[3], #args
+  local known, n_lanes = arrivals.numbers(args)
+  if n_lanes > 1 or lanes.is_pull(lane) then return nil end
   local values = shard.open(lane, topics.field_of(name))
   local row, topic_row = values[3], values[4]
   local is_known = row and sub(row, 29) == name and topic_row and topics.is_row_of_this_hour(topic_row)
-  local is_common = fields.accepted >= tonumber(args[1]) and fields.unusual < shard.NOTED
+  local is_common = fields.accepted >= known and fields.unusual < shard.NOTED
   if not (is_known and is_common) then return nil end
 
   local near, has_far, first = due_index.near_end(), false, nil
   local locs, new, answers, delayed, at_once, n = {}, {}, {}, {}, {}, 0
-  local i = 6
+  local i = 4
   while i < last do
-    local at, stop = arrivals.due_time(args[i + 1]), i + 3 * tonumber(args[i + 2])
+    local at, step, stop = arrivals.due_time(sub(args[i], SHARED_AT)), extent(args, i)
+    if step > PLAIN then return nil end
     local times, score, to = pack('>I6I6', at, NOW), nil, at_once
     if at >= near then
       to = {}
@@ -74,9 +79,9 @@ function fast.submit(args)
       if not first or at < first then first = at end
     end
     local due, size = sub(times, 1, 6), #to
-    for j = i + 3, stop, 3 do
+    for j = i + 1, stop, PLAIN do
       local loc, rest = args[j], args[j + 1]
-      if byte(rest) > COMPRESSED or args[j + 2] ~= '' then return nil end
+      if byte(rest) > COMPRESSED then return nil end
       n = n + 1
       locs[n], answers[n], new[2 * n - 1], new[2 * n] = loc, times, loc, times .. rest
       if score then
@@ -92,7 +97,7 @@ function fast.submit(args)
       has_far = true
       due_index.add_all(lane, at, to)
     end
-    i = stop + 3
+    i = stop + 1
   end
   if n > 1000 or arrivals.is_any_known(locs) then return nil end
 

@@ -14,7 +14,7 @@ use ringback_core::state::State;
 use ringback_core::store_types::{Limit, Shard, StoreError, SubmitResult, Submitted};
 
 use crate::lane_ids::LaneKey;
-use crate::record::{self, Packed, number, six};
+use crate::record::{self, Packed, doubles, head, number, six};
 use crate::redis_store::RedisStore;
 use crate::reply::{self, take};
 use crate::script::{self, Script};
@@ -56,11 +56,17 @@ impl RedisStore {
                 }
                 return;
             }
-            // Neighbours with the same lane and due time share these arguments.
-            for group in arrivals.chunk_by(|a, b| a.lane == b.lane && a.job.due == b.job.due) {
-                cmd.arg(&group[0].lane.0).arg(pack_due(group[0].job.due)).arg(group.len());
+            // Neighbours of one form with the same lane and due time share a head.
+            let form = |arrival: &Arrival<'_>| (arrival.lane, arrival.job.due, arrival.packed.external.is_empty());
+            for group in arrivals.chunk_by(|a, b| form(a) == form(b)) {
+                let Arrival { lane, job, packed, .. } = &group[0];
+                let args = if packed.external.is_empty() { 2 } else { 3 };
+                cmd.arg(head(*lane, args, group.len(), pack_due(job.due).as_bytes()));
                 for Arrival { job, packed, .. } in group {
-                    cmd.arg(&job.key.locator().0).arg(&packed.rest).arg(&packed.external);
+                    cmd.arg(&job.key.locator().0).arg(&packed.rest);
+                    if !packed.external.is_empty() {
+                        cmd.arg(&packed.external);
+                    }
                 }
             }
         };
@@ -113,9 +119,9 @@ impl RedisStore {
             self.check_takes_jobs(shard)?;
             let known = self.accepted_counts.known(shard);
             let call = self.call(script_now, shard).confirmed().with(|cmd| {
-                cmd.arg(known.accepted).arg(lanes.len());
+                cmd.arg(doubles([known.accepted as f64, lanes.len() as f64]));
                 for ArrivingLane { id, lane, limits } in &lanes {
-                    cmd.arg(&id.0).arg(lane.name()).arg(pack_limits(*limits));
+                    cmd.arg([&id.0[..], &pack_limits(*limits)].concat()).arg(lane.name());
                 }
                 push(cmd, &arrivals);
             });

@@ -64,9 +64,8 @@ contract! {
         fn may_give(shard: Shard) -> bool;
         fn pull(shard: Shard, ask: &Pull<'_>) -> Pulled;
         fn renew(receipt: &Receipt, by: Duration, within: Option<Duration>) -> Option<Timestamp>;
-        fn settle(shard: Shard, items: &[(Lease, Outcome)], lateness: &Lateness) -> Vec<SettleResult>;
-        fn exchange(shard: Shard, items: &[(Lease, Outcome)], lateness: &Lateness, ask: &Reserve<'_>)
-            -> (Vec<SettleResult>, Reserved);
+        fn settle(shard: Shard, items: &[(Lease, Outcome)]) -> Vec<SettleResult>;
+        fn exchange(shard: Shard, items: &[(Lease, Outcome)], ask: &Reserve<'_>) -> (Vec<SettleResult>, Reserved);
         fn settle_receipts(shard: Shard, outcomes: &[(Receipt, Outcome)], check: LeaseCheck) -> Vec<SettleResult>;
         fn cancel(shard: Shard, key: &JobKey) -> Cancelled;
         fn move_job(shard: Shard, key: &JobKey, what: Move) -> MoveResult;
@@ -87,6 +86,7 @@ contract! {
             -> DeadPage<DeadCursor>;
         fn forecast(shard: Shard, spans: &[LaneSpan], slots: &ForecastSlots) -> Forecast;
         fn stats(shard: Shard) -> Stats;
+        fn add_lateness(shard: Shard, lateness: &Lateness) -> ();
         fn gauges(held: &[(Shard, Epoch)], topics: &[Topic]) -> GaugesByShard;
         fn watch(shard: Shard, lasts: Duration) -> Timestamp;
 

@@ -1,5 +1,5 @@
-//! `DestinationReports`: collects the failures and the last success of each destination, by tenant, and reports them to
-//! the store every five seconds. `failing` does the same for the log.
+//! `Reports`: collects how late attempts were, and the failures and the last success of each destination, by tenant, and
+//! reports them to the store every five seconds. `failing` collects the failures for the log.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{TenantScope, Topic};
-use ringback_core::store_types::{DestinationReport, Failures};
+use ringback_core::store_types::{DestinationReport, Failures, Lateness};
 use ringback_service::shutdown::Shutdown;
 use ringback_store::Store;
 use tokio::time::{sleep, timeout};
@@ -18,9 +18,12 @@ const EVERY: Duration = Duration::from_secs(5);
 /// How many destinations are in one report. Further ones are in a later one, if they are attempted again.
 const MAX: usize = 10_000;
 
-/// The destinations attempted since the last report.
+/// What has happened since the last report.
 #[derive(Default)]
-pub(crate) struct DestinationReports(Mutex<Destinations>);
+pub(crate) struct Reports {
+    destinations: Mutex<Destinations>,
+    lateness: Mutex<Lateness>,
+}
 
 /// By origin; each of a tenant, or of those without one.
 #[derive(Default)]
@@ -29,7 +32,12 @@ struct Destinations {
     count: usize,
 }
 
-impl DestinationReports {
+impl Reports {
+    /// Records that an attempt was sent `late` after its due time.
+    pub(crate) fn sent(&self, late: Duration) {
+        self.lateness().record(late);
+    }
+
     /// Records a failed attempt.
     pub(crate) fn failed(&self, topic: &Topic, origin: &str, failures: Failures) {
         self.destinations().change(topic, origin, |report| match &mut report.failures {
@@ -50,6 +58,7 @@ impl DestinationReports {
                 () = sleep(EVERY) => {}
                 () = shutdown.stopping() => {}
             }
+            self.report_lateness(&store, call_timeout).await;
             let reports = self.destinations().take();
             if reports.is_empty() {
                 continue;
@@ -68,8 +77,23 @@ impl DestinationReports {
         }
     }
 
+    /// Reports to one shard, because statistics are sums over all.
+    async fn report_lateness(&self, store: &Store, call_timeout: Duration) {
+        let (lateness, shard) = (std::mem::take(&mut *self.lateness()), store.shards().next());
+        let Some(shard) = shard.filter(|_| lateness.count() > 0) else { return };
+        let result = timeout(call_timeout, store.add_lateness(shard, &lateness)).await;
+        if !matches!(result, Ok(Ok(()))) {
+            debug!(?result, deliveries = lateness.count(), "the store did not take a report of lateness");
+            self.lateness().merge(&lateness);
+        }
+    }
+
     fn destinations(&self) -> MutexGuard<'_, Destinations> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.destinations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lateness(&self) -> MutexGuard<'_, Lateness> {
+        self.lateness.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -136,7 +160,7 @@ mod tests {
         Topic::from_stored(text).expect("a topic")
     }
 
-    fn sorted(reports: &DestinationReports) -> Vec<DestinationReport> {
+    fn sorted(reports: &Reports) -> Vec<DestinationReport> {
         let mut all = reports.destinations().take();
         all.sort_by(|one, other| (&one.origin, &one.tenant).cmp(&(&other.origin, &other.tenant)));
         all
@@ -144,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_attempts_say_is_kept_by_destination_and_tenant_until_it_is_taken() {
-        let reports = DestinationReports::default();
+        let reports = Reports::default();
         reports.failed(&topic("a"), "http://a", failures(1));
         reports.failed(&topic("b"), "http://a", failures(3));
         reports.succeeded(&topic("~t/a"), "http://a", at(5));
@@ -170,7 +194,7 @@ mod tests {
 
     #[test]
     fn what_the_store_did_not_take_is_in_the_next_report_with_what_came_since() {
-        let reports = DestinationReports::default();
+        let reports = Reports::default();
         reports.failed(&topic("a"), "http://a", failures(1));
         reports.failed(&topic("a"), "http://b", failures(2));
         let taken = reports.destinations().take();
@@ -184,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_report_has_room_for_so_many_destinations() {
-        let reports = DestinationReports::default();
+        let reports = Reports::default();
         for n in 0..=MAX {
             reports.failed(&topic("a"), &format!("http://{n}"), failures(1));
         }
