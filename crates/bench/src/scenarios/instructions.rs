@@ -24,7 +24,7 @@ pub(crate) async fn run(setup: &Setup) {
         skipped(NAME, "all", "there is no valgrind");
         return;
     }
-    let jobs = setup.size.pick(60, 8);
+    let jobs = setup.size.pick(240, 8);
     let (value, idle) = ours(setup, jobs).await;
     let bullmq = yardstick(NAME, "BullMQ", bullmq(setup, jobs).await);
     let yardstick = bullmq.map(|(name, value)| (name, value.into()));

@@ -1,7 +1,6 @@
 //! Begins deliveries of leased jobs, and gives jobs whose deliveries have not begun back to the store.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use ringback_core::outcome::Outcome;
 use ringback_core::store_types::Lease;
