@@ -40,11 +40,15 @@ pub(crate) fn doubles(numbers: impl IntoIterator<Item = f64>) -> Vec<u8> {
     numbers.into_iter().flat_map(f64::to_le_bytes).collect()
 }
 
-/// Packs the head of a group of jobs, which share a lane: how many arguments each job has, how many jobs, and what else they
-/// share.
-pub(crate) fn head(lane: LaneId, args: u8, jobs: usize, shared: &[u8]) -> Vec<u8> {
+/// Packs the head of a group of jobs: their lane, how many arguments each job has, and how many jobs. What else they share is
+/// to be added.
+pub(crate) fn head(lane: LaneId, args: u8, jobs: usize) -> Vec<u8> {
     let jobs = u32::try_from(jobs).expect("a call has few jobs");
-    [&lane.0[..], &[args], &jobs.to_be_bytes(), shared].concat()
+    let mut head = Vec::with_capacity(29);
+    head.extend(lane.0);
+    head.push(args);
+    head.extend(jobs.to_be_bytes());
+    head
 }
 
 /// A new job, packed for the scripts of submit and import.

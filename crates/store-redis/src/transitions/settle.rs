@@ -111,7 +111,9 @@ impl<'a> Rounds<'a> {
         }
         for (group, numbers) in &groups {
             let args = if group.is_plain { 2 } else { 3 };
-            cmd.arg(head(group.lane, args, numbers.len(), &group.receipt));
+            let mut head = head(group.lane, args, numbers.len());
+            head.extend(group.receipt);
+            cmd.arg(head);
             for n in numbers {
                 let (lease, outcome) = &items[*n];
                 cmd.arg(&lease.locator().0).arg(record::tombstone(lease).bytes());

@@ -2,6 +2,7 @@
 //! and what to do when the shard has lost jobs or its archive outbox is full.
 
 use std::collections::HashSet;
+use std::io::Write as _;
 use std::time::Duration;
 
 use redis::{Cmd, Value};
@@ -61,7 +62,9 @@ impl RedisStore {
             for group in arrivals.chunk_by(|a, b| form(a) == form(b)) {
                 let Arrival { lane, job, packed, .. } = &group[0];
                 let args = if packed.external.is_empty() { 2 } else { 3 };
-                cmd.arg(head(*lane, args, group.len(), pack_due(job.due).as_bytes()));
+                let mut head = head(*lane, args, group.len());
+                push_due(&mut head, job.due);
+                cmd.arg(head);
                 for Arrival { job, packed, .. } in group {
                     cmd.arg(&job.key.locator().0).arg(&packed.rest);
                     if !packed.external.is_empty() {
@@ -212,11 +215,18 @@ fn nothing_was_added(error: StoreError) -> StoreError {
 }
 
 /// Formats a due time for the scripts: `+` and ms from now, or absolute ms.
-pub(crate) fn pack_due(due: Due) -> String {
-    match due {
-        Due::In(delay) => format!("+{}", millis_up(delay)),
-        Due::At(at) => at.as_millis().to_string(),
-    }
+pub(crate) fn pack_due(due: Due) -> Vec<u8> {
+    let mut text = Vec::new();
+    push_due(&mut text, due);
+    text
+}
+
+fn push_due(text: &mut Vec<u8>, due: Due) {
+    let pushed = match due {
+        Due::In(delay) => write!(text, "+{}", millis_up(delay)),
+        Due::At(at) => write!(text, "{}", at.as_millis()),
+    };
+    pushed.expect("a Vec takes all");
 }
 
 /// Packs a history for import.lua. Counts are cut to a maximum.
