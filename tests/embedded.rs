@@ -17,8 +17,7 @@ use redb::{Database, TableDefinition};
 use ringback_core::clock::{ManualClock, Timestamp};
 use ringback_core::job::{JobKey, NewJob};
 use ringback_core::store_types::{
-    Epoch, Lease, Options, Pass, Profile, Reserve, SettleResult, Shard, StoreError, SubmitResult,
-    Waiting,
+    Epoch, Lease, Options, Pass, Profile, Reserve, SettleResult, Shard, StoreError, SubmitResult, Waiting,
 };
 use ringback_store::{Memory, Store, settings};
 use tempfile::tempdir;

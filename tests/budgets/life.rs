@@ -5,9 +5,7 @@ use std::time::Duration;
 use ringback_core::job::NewJob;
 use ringback_core::outcome::Outcome;
 use ringback_core::state::State;
-use ringback_core::store_types::{
-    Epoch, Lease, Pass, PassLimits, Reserve, SettleResult, Shard, Waiting,
-};
+use ringback_core::store_types::{Epoch, Lease, Pass, PassLimits, Reserve, SettleResult, Shard, Waiting};
 use ringback_store::Store;
 
 const FLOOR: Duration = Duration::from_secs(5);

@@ -11,8 +11,8 @@ use ringback_core::clock::{Clock, SystemClock, Timestamp};
 use ringback_core::job::{IfExists, Job, JobKey, NewJob};
 use ringback_core::store_types::StoreTls;
 use ringback_core::store_types::{
-    Cancelled, Epoch, Lease, Options, Pass, PassLimits, Reserve, Reserved, SettleResult, Shard,
-    Stats, SubmitResult, Submitted, Token, Waiting, Wake,
+    Cancelled, Epoch, Lease, Options, Pass, PassLimits, Reserve, Reserved, SettleResult, Shard, Stats,
+    SubmitResult, Submitted, Token, Waiting, Wake,
 };
 use ringback_core::topic_policy::Logging;
 use ringback_store::{Memory, Store, Wakes};

@@ -8,8 +8,7 @@ use ringback_core::crash_point;
 use ringback_core::job::JobKey;
 use ringback_core::outcome::Outcome;
 use ringback_core::store_types::{
-    AttemptLogEntry, Lease, LogResult, Reserve, Reserved, SettleResult, Shard, StoreError,
-    Unsettled, Waiting,
+    AttemptLogEntry, Lease, LogResult, Reserve, Reserved, SettleResult, Shard, StoreError, Unsettled, Waiting,
 };
 use ringback_store::Store;
 

@@ -3,8 +3,8 @@
 
 use ringback_core::job::{Job, JobKey, Topic};
 use ringback_core::store_types::{
-    Check, Cursor, Epoch, Filter, FoundJob, GaugesByShard, JobPauses, Lateness, ListedJob, Page, Repair, Shard,
-    Stats, StoreError, StoredJob,
+    Check, Cursor, Epoch, Filter, FoundJob, GaugesByShard, JobPauses, Lateness, ListedJob, Page, Repair,
+    Shard, Stats, StoreError, StoredJob,
 };
 
 use crate::backend::backend;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use ringback_core::job::{Due, ImportJob, JobKey, NewJob};
 use ringback_core::outcome::Outcome;
 use ringback_core::store_types::{
-    Cancelled, Epoch, Lease, LiveCarriers, Move, MoveResult, Pass, PassLimits, Recovered, Renewed,
-    Reserve, Reserved, SettleResult, Shard, StoreError, Submitted, Token, Unsettled,
+    Cancelled, Epoch, Lease, LiveCarriers, Move, MoveResult, Pass, PassLimits, Recovered, Renewed, Reserve,
+    Reserved, SettleResult, Shard, StoreError, Submitted, Token, Unsettled,
 };
 use tokio::time::Instant;
 

@@ -252,9 +252,8 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
             lane_limit,
         },
     );
-    let exchange = (hands(), 0..2_usize, open(), brief(), times()).prop_map(
-        |(hands, shard, lanes, brief, times)| Op::Exchange { hands, shard, lanes, brief, times },
-    );
+    let exchange = (hands(), 0..2_usize, open(), brief(), times())
+        .prop_map(|(hands, shard, lanes, brief, times)| Op::Exchange { hands, shard, lanes, brief, times });
     let ttr = prop_oneof![3 => Just(Ttr::Long), 1 => Just(Ttr::Brief), 1 => Just(Ttr::Own)];
     let pull = (0..2_usize, 0..TOPICS.len(), ttr, times()).prop_map(|(shard, topic, ttr, times)| Op::Pull {
         shard,

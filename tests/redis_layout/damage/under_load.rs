@@ -6,9 +6,7 @@ use std::time::Duration;
 use ringback_core::clock::SystemClock;
 use ringback_core::job::{Callback, Due, IfExists, JobKey, NewJob};
 use ringback_core::outcome::{LastAttempt, Outcome, Reason};
-use ringback_core::store_types::{
-    Epoch, Options, PassLimits, Pull, Repair, Reserve, Shard, Token, Waiting,
-};
+use ringback_core::store_types::{Epoch, Options, PassLimits, Pull, Repair, Reserve, Shard, Token, Waiting};
 use ringback_store::{Memory, Store, settings};
 use ringback_testkit::{RedisServer, shard_field};
 use tokio::time::Instant;

@@ -9,8 +9,7 @@ use ringback_core::limits::{MAX_REASON, truncated};
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::state::State;
 use ringback_core::store_types::{
-    AttemptOutcome, Lease, LeaseCheck, Receipt, SettleResult, Shard, StoreError, Success,
-    TransitionName,
+    AttemptOutcome, Lease, LeaseCheck, Receipt, SettleResult, Shard, StoreError, Success, TransitionName,
 };
 
 use crate::error::Result;

@@ -58,7 +58,8 @@ impl RedisStore {
                 return;
             }
             // Neighbours of one form with the same lane and due time share a head.
-            let form = |arrival: &Arrival<'_>| (arrival.lane, arrival.job.due, arrival.packed.external.is_empty());
+            let form =
+                |arrival: &Arrival<'_>| (arrival.lane, arrival.job.due, arrival.packed.external.is_empty());
             for group in arrivals.chunk_by(|a, b| form(a) == form(b)) {
                 let Arrival { lane, job, packed, .. } = &group[0];
                 let args = if packed.external.is_empty() { 2 } else { 3 };
