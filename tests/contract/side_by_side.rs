@@ -162,9 +162,7 @@ impl Pair {
                     .collect();
                 self.repeat(*times, async |pair: &mut Self| pair.submit(&jobs).await).await;
             }
-            Op::Reserve { shard, lanes, brief, times } => {
-                self.reserve(*shard, *lanes, *brief, *times).await;
-            }
+            Op::Reserve { shard, lanes, brief, times } => self.reserve(*shard, *lanes, *brief, *times).await,
             Op::ReserveInParts { shard, lanes, brief, limit, lane_limit } => {
                 self.reserve_in_parts(*shard, *lanes, *brief, *limit, *lane_limit).await;
             }
