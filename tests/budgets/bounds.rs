@@ -66,18 +66,18 @@ pub(crate) const STACK_COMMANDS: Bound = bound("commands inside scripts per life
 // counted with them: there is room of a tenth, and more for submit and promote, of which runs differ more.
 
 /// Batch size, how many batches are counted, and the bounds of submit, promote, reserve and complete. One at a time they
-/// took 165,200, 208,200, 224,300 and 143,000; in batches of 8 76,400, 29,300, 50,300 and 28,000; in batches of 50
-/// 60,100, 6,100, 26,700 and 13,500. Raised for what a life must write or look up anew; last for promote, which reads the
+/// took 162,400, 208,500, 223,500 and 135,400; in batches of 8 70,200, 29,400, 53,200 and 29,300; in batches of 50
+/// 59,100, 6,100, 25,900 and 13,800. Raised for what a life must write or look up anew; last for promote, which reads the
 /// fields that the other three no longer read, and is not needed where a notifier waits.
 pub(crate) const REDIS_INSTRUCTIONS: [(usize, usize, [Bound; 4]); 3] = [
     (
         1,
         30,
         [
-            bound("instructions of Redis: submit, one job at a time", 182_000.0),
+            bound("instructions of Redis: submit, one job at a time", 180_000.0),
             bound("instructions of Redis: promote, one job at a time", 230_000.0),
             bound("instructions of Redis: reserve, one job at a time", 247_000.0),
-            bound("instructions of Redis: complete, one job at a time", 158_000.0),
+            bound("instructions of Redis: complete, one job at a time", 149_000.0),
         ],
     ),
     (
@@ -114,20 +114,19 @@ pub(crate) const FILE_BYTES: Bound =
 
 // Allocations, per job of a batch of 100 on Redis, growing what is there included; the least of five rounds.
 
-/// 28.63 (28.63 to 28.66). Raised for a new field, or a dependency that is worth more of them.
-pub(crate) const SUBMIT_ALLOCATIONS: Bound = bound("allocations per job: parse and submit", 29.5);
+/// 24.31 (24.31 to 24.45). Raised for a new field, or a dependency that is worth more of them.
+pub(crate) const SUBMIT_ALLOCATIONS: Bound = bound("allocations per job: parse and submit", 25.3);
 
-/// About 3,500: each group of jobs has a head of 29 B, which costs Redis less than five arguments. Raised as the
-/// allocations.
-pub(crate) const SUBMIT_BYTES: Bound = bound("bytes allocated per job: parse and submit", 3_540.0);
+/// 3,278. Raised as the allocations.
+pub(crate) const SUBMIT_BYTES: Bound = bound("bytes allocated per job: parse and submit", 3_400.0);
 
-/// 13.06, the same in all runs. Raised as for a submit.
+/// 10.11, the same in all runs. Raised as for a submit.
 pub(crate) const RESERVE_COMPLETE_ALLOCATIONS: Bound =
-    bound("allocations per job: reserve and complete", 13.9);
+    bound("allocations per job: reserve and complete", 10.9);
 
-/// 4,469, the same in all runs. Raised as for a submit.
+/// 4,207, the same in all runs. Raised as for a submit.
 pub(crate) const RESERVE_COMPLETE_BYTES: Bound =
-    bound("bytes allocated per job: reserve and complete", 4_650.0);
+    bound("bytes allocated per job: reserve and complete", 4_350.0);
 
 /// 103.2 (100.9 to 103.9), so three or four more are needed to exceed the bound: reserve, request, HTTP client,
 /// answer and settle. Raised as for a submit.

@@ -37,8 +37,8 @@ end
 -- fire: submits the jobs of schedules, nothing -> delayed, or ready if already due, and stores each schedule as it is
 --   afterwards. A job whose id is taken counts as submitted. No schedule and no job may occur twice in a call.
 -- KEYS  shard
--- ARGV  what arrivals.lanes reads; then per schedule: name, its version, what is to be stored of it, lane id, how many jobs, and per job:
---   locator, due ("+ms" from now, or absolute ms), the record from its flags on, external payload or ''
+-- ARGV  what arrivals.lanes reads; then per schedule: name, its version, what is to be stored of it, lane id, how many
+--   jobs, and per job: locator, due ("+ms" from now, or absolute ms), the record from its flags on, external payload or ''
 -- Returns per schedule {1}; {0} if it has another version; {422, 'topics' or 'lanes'} if there are too many of them,
 --   {429, ...} if its tenant has too many; {421} if another lane has the id of its lane: these change nothing. Then how
 --   many jobs the shard has accepted. Or what submit returns after a loss

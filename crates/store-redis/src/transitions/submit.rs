@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::io::Write as _;
 use std::time::Duration;
 
-use redis::{Cmd, Value};
+use redis::{Cmd, RedisWrite as _, Value};
 use ringback_core::clock::{Timestamp, millis_up};
 use ringback_core::job::{Due, History, IfExists, ImportJob, Job, NewJob, TenantLimits};
 use ringback_core::lane::{Lane, LaneId};
@@ -22,6 +22,9 @@ use crate::script::{self, Script};
 
 /// The largest number in six bytes.
 const MAX_SIX: u64 = (1 << 48) - 1;
+
+/// About the bytes of a job's arguments beside its record and payload.
+const ARGS: usize = 48;
 
 /// How many ids of a lane are tried. Among a hundred thousand lanes one is taken with a chance of one in 10¹⁴.
 const MAX_TAKEN: u8 = 4;
@@ -127,6 +130,10 @@ impl RedisStore {
                 for ArrivingLane { id, lane, limits } in &lanes {
                     cmd.arg([&id.0[..], &pack_limits(*limits)].concat()).arg(lane.name());
                 }
+                let sizes = arrivals
+                    .iter()
+                    .map(|Arrival { packed, .. }| [ARGS, packed.rest.len(), packed.external.len()]);
+                cmd.reserve_space_for_args(sizes.flatten());
                 push(cmd, &arrivals);
             });
             let mut answered = take::list(call.run().await?)?;
