@@ -28,6 +28,7 @@ mod if_exists;
 mod import;
 pub(crate) mod job_builders;
 mod lanes;
+mod limits;
 mod list;
 mod list_dead;
 pub(crate) mod list_tagged;
@@ -401,6 +402,15 @@ contract! {
         a_topic_beyond_the_limit_is_refused_and_known_topics_go_on,
         a_tenant_has_no_more_topics_and_lanes_than_its_quota_allows,
         a_tenant_leaves_half_of_the_topics_to_the_others,
+    }
+    limits {
+        a_limited_lane_gives_jobs_to_a_caller_with_places_alone,
+        a_pause_holds_a_limited_lane_too,
+        no_more_places_are_in_use_than_a_limit_allows,
+        a_place_is_free_after_its_time_unless_it_is_held,
+        callbacks_begin_at_the_rate_after_a_burst,
+        tokens_that_were_not_used_are_there_again_if_they_were_the_last,
+        all_limits_of_a_lane_hold_together,
     }
     destinations {
         nothing_goes_to_a_paused_destination_until_it_is_resumed,

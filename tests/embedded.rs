@@ -63,6 +63,7 @@ async fn reserve(store: &Store, shard: Shard, sequence: u64) -> Vec<Lease> {
         limit: 10,
         lane_limit: 10,
         lane_limits: Vec::new(),
+        admitted: Vec::new(),
         origin_limit: usize::MAX,
         tenant_limit: usize::MAX,
         group_limits: Vec::new(),
@@ -190,7 +191,7 @@ async fn a_file_of_another_layout_is_refused() {
     write.commit().expect("it commits");
     drop(database);
     let message = refused(directory.path()).await;
-    let says = "ringback.redb cannot be used: the store has layout 99, and this build reads layout 2; set another \
+    let says = "ringback.redb cannot be used: the store has layout 99, and this build reads layout 3; set another \
         RINGBACK_PREFIX, or use the build that wrote it";
     assert!(message.contains(says), "{message}");
 }

@@ -9,6 +9,7 @@ mod contract;
 mod embedded;
 mod faults;
 mod feeds;
+mod flow;
 mod guides;
 mod http;
 mod prelude;

@@ -58,6 +58,7 @@ impl Life {
             limit,
             lane_limit: limit,
             lane_limits: Vec::new(),
+            admitted: Vec::new(),
             origin_limit: usize::MAX,
             tenant_limit: usize::MAX,
             group_limits: Vec::new(),

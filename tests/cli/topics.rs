@@ -105,8 +105,8 @@ async fn a_host_is_paused_and_resumed_and_destinations_are_listed() {
     assert_eq!(
         lines[0],
         [
-            "HOST", "PORT", "SCHEME", "DELAYED", "WAITING", "RESERVED", "DEAD", "FAILING", "SINCE", "FAILED",
-            "LAST"
+            "HOST", "PORT", "SCHEME", "DELAYED", "WAITING", "RESERVED", "DEAD", "LIMITS", "FAILING", "SINCE",
+            "FAILED", "LAST"
         ]
     );
     assert_eq!(lines[1], ["[::1]", "8443", "-", "paused", "0", "0", "0", "0"]);

@@ -240,6 +240,7 @@ impl Workbench {
             limit,
             lane_limit: 500,
             lane_limits: Vec::new(),
+            admitted: Vec::new(),
             origin_limit: usize::MAX,
             tenant_limit: usize::MAX,
             group_limits: Vec::new(),

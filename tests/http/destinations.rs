@@ -135,7 +135,8 @@ async fn destinations_are_listed_page_by_page_and_what_is_none_is_refused() {
         change(&stack, "idle.example", "pause").await;
         let item = |host: &str, port: Value, scheme: Value, delayed: u64, pauses: Value| {
             json!({"host": host, "port": port, "scheme": scheme, "waiting": 0, "delayed": delayed, "reserved": 0,
-                "dead": 0, "paused": pauses != json!([]), "pauses": pauses, "failing": null})
+                "dead": 0, "paused": pauses != json!([]), "pauses": pauses, "limited_by": [],
+                "failing": null})
         };
         let expected = [
             item("[::1]", json!(81), json!("http"), 2, json!(["[::1]:81"])),

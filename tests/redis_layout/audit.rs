@@ -194,6 +194,8 @@ async fn shard_ledger(redis: &mut MultiplexedConnection, base: &str, lanes: &Lan
     assert!(ended[1] <= counter("cancelled"), "{ended:?} were cancelled, in topics of {base}: {counters:?}");
     let pauses: i64 = ask(redis, cmd("HLEN").arg(format!("{base}:destinations"))).await;
     assert_eq!(counter("paused_hosts"), pauses, "paused destinations of {base}");
+    let limits: i64 = ask(redis, cmd("HLEN").arg(format!("{base}:limited"))).await;
+    assert_eq!(counter("limits"), limits, "limited destinations of {base}");
     assert_eq!(counter("paused"), held.len() as i64, "paused topics of {base}");
     let counted = topics.keys().filter(|topic| !held.contains(*topic)).count() + held.len();
     assert_eq!(counter("topics"), counted as i64, "topics of {base} that have lanes or are paused");
@@ -297,7 +299,7 @@ async fn empty_lists(redis: &mut MultiplexedConnection, base: &str) {
     assert_eq!(Ok(first), stored, "the first slot of {base}");
 }
 
-/// Whether a lane is set aside for its topic, which is paused, or for a pause of its destination.
+/// Whether a lane is set aside for its topic, which is paused, or for a pause or a limit of its destination.
 async fn is_set_aside(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]) -> bool {
     let shard = format!("{base}:shard");
     let row: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg(lane)).await;
@@ -306,9 +308,13 @@ async fn is_set_aside(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]
     let of_topic: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg([b"topic:", topic].concat())).await;
     let mut holders = if of_topic[8] > 0 { vec![topic.to_vec()] } else { Vec::new() };
     let name = std::str::from_utf8(words).expect("a name");
-    let names = Lane::parse(name).and_then(DestinationPause::names_of).into_iter().flatten();
+    let names: Vec<_> =
+        Lane::parse(name).and_then(DestinationPause::names_of).into_iter().flatten().collect();
     let pauses: Vec<String> = ask(redis, cmd("HKEYS").arg(format!("{base}:destinations"))).await;
-    holders.extend(names.filter(|name| pauses.contains(name)).map(|name| format!("!{name}").into_bytes()));
+    let limits: Vec<String> = ask(redis, cmd("HKEYS").arg(format!("{base}:limited"))).await;
+    holders.extend(names.iter().any(|name| limits.contains(name)).then(|| b"%".to_vec()));
+    let held = names.iter().filter(|name| pauses.contains(name));
+    holders.extend(held.map(|name| format!("!{name}").into_bytes()));
     for holder in holders {
         let member = [&*holder, b" ", lane].concat();
         if score(redis, format!("{base}:paused").as_bytes(), &member).await.is_some() {

@@ -78,7 +78,7 @@ use crate::{routes, schema};
         (name = "jobs", description = "Submit, get, list, reschedule, run, revive and cancel jobs; export and import them"),
         (name = "pull", description = "Reserve jobs that have no URL, and settle them"),
         (name = "topics", description = "List and get topics; set their policies, the secrets that sign their callbacks and the credentials that these carry; pause, resume and delete them; export what is set for them"),
-        (name = "destinations", description = "List, pause and resume the hosts that callbacks go to; export the pauses"),
+        (name = "destinations", description = "List, show, pause, resume and limit the hosts that callbacks go to; export the pauses"),
         (name = "schedules", description = "Put, list and delete schedules, which submit a job again and again; pause and resume them, and fire them now"),
         (name = "bulk", description = "Cancel, run, revive, reschedule or purge all jobs that fit a filter; count them before, follow the progress, stop it"),
         (name = "dead", description = "List, purge and revive the dead jobs of a topic"),

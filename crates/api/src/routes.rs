@@ -9,6 +9,7 @@ mod bulk_submit;
 mod consistency_check;
 mod credentials;
 mod dead;
+mod destination_limits;
 mod destinations;
 mod events;
 mod export;
@@ -95,6 +96,9 @@ operations! {
     Read: destinations::list_destinations;
     Manage audited: destinations::pause_destination;
     Manage audited: destinations::resume_destination;
+    Read: destination_limits::get_destination;
+    Manage audited: destination_limits::put_limits;
+    Manage audited: destination_limits::delete_limits;
     Read: dead::list;
     Manage audited: dead::purge_all;
     Manage audited: dead::purge;

@@ -22,6 +22,7 @@ mod import;
 mod job;
 mod job_fields;
 mod key;
+mod limit;
 mod list;
 mod pages;
 mod partial_file;
@@ -179,8 +180,11 @@ pub(crate) enum Command {
     /// Deliver the jobs of a paused topic, or to a paused host, again
     #[command(after_help = topics::RESUME_EXAMPLES)]
     Resume(topics::PauseArgs),
-    /// List the hosts that callbacks go to, with their jobs, and paused hosts
+    /// List the hosts that callbacks go to, with their jobs and limits, and paused hosts
     Destinations(destinations::DestinationsArgs),
+    /// Limit how fast, and how many at a time, callbacks go to a host: set, show or delete its limits
+    #[command(subcommand, after_help = limit::EXAMPLES)]
+    Limit(limit::LimitCommand),
     /// Show the number of jobs per state, and how late deliveries were
     #[command(after_help = STATS_EXAMPLES)]
     Stats,
@@ -306,6 +310,7 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Destinations(args) => {
             online(remote, async |session| destinations::list(session, &args).await)
         }
+        Command::Limit(command) => online(remote, async |session| limit::run(session, command).await),
         Command::Forecast(args) => online(remote, async |session| forecast::run(session, args).await),
         Command::Watch(args) => online(remote, async |session| watch::run(session, &args).await),
         Command::Check(args) => online(remote, async |session| check::run(session, &args).await),

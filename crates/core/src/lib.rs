@@ -24,6 +24,7 @@ pub mod duration;
 pub mod encoding;
 pub mod enum_names;
 pub mod fault;
+pub mod flow;
 pub mod hex;
 pub mod job;
 pub mod lane;

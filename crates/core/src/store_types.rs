@@ -2,6 +2,7 @@
 //! and the packed forms that backends share. Plain values without I/O. `ringback_store::Store` has the calls that take
 //! and return these values, and the backend crates implement the calls.
 
+mod admission;
 mod archive;
 pub mod attempt_log;
 mod attempts;
@@ -40,6 +41,7 @@ pub mod transition_log;
 mod wake;
 
 pub use self::{
+    admission::*,
     archive::*,
     attempts::*,
     audit_log::*,

@@ -80,6 +80,11 @@ pub(crate) struct Delivered {
     pub(crate) is_out_of_resources: bool,
 }
 
+/// The timeout of an attempt: that of the job, else of its topic, else the default.
+fn timeout_of(lease: &Lease, policy: Option<&Policy>) -> Duration {
+    lease.delivery.timeout.or(policy.and_then(|policy| policy.timeout)).unwrap_or(DEFAULT_TIMEOUT)
+}
+
 impl Deliverer {
     pub(crate) async fn deliver(&self, mut lease: Lease) -> Delivered {
         let span = trace::span(&lease);
@@ -88,11 +93,10 @@ impl Deliverer {
             let trace = trace::to_send(&lease, &mut rng);
             let started = Instant::now();
             let policy = self.retries.policies.get(&lease.key.topic).ok().flatten();
-            let timeout = lease.delivery.timeout.or(policy.as_ref().and_then(|policy| policy.timeout));
             let kept = KeptAnswers::new(self.store.logging(policy.as_deref()), &lease, policy.as_deref());
             let lateness = lease.clock().since(lease.due, started);
             self.metrics.lateness.record(lateness.as_secs_f64(), &[]);
-            let timeout = timeout.unwrap_or(DEFAULT_TIMEOUT);
+            let timeout = timeout_of(&lease, policy.as_deref());
             crash_point!("notifier.before_post");
             let ending = self.call(&mut lease, policy, trace, timeout, kept).await;
             crash_point!("notifier.after_post");
@@ -139,6 +143,11 @@ impl Deliverer {
         }
         .instrument(span)
         .await
+    }
+
+    /// The timeout of an attempt of a job.
+    pub(crate) fn timeout(&self, lease: &Lease) -> Duration {
+        timeout_of(lease, self.retries.policies.get(&lease.key.topic).ok().flatten().as_deref())
     }
 
     /// Calls the receiver, and repeats the call within the same attempt, until its timeout, if the receiver has not

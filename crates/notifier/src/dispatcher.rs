@@ -5,6 +5,7 @@
 //! bookkeeping. Several shards are called at the same time, each with at most one reserve and one
 //! settle; a settle shares the call of a reserve where possible.
 
+mod admissions;
 mod deliveries;
 mod finish;
 
@@ -26,9 +27,12 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 use tracing::{info, warn};
 
+use self::admissions::AdmissionReply;
+use self::deliveries::Delivery;
 use crate::deliverer::{Delivered, Deliverer};
 use crate::due_waits::DueWaits;
-use crate::lanes::{FullLanes, Lanes, Refill, ReserveLimits, lane_of};
+use crate::flow::Flow;
+use crate::lanes::{FullLanes, Lanes, Refill, ReserveLimits};
 use crate::metrics::Metrics;
 use crate::pending_leases::PendingLeases;
 use crate::repeated_reserves::AskAgain;
@@ -36,7 +40,7 @@ use crate::resource_backoff::{ResourceBackoff, Shortage};
 use crate::settle_queue::{RESERVE_WAIT, SettleQueue};
 use crate::shard_signals::{Cause, ShardSignals};
 use crate::slow_calls::SlowCalls;
-use crate::store_call::{ReserveCall, StoreCall, StoreReply};
+use crate::store_call::{MadeReserve, ReserveCall, StoreCall, StoreReply};
 use crate::tenants::TenantWatch;
 
 /// The pause between two reserves while permits are scarce.
@@ -74,8 +78,11 @@ pub(crate) struct Dispatcher {
     /// Shards in which other lanes may lie behind those that the last reserve has seen.
     ask_again: AskAgain,
     due_waits: DueWaits,
-    /// Deliveries in flight, with their lanes.
-    deliveries: JoinSet<(String, Delivered)>,
+    /// The limited lanes, and the call for admission in flight.
+    flow: Flow,
+    admissions: JoinSet<AdmissionReply>,
+    /// Deliveries in flight.
+    deliveries: JoinSet<Delivery>,
     /// The leased jobs whose deliveries have not begun.
     pending: PendingLeases,
     settle_queue: SettleQueue,
@@ -120,6 +127,8 @@ impl Dispatcher {
             full: FullLanes::default(),
             ask_again: AskAgain::default(),
             due_waits: DueWaits::default(),
+            flow: Flow::new(margin),
+            admissions: JoinSet::new(),
             deliveries: JoinSet::new(),
             pending: PendingLeases::new(margin),
             settle_queue,
@@ -157,6 +166,7 @@ impl Dispatcher {
         if self.tenants.found() {
             self.lanes.expect_tenants();
         }
+        self.ask_for_places();
         let may_reserve = !self.shutdown.is_stopping();
         while may_reserve && self.held_back_until().is_none() && self.signals.is_any_marked() {
             let is_scarce = self.lanes.is_scarce();
@@ -233,7 +243,8 @@ impl Dispatcher {
             (false, true) => Waiting::NoLonger,
             (false, false) => Waiting::No,
         };
-        ReserveCall { cause, limits, caller, sequence, bits: self.rng.random(), waiting, margin }
+        let admitted = self.flow.reserving(shard);
+        ReserveCall { cause, limits, admitted, caller, sequence, bits: self.rng.random(), waiting, margin }
     }
 
     /// Waits until there is something to do, processes all store calls and deliveries that have ended, and marks shards
@@ -247,12 +258,14 @@ impl Dispatcher {
             let due = self.due_waits.next(|shard| self.reserving.contains(&shard));
             self.refill_at().into_iter().chain(self.ask_again.next()).chain(opens).chain(due).min()
         });
-        let at = [reserve_at, settle_at, self.pending.late_at()].into_iter().flatten().min();
+        let at =
+            [reserve_at, settle_at, self.pending.late_at(), self.flow.next()].into_iter().flatten().min();
         let until = at.unwrap_or_else(Instant::now);
         tokio::select! {
             biased;
             Some(reply) = self.calls.join_next() => self.replied(reply)?,
             Some(delivered) = self.deliveries.join_next() => self.delivered(delivered)?,
+            Some(reply) = self.admissions.join_next() => self.admitted(reply)?,
             () = self.signals.marked(), if held_back.is_none() => {}
             () = sleep_until(until), if at.is_some() => {}
             () = shutdown.stopping() => {}
@@ -285,13 +298,17 @@ impl Dispatcher {
 
     /// Handles the end of a delivery: frees its slot in the lane, and queues its outcome. Its permit stays in use until
     /// the outcome is settled.
-    fn delivered(&mut self, delivered: Result<(String, Delivered), JoinError>) -> anyhow::Result<()> {
-        let (lane, Delivered { settlement, has_failed, took, is_out_of_resources }) =
-            delivered.context("a delivery panicked")?;
+    fn delivered(&mut self, delivered: Result<Delivery, JoinError>) -> anyhow::Result<()> {
+        let Delivery { lane, place, delivered } = delivered.context("a delivery panicked")?;
+        let Delivered { settlement, has_failed, took, is_out_of_resources } = delivered;
         self.lanes.ended(&lane, has_failed, took, Instant::now());
         self.lanes.leave(&lane);
-        if let Some(lease) = self.pending.next(&lane) {
-            self.begin(lane, lease);
+        if let Some(place) = place {
+            if let Some(shard) = self.flow.ended(lane, place, Instant::now()) {
+                self.signals.mark(shard, Cause::Local);
+            }
+        } else if let Some(lease) = self.pending.next(&lane) {
+            self.begin(lane, lease, None);
         }
         if is_out_of_resources && self.resources.record(Instant::now()) == Shortage::Begins {
             warn!("out of file descriptors or memory; releasing jobs and reserving fewer");
@@ -308,8 +325,8 @@ impl Dispatcher {
     /// retries after a failure.
     fn replied(&mut self, reply: Result<StoreReply, JoinError>) -> anyhow::Result<()> {
         let StoreReply { shard, reserve, batch, result } = reply.context("a store call panicked")?;
-        if let Some((_, limits)) = &reserve {
-            self.lanes.answered(limits);
+        if let Some(made) = &reserve {
+            self.lanes.answered(&made.limits);
             self.reserving.remove(&shard);
             if let Some(cause) = self.marked_meanwhile.remove(&shard) {
                 self.signals.mark(shard, cause);
@@ -324,12 +341,14 @@ impl Dispatcher {
                     self.settle_queue.succeeded(shard, &batch.jobs, &settled);
                     self.lanes.settled(batch.jobs.len());
                 }
-                if let (Some((cause, _)), Some(reserved)) = (reserve, reserved) {
-                    self.reserved(shard, cause, reserved);
+                if let (Some(made), Some(reserved)) = (reserve, reserved) {
+                    self.reserved(shard, &made, reserved);
                 }
             }
             Err(unsettled) => {
-                if reserve.is_some() {
+                if let Some(made) = reserve {
+                    let shards = self.flow.reserve_failed(shard, made.admitted);
+                    self.mark_for_places(shards);
                     self.reserve_failed(shard, &unsettled.error);
                 }
                 if let Some(batch) = batch {
@@ -348,7 +367,7 @@ impl Dispatcher {
         }
     }
 
-    fn reserved(&mut self, shard: Shard, cause: Cause, reserved: Reserved) {
+    fn reserved(&mut self, shard: Shard, made: &MadeReserve, reserved: Reserved) {
         crash_point!("notifier.after_reserve");
         if let Some(sequence) = self.sequences.get_mut(&shard) {
             *sequence += 1;
@@ -358,7 +377,7 @@ impl Dispatcher {
         if self.outage.succeeded(&shard) {
             info!("reserve succeeds again");
         }
-        self.signals.record(shard, cause, &reserved);
+        self.signals.record(shard, made.cause, &reserved);
         self.due_waits.set(shard, reserved.next_due.map(|at| at.max(Instant::now() + BREATH)));
         let found_others = !reserved.leases.is_empty() || reserved.has_deferred;
         let is_stuck = !found_others && !reserved.throttled.is_empty();
@@ -375,17 +394,10 @@ impl Dispatcher {
         }
         self.metrics.reserve_batch.record(reserved.leases.len() as u64, &[]);
         let now = Instant::now();
-        for lease in reserved.leases {
-            let lane = lane_of(&lease);
-            self.lanes.enter(&lane);
-            if self.lanes.may_begin(&lane, self.pending.of(&lane)) {
-                self.begin(lane, lease);
-            } else if self.shutdown.is_stopping() {
-                self.give_back(vec![(lane, lease)]);
-            } else {
-                self.pending.add(lane, lease, now);
-            }
-        }
+        self.flow.found(shard, &made.admitted, reserved.limited, now);
+        self.start(shard, reserved.leases, &made.admitted, now);
+        let shards = self.flow.reserved(shard, &made.admitted);
+        self.mark_for_places(shards);
     }
 
     fn reserve_failed(&mut self, shard: Shard, error: &StoreError) {

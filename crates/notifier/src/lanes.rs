@@ -285,6 +285,11 @@ impl Lanes {
         Some(ReserveLimits { limit, per_lane, lanes, most_per_lane, per_origin, per_tenant, groups, counted })
     }
 
+    /// Returns how many callbacks may start in all, and of a lane.
+    pub(crate) fn room(&self) -> (usize, impl Fn(&str) -> usize) {
+        (self.free(), |lane| self.lane_slots(self.lanes.of(lane), 0))
+    }
+
     /// Returns true if so few permits are free that using each at once would cause many small calls.
     pub(crate) fn is_scarce(&self) -> bool {
         self.free() < self.concurrency / SCARCE

@@ -4,7 +4,8 @@
 //!
 //! In the order of a job: `shard_signals` (which shards to reserve from) and `wake_backoff` (how long to wait after a
 //! wake-up), `dispatcher` (the main loop), `lanes` (limits of lanes, origins and tenants), `tenants` (whether there are
-//! any), `repeated_reserves` (when to look behind full lanes), `due_waits` (when the next job is due), `store_call` (one reserve and settle of a batch),
+//! any), `repeated_reserves` (when to look behind full lanes), `due_waits` (when the next job is due), `flow` (places for
+//! callbacks to destinations with limits), `store_call` (one reserve and settle of a batch),
 //! `deliverer` (one attempt), `request` (its headers), `signer` and `credentials` (its proof), `client` (the HTTP
 //! client), `response_class` (the meaning of a response), `failing` (which destinations fail, for the log),
 //! `reports` (the same and the lateness for the store), `slow_calls` (which receivers hang), `resource_backoff` (when this
@@ -17,6 +18,7 @@ mod deliverer;
 mod dispatcher;
 mod due_waits;
 mod failing;
+mod flow;
 mod lanes;
 mod metrics;
 mod pending_leases;

@@ -267,6 +267,7 @@ mod tests {
                 limit: count,
                 lane_limit: count,
                 lane_limits: Vec::new(),
+                admitted: Vec::new(),
                 origin_limit: usize::MAX,
                 tenant_limit: usize::MAX,
                 group_limits: Vec::new(),

@@ -224,7 +224,16 @@ mod tests {
     fn found(more: bool, full: Option<&str>) -> Reserved {
         let full = full.map(str::to_owned).into_iter().collect();
         let (leases, throttled) = (Vec::new(), Vec::new());
-        Reserved { leases, more, is_more_later: false, has_deferred: false, full, throttled, next_due: None }
+        Reserved {
+            leases,
+            more,
+            is_more_later: false,
+            has_deferred: false,
+            full,
+            throttled,
+            limited: Vec::new(),
+            next_due: None,
+        }
     }
 
     #[test]

@@ -18,6 +18,8 @@ use crate::shard_signals::Cause;
 pub(crate) struct ReserveCall {
     pub(crate) cause: Cause,
     pub(crate) limits: ReserveLimits,
+    /// The limited lanes that it has places for, and how many.
+    pub(crate) admitted: Vec<(String, usize)>,
     pub(crate) caller: Arc<str>,
     pub(crate) sequence: u64,
     pub(crate) bits: [u8; 8],
@@ -32,10 +34,17 @@ pub(crate) struct StoreCall {
     pub(crate) batch: Option<SettleBatch>,
 }
 
+/// A reserve that was made.
+pub(crate) struct MadeReserve {
+    pub(crate) cause: Cause,
+    pub(crate) limits: ReserveLimits,
+    pub(crate) admitted: Vec<(String, usize)>,
+}
+
 /// The result of a call.
 pub(crate) struct StoreReply {
     pub(crate) shard: Shard,
-    pub(crate) reserve: Option<(Cause, ReserveLimits)>,
+    pub(crate) reserve: Option<MadeReserve>,
     pub(crate) batch: Option<SentBatch>,
     pub(crate) result: Result<(Vec<SettleResult>, Option<Reserved>), Unsettled>,
 }
@@ -57,7 +66,9 @@ impl StoreCall {
             }
             crash_point!("notifier.before_settle");
         }
-        let Some(ReserveCall { cause, mut limits, caller, sequence, bits, waiting, margin }) = reserve else {
+        let Some(ReserveCall { cause, mut limits, admitted, caller, sequence, bits, waiting, margin }) =
+            reserve
+        else {
             let SettleBatch { items, .. } = batch.unwrap_or_default();
             let settled = store.settle(shard, items).await;
             let result = settled.map(|settled| (settled, None));
@@ -80,6 +91,7 @@ impl StoreCall {
             limit,
             lane_limit,
             lane_limits,
+            admitted: admitted.clone(),
             origin_limit,
             tenant_limit,
             group_limits,
@@ -97,7 +109,7 @@ impl StoreCall {
                 Err(error) => Err(Unsettled { error, items: Vec::new() }),
             },
         };
-        StoreReply { shard, reserve: Some((cause, limits)), batch: meta, result }
+        StoreReply { shard, reserve: Some(MadeReserve { cause, limits, admitted }), batch: meta, result }
     }
 }
 
@@ -111,6 +123,7 @@ pub(crate) async fn stop_waiting(store: &Store, shard: Shard, caller: &str) -> R
         limit: 0,
         lane_limit: 0,
         lane_limits: Vec::new(),
+        admitted: Vec::new(),
         origin_limit: 0,
         tenant_limit: 0,
         group_limits: Vec::new(),

@@ -12,6 +12,7 @@ mod files;
 mod location;
 mod mutex;
 mod open_files;
+mod places;
 mod queries;
 mod redo_log;
 mod streams;

@@ -1,6 +1,6 @@
 //! The location of an embedded store: a file with a log beside it, or the memory of this process. Opens and creates the
 //! database there. Holds what all stores on one location share in this process: the clock, the streams of wake-ups,
-//! events and policy changes, the live carriers, and whether writes fail.
+//! events and policy changes, the live carriers, the use of limits, and whether writes fail.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
@@ -20,6 +20,7 @@ use super::clock_consent::ClockWord;
 use super::error::{Error, Result};
 use super::files::{private_file, sync_directory};
 use super::open_files::{self, OpenFiles};
+use super::places::LimitUsage;
 use super::redo_log::log::Disk;
 use super::streams::{EventBus, WAKE_BACKLOG};
 use super::write_behind::{Backend, WriteBehind};
@@ -37,6 +38,8 @@ pub(crate) struct StoreLocation {
     pub(crate) policies: watch::Sender<()>,
     /// The live carriers. All of them are in this process.
     pub(crate) carriers: Mutex<BTreeMap<String, CarrierLock>>,
+    /// How much of the limits of destinations is used.
+    pub(crate) places: Mutex<LimitUsage>,
     is_failing: AtomicBool,
 }
 
@@ -80,6 +83,7 @@ impl StoreLocation {
             events: EventBus::default(),
             policies: watch::Sender::default(),
             carriers: Mutex::default(),
+            places: Mutex::default(),
             is_failing: AtomicBool::new(false),
         }
     }

@@ -13,6 +13,7 @@ mod feeds;
 pub(crate) mod format;
 mod last_reserves;
 mod lateness;
+mod limits;
 mod outbox;
 mod policies;
 mod ready;
@@ -36,8 +37,8 @@ pub(crate) use self::counts::{ByName, EndedCounts, LaneCounts, Pause, Sums, Topi
 #[cfg(test)]
 pub(crate) use self::definitions::dump;
 use self::definitions::{
-    ARCHIVE, BULKS, DEAD, DESTINATIONS, FAILING, FEEDS, LAST_RESERVES, LATENESS, LEASES, OUTBOX, POLICIES,
-    TAGS, TOMBSTONES,
+    ARCHIVE, BULKS, DEAD, DESTINATIONS, FAILING, FEEDS, LAST_RESERVES, LATENESS, LEASES, LIMITS, OUTBOX,
+    POLICIES, TAGS, TOMBSTONES,
 };
 pub(crate) use self::definitions::{OutboxKey, ReplayTables};
 use self::destinations::Destinations;
@@ -49,11 +50,12 @@ pub(crate) use self::format::{Checkpoint, Format};
 pub(crate) use self::last_reserves::Granted;
 use self::last_reserves::LastReserves;
 use self::lateness::Minutes;
+use self::limits::StoredLimits;
 use self::outbox::Outbox;
 pub(crate) use self::outbox::{Notice, OutboxRow};
 use self::policies::Policies;
 use self::ready::Ready;
-pub(crate) use self::ready::{PAUSED, PULL, QueueEnd, is_of_destination};
+pub(crate) use self::ready::{PAUSED, PULL, QueueEnd, is_of_destination, is_of_limit, turn_of_limited};
 pub(crate) use self::record::{Body, Generation, Last, Record, Stage};
 pub(crate) use self::records::{Records, StoredJob};
 use self::rows::Access;
@@ -93,6 +95,7 @@ pub(crate) struct Tables<A: Access> {
     pub(crate) audit_log: AuditLog<A>,
     pub(crate) failing: Failing<A>,
     pub(crate) destinations: Destinations<A>,
+    pub(crate) limits: StoredLimits<A>,
 }
 
 impl<A: Access> Tables<A> {
@@ -119,6 +122,7 @@ impl<A: Access> Tables<A> {
             audit_log: AuditLog::open(access)?,
             failing: Failing(access.open(FAILING)?),
             destinations: Destinations(access.open(DESTINATIONS)?),
+            limits: StoredLimits(access.open(LIMITS)?),
         })
     }
 

@@ -5,6 +5,7 @@ mod checkpoints;
 mod clock;
 mod creation;
 mod growth;
+mod limits;
 mod open_files;
 mod replay;
 

@@ -13,6 +13,7 @@ mod failing;
 mod feeds;
 mod grant;
 mod lateness;
+mod limits;
 mod moves;
 pub(crate) mod new_record;
 mod outbox;

@@ -23,6 +23,8 @@ use self::time::Time;
 use super::clock_consent::{Ahead, ClockConsent};
 use super::error::{Error, Result};
 use super::location::StoreLocation;
+use super::mutex::lock;
+use super::places::LimitUsage;
 use super::redo_log::checkpoint::CheckpointedDb;
 use super::tables::{Journal, Shards, Writing};
 use super::txn::set_back::SetBack;
@@ -76,12 +78,13 @@ impl Writer {
     /// Opens the database of a location. The writer has no queue yet.
     pub(crate) fn open(location: &Arc<StoreLocation>, shards: u16) -> Result<Self> {
         let (db, shards) = CheckpointedDb::open(location, shards)?;
-        let last_time = last_time(&db)?;
+        let mut time = Time::new(Arc::clone(&location.clock), last_time(&db)?);
+        *lock(&location.places) = LimitUsage::new(time.read());
         Ok(Self {
             location: Arc::clone(location),
             db: Some(db),
             shards,
-            time: Time::new(Arc::clone(&location.clock), last_time),
+            time,
             passes: PassTimes::default(),
             queue: None,
             snapshot: None,
@@ -214,7 +217,8 @@ impl Writer {
         let (word, known) = (self.location.clock_word.take(), self.location.clock_word.ahead());
         let accepted = known.filter(|_| word == ClockConsent::Given).map(|ahead| ahead.time_us);
         let Some(from_us) = self.time.is_to_go_back_from().or(accepted) else { return Ok(()) };
-        let (shards, to_us) = (self.shards, self.time.go_back());
+        let (shards, last_us, to_us) = (self.shards, self.time.read(), self.time.go_back());
+        lock(&self.location.places).set_back(last_us, to_us);
         let from_us = known.map_or(from_us, |ahead| ahead.time_us.max(from_us));
         let jobs = txn.set_back(&SetBack { shards, from_us, to_us, word })?;
         let gap = ClockGap::ahead(Duration::from_micros(from_us.saturating_sub(to_us)), jobs);

@@ -95,7 +95,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Checks the fields with the first times of indexes, and the number of paused destinations.
+    /// Checks the fields with the first times of indexes, and the numbers of paused and of limited destinations.
     async fn times(&mut self) -> Result<(), StoreError> {
         let wrong = self.calls.overview().await?.wrong_times;
         let repaired = match self.repair {
@@ -113,6 +113,7 @@ impl Walk<'_> {
                 "next_firing_at" => "schedules fire before the time at which they are looked at next",
                 "dead_at" => "dead jobs are to be evicted before the time at which they are looked at next",
                 "paused_hosts" => "the number of paused destinations differs from the recorded one",
+                "limits" => "the number of limited destinations differs from the recorded one",
                 _ => "the first slot differs from the recorded one",
             };
             self.found(Finding::new(DamageKind::WakeAt, self.shard, what), repaired);

@@ -1,6 +1,7 @@
 //! Calls on the keys of the installation, for data that exists once for all shards: its row and losses of jobs, live
-//! carriers, the shared configuration, quotas, bulk operations, feeds, schedules, the audit log, failing destinations.
+//! carriers, the shared configuration, quotas, limits of destinations, bulk operations, feeds, schedules, the audit log, failing destinations.
 
+mod admission;
 mod audit_log;
 mod bulks;
 mod failing;

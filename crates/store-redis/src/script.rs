@@ -161,7 +161,7 @@ const FILES: &[&str] = files! {
     "queries/destinations" "queries/forecast"
     "queries/gauges"
     "installation/install" "installation/rewrite_aof" "installation/members" "installation/policies" "installation/bulks"
-    "installation/grant_quota" "installation/schedules" "installation/feeds" "installation/audit_log" "installation/failing"
+    "installation/grant_quota" "installation/admission" "installation/schedules" "installation/feeds" "installation/audit_log" "installation/failing"
     "check/counts" "check/jobs" "check/lanes" "check/lists" "check/repair" "check/due" "check/schedules"
 };
 
@@ -214,6 +214,8 @@ scripts! {
     RESUME: "resume", Drains;
     PAUSE_DESTINATION: "pause_destination", Drains;
     RESUME_DESTINATION: "resume_destination", Drains;
+    MARK_LIMIT: "mark_limit", Drains;
+    UNMARK_LIMIT: "unmark_limit", Drains;
     LOG_ATTEMPTS: "log_attempts", Fills;
     ADD_LATENESS: "add_lateness", Drains;
     WATCH: "watch", Drains;
@@ -260,6 +262,10 @@ scripts! {
     DROP_SERVER: "drop_server", Drains;
     MEMBERS: "members", Drains;
     GRANT_QUOTA: "grant_quota", Fills;
+    PUT_LIMIT: "put_limit", Fills;
+    LIMIT_NAMES: "limit_names", Reads;
+    LIMITS: "limits", Reads;
+    ADMIT: "admit", Drains;
     HOLD_FEED: "hold_feed", Drains;
     CHANGE_FEED: "change_feed", Drains;
     APPEND_AUDIT_LOG: "append_audit_log", Drains;
@@ -296,10 +302,10 @@ mod tests {
     #[test]
     fn what_fills_the_store_is_refused_when_memory_is_full_and_the_rest_goes_on() {
         const FILL: &str = "submit replace import reschedule revive revive_many bulk_revive bulk_reschedule \
-            begin_bulk put_policy grant_quota log_attempts fire list_schedule";
+            begin_bulk put_policy grant_quota put_limit log_attempts fire list_schedule";
         const READ: &str = "get get_stored paused_by page indexed stats accepted topics gauges topic_gauges \
             pull_lanes lease_info dead bulks versions attempts outbox due_schedules schedules list_schedules \
-            unlisted_schedules archive_status destinations paused_destinations forecast_near forecast_far \
+            unlisted_schedules archive_status destinations paused_destinations limits limit_names forecast_near forecast_far \
             read_audit_log failing check_shard check_jobs check_states check_tags check_lanes check_entries \
             check_lists check_confirm check_schedules check_slots";
         let has = |names: &str, name| names.split_ascii_whitespace().any(|one| one == name);

@@ -51,7 +51,7 @@ impl Store {
         Ok(try_join_all(of_shards).await?.into_iter().flatten().collect())
     }
 
-    /// A page of the origins of these lanes and of the scope's paused destinations without jobs,
+    /// A page of the origins of these lanes and of the scope's paused and limited destinations without jobs,
     /// [`MAX_DESTINATION_PAGE`] at most. Reads the counts of all these lanes, a part at a time, so the sums can be
     /// slightly off.
     pub async fn destinations(
@@ -71,7 +71,8 @@ impl Store {
         // A list of some topics shows nothing else.
         let is_of_topics = spans.iter().any(|span| matches!(span, LaneSpan::Topic(_)));
         let shows_pauses = !is_of_topics && !query.failing;
-        let own = pauses.iter().filter(|pause| shows_pauses && pause.is_of(scope));
+        let limits = if shows_pauses { backend!(self.limit_names().await)? } else { Vec::new() };
+        let own = pauses.iter().chain(&limits).filter(|of| shows_pauses && of.is_of(scope));
         let without_jobs = own.cloned().collect();
         let empty = Sums { after: query.after.as_ref(), limit, only, without_jobs, found: BTreeMap::new() };
         let of_shards = self.shards().map(async |shard| {
@@ -122,7 +123,8 @@ impl Store {
         Ok(backend!(self.failing().await)?.destinations(scope))
     }
 
-    /// Adds the counts of a shard's lanes to `sums`, a part at a time. Pauses with a lane are no longer `without_jobs`.
+    /// Adds the counts of a shard's lanes to `sums`, a part at a time. Pauses and limits with a lane are no longer
+    /// `without_jobs`.
     async fn add_lanes(&self, shard: Shard, span: &LaneSpan, sums: &mut Sums<'_>) -> Result<(), StoreError> {
         let mut from: Option<Box<[u8]>> = None;
         loop {
@@ -162,7 +164,7 @@ struct Sums<'a> {
     /// The places that are wanted; `None` for all.
     only: Option<&'a BTreeMap<DestinationPlace, Failures>>,
     found: BTreeMap<DestinationPlace, DestinationCounts>,
-    /// The pauses of the scope for which no lane was found.
+    /// The pauses and limits of the scope for which no lane was found.
     without_jobs: BTreeSet<DestinationPause>,
 }
 

@@ -19,6 +19,7 @@ mod dead;
 mod destinations;
 mod feeds;
 mod forecast;
+mod limits;
 mod pressure;
 mod pull;
 mod pull_retries;

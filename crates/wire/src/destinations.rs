@@ -1,20 +1,25 @@
-//! Answers of the calls about destinations, with counts, pauses and failures, and the line of a pause in an export.
+//! Answers of the calls about destinations, with counts, pauses, limits and failures, and the line of a pause in an
+//! export.
 
 use ringback_core::destination::{Destination, DestinationPause, Origin};
 use ringback_core::job::TenantScope;
-use ringback_core::store_types::{DestinationCounts, DestinationPage, DestinationPlace, Failures};
+use ringback_core::store_types::{
+    DestinationCounts, DestinationPage, DestinationPlace, Failures, LimitState,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// An origin of callback URLs with its jobs, or a paused destination without jobs.
+use super::limits::{LimitDetails, LimitsResponse};
+
+/// An origin of callback URLs with its jobs, or a paused or limited destination without jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DestinationDetails {
     /// The host, in lower case and ASCII; an IPv6 address is in brackets.
     pub host: String,
-    /// The port, also where it is the scheme's own; null for a paused destination without jobs whose pause is for all
-    /// ports.
+    /// The port, also where it is the scheme's own; null for a destination without jobs that is paused or limited with
+    /// all of its ports.
     pub port: Option<u16>,
-    /// `http` or `https`; null for a paused destination without jobs.
+    /// `http` or `https`; null for a paused or limited destination without jobs.
     pub scheme: Option<String>,
     /// Jobs that are ready: they are due, and wait to be delivered.
     pub waiting: u64,
@@ -29,6 +34,9 @@ pub struct DestinationDetails {
     /// The pauses that the caller can end, as `host` or `host:port`. Empty if it is not paused, or paused by the
     /// operator for all tenants.
     pub pauses: Vec<String>,
+    /// The limits of its host and of its port that the caller has set. All of them hold. Those of the operator are not
+    /// shown to a tenant.
+    pub limited_by: Vec<LimitDetails>,
     /// How it fails; null if it does not, as far as is known. Notifiers report it every five seconds.
     pub failing: Option<FailureDetails>,
 }
@@ -76,6 +84,23 @@ pub struct DestinationPauseResponse {
     pub pauses: Vec<String>,
 }
 
+/// A destination with its pauses and its limits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DestinationResponse {
+    /// The host, in lower case and ASCII; an IPv6 address is in brackets.
+    pub host: String,
+    /// The port; null for all ports.
+    pub port: Option<u16>,
+    /// Whether it is paused: no job is delivered there.
+    pub paused: bool,
+    /// The pauses that the caller can end, as `host` or `host:port`. Empty if it is not paused, or paused by the
+    /// operator for all tenants.
+    pub pauses: Vec<String>,
+    /// The limits that the caller has set for exactly this destination; null if there are none. A limit of its host,
+    /// and one of the operator for all tenants, holds too but is not shown.
+    pub limits: Option<LimitsResponse>,
+}
+
 /// A paused destination, on its way to another installation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DestinationLine {
@@ -97,9 +122,10 @@ impl DestinationLine {
 }
 
 impl DestinationsResponse {
-    /// The page for a caller of this scope. Pauses of other scopes count as pauses, but are not listed.
-    pub fn new(page: &DestinationPage, scope: &TenantScope) -> Self {
-        let item = |(place, counts)| DestinationDetails::new(place, counts, page, scope);
+    /// The page for a caller of this scope, with the limits of this scope. Pauses of other scopes count as pauses, but
+    /// are not listed.
+    pub fn new(page: &DestinationPage, limits: &[LimitState], scope: &TenantScope) -> Self {
+        let item = |(place, counts)| DestinationDetails::new(place, counts, page, limits, scope);
         let items = page.items.iter().map(item).collect();
         Self { items, next: page.next.as_ref().map(ToString::to_string) }
     }
@@ -110,16 +136,19 @@ impl DestinationDetails {
         place: &DestinationPlace,
         counts: &DestinationCounts,
         page: &DestinationPage,
+        limits: &[LimitState],
         scope: &TenantScope,
     ) -> Self {
         let DestinationPlace { host, port, scheme } = place;
         let (port, is_pause) = (Some(*port).filter(|port| *port > 0), scheme.is_empty());
-        let holds = |pause: &&DestinationPause| match port {
+        let origin = port.map(|port| Origin { host: host.clone(), port, scheme: scheme.clone() });
+        let holds = |destination: &Destination| match &origin {
             // A pause of all ports that has no jobs.
-            None => pause.destination.host() == &**host && pause.destination.port().is_none(),
-            Some(port) => pause.destination.has(&Origin { host: host.clone(), port, scheme: scheme.clone() }),
+            None => destination.host() == &**host && destination.port().is_none(),
+            Some(origin) => destination.has(origin),
         };
-        let (paused, pauses) = held(page.pauses.iter().filter(holds), scope);
+        let (paused, pauses) = held(page.pauses.iter().filter(|pause| holds(&pause.destination)), scope);
+        let limited_by = limits.iter().filter(|limit| holds(&limit.of.destination));
         Self {
             host: host.to_string(),
             port,
@@ -130,6 +159,7 @@ impl DestinationDetails {
             dead: counts.dead,
             paused,
             pauses,
+            limited_by: limited_by.map(LimitDetails::from).collect(),
             failing: page.failing.get(place).map(FailureDetails::from),
         }
     }
@@ -158,6 +188,21 @@ impl DestinationPauseResponse {
         let (paused, pauses) = held(visible.filter(|pause| pause.destination.covers(destination)), scope);
         let (host, port) = (destination.host().to_owned(), destination.port());
         Self { host, port, paused, pauses }
+    }
+}
+
+impl DestinationResponse {
+    /// A destination with its limits, if it has some, and the pauses that hold all of it, as a caller of this scope
+    /// sees them.
+    pub fn new<'a>(
+        destination: &Destination,
+        pauses: impl IntoIterator<Item = &'a DestinationPause>,
+        limits: Option<&LimitState>,
+        scope: &TenantScope,
+    ) -> Self {
+        let DestinationPauseResponse { host, port, paused, pauses } =
+            DestinationPauseResponse::new(destination, pauses, scope);
+        Self { host, port, paused, pauses, limits: limits.map(LimitsResponse::from) }
     }
 }
 

@@ -25,6 +25,7 @@ mod job_answers;
 mod job_changes;
 mod keys;
 mod kinds;
+mod limits;
 mod listing;
 mod notice;
 mod policy;
@@ -45,6 +46,6 @@ pub use self::first_items::FirstItems;
 pub use self::{
     archive::*, attempts::*, audit_log::*, bulk::*, check::*, credentials::*, dead::*, destinations::*,
     effective::*, events::*, export::*, filter::*, forecast::*, history::*, import::*, inspect::*,
-    job_answers::*, job_changes::*, keys::*, listing::*, notice::*, policy::*, problem::*, pull::*,
-    quotas::*, request_details::*, schedules::*, submit::*, topics::*,
+    job_answers::*, job_changes::*, keys::*, limits::*, listing::*, notice::*, policy::*, problem::*,
+    pull::*, quotas::*, request_details::*, schedules::*, submit::*, topics::*,
 };

@@ -34,6 +34,7 @@ impl Pair {
             limit: 500,
             lane_limit: 500,
             lane_limits,
+            admitted: Vec::new(),
             origin_limit: 500,
             tenant_limit: 500,
             group_limits: groups.map(|(group, _)| (group.to_owned(), 0)).collect(),

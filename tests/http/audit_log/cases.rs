@@ -109,6 +109,8 @@ fn destinations() -> Vec<Case> {
     let entry = |before: Value, after: Value| json!({"target": {"host": "merchant.example:8443"}, "before": {"pauses": before}, "after": {"pauses": after}});
     let (none, one) = (json!([]), json!(["merchant.example:8443"]));
     let path = |verb: &str| format!("/v1/destinations/merchant.example:8443/{verb}");
+    let (limited, limits) =
+        ("/v1/destinations/merchant.example:8443", json!({"rate": "10/s", "burst": 20, "in_flight": 5}));
     vec![
         case(
             "pause_destination",
@@ -118,6 +120,20 @@ fn destinations() -> Vec<Case> {
             entry(none.clone(), one.clone()),
         ),
         case("resume_destination", Method::POST, &path("resume"), Value::Null, entry(one, none)),
+        case(
+            "put_limits",
+            Method::PUT,
+            limited,
+            json!({"limits": limits}),
+            json!({"target": {"host": "merchant.example:8443"}, "before": {"limits": null}, "after": {"limits": limits}}),
+        ),
+        case(
+            "delete_limits",
+            Method::DELETE,
+            limited,
+            Value::Null,
+            json!({"target": {"host": "merchant.example:8443"}, "before": {"limits": limits}, "after": {"limits": null}}),
+        ),
     ]
 }
 

@@ -26,7 +26,7 @@ const REPAIRS: [&str; 8] = [
 const OF_QUOTAS: &str = "grant_quota";
 
 /// Calls that are made if a server refuses to rewrite its append-only file, and if a schedule cannot be read.
-const UNREACHED: [&str; 10] = [
+const UNREACHED: [&str; 16] = [
     "drop_server",
     // Calls after a loss, which the tests of lost data reach.
     "take_back",
@@ -40,6 +40,13 @@ const UNREACHED: [&str; 10] = [
     // The tests of feeds reach these calls of feed processes.
     "hold_feed",
     "change_feed",
+    // The tests of flow control reach these calls about limits.
+    "put_limit",
+    "mark_limit",
+    "unmark_limit",
+    "limits",
+    "limit_names",
+    "admit",
 ];
 
 /// The points of commands, which `commands` sweeps.

@@ -14,6 +14,7 @@ impl Client<'_> {
         let path = |path: &str| format!("{}/v1/{path}", self.api);
         let far = json!({"topic": "far", "id": id, "url": "http://127.0.0.1:9/", "delay": "1h"});
         let job = path(&format!("jobs/far/{id}"));
+        let limits = json!({"limits": {"rate": "10/s"}});
         match call {
             "submit" => return (Method::POST, path("jobs"), Some(far)),
             "import" => return (Method::POST, path("import"), Some(far.to_string().into())),
@@ -39,7 +40,16 @@ impl Client<'_> {
             }
             "stats" => (Method::GET, path("stats"), None),
             "topics" => (Method::GET, path("topics"), None),
-            "destinations" | "paused_destinations" | "failing" => (Method::GET, path("destinations"), None),
+            "destinations" | "paused_destinations" | "failing" | "limits" | "limit_names" => {
+                (Method::GET, path("destinations"), None)
+            }
+            "put_limit" | "mark_limit" => {
+                (Method::PUT, path(&format!("destinations/{id}.example")), Some(limits))
+            }
+            "unmark_limit" => {
+                self.ok("PUT", &format!("destinations/{id}.example"), limits).await;
+                (Method::DELETE, path(&format!("destinations/{id}.example")), None)
+            }
             "forecast_near" | "forecast_far" => (Method::GET, path("forecast"), None),
             "pause_destination" => (Method::POST, path("destinations/far.example/pause"), None),
             "resume_destination" => (Method::POST, path("destinations/far.example/resume"), None),

@@ -3,7 +3,7 @@
 use ringback_testkit::RedisFault::{self, Close, CloseAfter, Error, Garbage, Half, Swallow};
 
 /// Calls for which somebody waits at the API, each with what leads to it in `requests`.
-pub(crate) const ANSWERED: [&str; 59] = [
+pub(crate) const ANSWERED: [&str; 64] = [
     "submit",
     "replace",
     "import",
@@ -23,6 +23,11 @@ pub(crate) const ANSWERED: [&str; 59] = [
     "resume_destination",
     "destinations",
     "paused_destinations",
+    "put_limit",
+    "mark_limit",
+    "unmark_limit",
+    "limits",
+    "limit_names",
     "forecast_near",
     "forecast_far",
     "put_policy",
@@ -128,12 +133,13 @@ pub(crate) const REPEATED: [&str; 53] = [
 ];
 
 /// Calls that nothing here leads to, each with the reason.
-pub(crate) const ELSEWHERE: [(&str, &str); 14] = [
+pub(crate) const ELSEWHERE: [(&str, &str); 15] = [
     ("AUTH", "to find out why a connection was refused: tests of the words of a store"),
     ("take_back", "when jobs that were missing are there again: tests of lost data"),
     ("note_forgotten", "after a loss that was accepted or need not be: tests of lost data"),
     ("change_feed", "when a process has lost the lease of a feed, and by hand: tests of feeds"),
     ("grant_quota", "for tenants with quotas: tests of quotas"),
+    ("admit", "for limited destinations: tests of flow control"),
     (
         "note_servers",
         "once for each start of a server, and without it a file is not rewritten: tests of torn files",

@@ -114,6 +114,7 @@ async fn deliver(store: &Store, shard: Shard, round: u64) {
         limit: 60,
         lane_limit: 100,
         lane_limits: Vec::new(),
+        admitted: Vec::new(),
         origin_limit: usize::MAX,
         tenant_limit: usize::MAX,
         group_limits: Vec::new(),

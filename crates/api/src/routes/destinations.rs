@@ -1,4 +1,7 @@
-//! Destinations: lists them, pauses and resumes them, and exports the pauses.
+//! Destinations: lists them, pauses and resumes them, and exports the pauses. `destination_limits` shows one, with its
+//! limits, and changes these.
+
+use std::collections::BTreeSet;
 
 use axum::Json;
 use axum::extract::State;
@@ -8,7 +11,8 @@ use ringback_admission::Principal;
 use ringback_core::destination::{Destination, DestinationPause};
 use ringback_core::job::TenantScope;
 use ringback_core::store_types::{
-    DestinationQuery, LaneSpan, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit,
+    DestinationPage, DestinationQuery, LaneSpan, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT,
+    PauseLimit,
 };
 use ringback_service::http_server::Peer;
 use ringback_wire::{DestinationLine, DestinationPauseResponse, DestinationsResponse};
@@ -28,10 +32,11 @@ use crate::state::{Api, ApiState};
 
 /// List destinations
 ///
-/// Lists the origins of callback URLs for which there are jobs, with the number of jobs in each state, and paused
-/// destinations without jobs, sorted by host, port and scheme. The counts are sums over all topics that the caller may
-/// see. `failing` says since when callbacks to an origin fail, and how. `next` is null on the last page. Each page reads
-/// the counts of all origins of all topics: ask for large pages.
+/// Lists the origins of callback URLs for which there are jobs, with the number of jobs in each state, and paused or
+/// limited destinations without jobs, sorted by host, port and scheme. The counts are sums over all topics that the
+/// caller may see. `failing` says since when callbacks to an origin fail, and how. `limited_by` has the limits of its
+/// host and of its port that the caller has set. `next` is null on the last page. Each page reads the counts of all
+/// origins of all topics: ask for large pages.
 #[utoipa::path(
     get, path = "/v1/destinations", tag = "destinations", operation_id = "list_destinations",
     params(
@@ -52,7 +57,9 @@ pub(crate) async fn list_destinations(
     let spans = spans(&caller);
     let page = api.store.destinations(&spans, caller.reach(), &query);
     let page = deadline.bound(page).await??;
-    Ok(Json(DestinationsResponse::new(&page, caller.reach())))
+    let names = names(&page, caller.reach());
+    let limits = deadline.bound(api.store.limits(&names)).await??;
+    Ok(Json(DestinationsResponse::new(&page, &limits, caller.reach())))
 }
 
 /// Pause a destination
@@ -76,7 +83,7 @@ pub(crate) async fn pause_destination(
     DestinationPath(destination): DestinationPath,
     NoBody(deadline): NoBody,
 ) -> Audited<DestinationPauseResponse> {
-    let pause = pause_of(&caller, destination)?;
+    let pause = of_caller(&caller, destination, FOR_SOME_TOPICS)?;
     let made = async { deadline.bound(api.store.pause_destination(&pause)).await??.map_err(too_many) };
     change(&api, &caller, &pause.destination, deadline, made).await
 }
@@ -100,7 +107,7 @@ pub(crate) async fn resume_destination(
     DestinationPath(destination): DestinationPath,
     NoBody(deadline): NoBody,
 ) -> Audited<DestinationPauseResponse> {
-    let pause = pause_of(&caller, destination)?;
+    let pause = of_caller(&caller, destination, FOR_SOME_TOPICS)?;
     let made = async { Ok(deadline.bound(api.store.resume_destination(&pause)).await?.map(drop)?) };
     change(&api, &caller, &pause.destination, deadline, made).await
 }
@@ -108,7 +115,7 @@ pub(crate) async fn resume_destination(
 /// Export paused destinations
 ///
 /// Lists the pauses of destinations, a line of JSON each, so that they can be paused elsewhere. With the root key,
-/// those of all tenants too.
+/// those of all tenants too. Limits of destinations are not exported.
 #[utoipa::path(
     get, path = "/v1/export/destinations", tag = "destinations", operation_id = "export_destinations",
     responses(
@@ -138,6 +145,18 @@ pub(super) fn spans(caller: &Principal) -> Vec<LaneSpan> {
     }
 }
 
+/// The names under which this scope may have limits of the destinations of a page: their hosts, and these with their
+/// ports.
+fn names(page: &DestinationPage, scope: &TenantScope) -> Vec<DestinationPause> {
+    let texts = page.items.keys().flat_map(|place| {
+        // A pause of all ports has the port 0, with which no destination can be parsed.
+        [place.host.to_string(), format!("{}:{}", place.host, place.port)]
+    });
+    let texts: BTreeSet<_> = texts.collect();
+    let destinations = texts.iter().filter_map(|text| Destination::parse(text).ok());
+    destinations.map(|destination| DestinationPause::new(scope, destination)).collect()
+}
+
 /// Awaits `made`, a change of the pauses of a destination. Answers with the pauses after it; the entry of the audit log
 /// also has those before it.
 async fn change(
@@ -164,14 +183,22 @@ async fn find(
     Ok(DestinationPauseResponse::new(destination, &pauses, caller.reach()))
 }
 
-/// The pause of a destination for the caller's tenant, or for all. 403 for a key that is limited to some topics, since
-/// a pause is for all topics of a tenant.
-fn pause_of(caller: &Principal, destination: Destination) -> Result<DestinationPause, ApiError> {
+/// Why a key for some topics may not pause a destination.
+const FOR_SOME_TOPICS: &str = "the key is for some topics, and a pause of a destination is for all topics of a tenant; pause topics, or use a key without `topics`";
+
+/// The name of a pause or limit of a destination: for the jobs of the caller's tenant, or of all.
+///
+/// # Errors
+/// 403 with `refusal` for a key that is limited to some topics, since the pause or limit would be for all topics.
+pub(super) fn of_caller(
+    caller: &Principal,
+    destination: Destination,
+    refusal: &'static str,
+) -> Result<DestinationPause, ApiError> {
     if caller.topics().is_empty() {
         return Ok(DestinationPause::new(caller.reach(), destination));
     }
-    let detail = "the key is for some topics, and a pause of a destination is for all topics of a tenant; pause topics, or use a key without `topics`";
-    Err(ApiError::new(StatusCode::FORBIDDEN, detail))
+    Err(ApiError::new(StatusCode::FORBIDDEN, refusal))
 }
 
 fn too_many(limit: PauseLimit) -> ApiError {

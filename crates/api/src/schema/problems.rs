@@ -26,9 +26,9 @@ macro_rules! problems {
 problems! {
     /// Calls without parameters and body.
     StoreProblems: 503;
-    /// Calls that take a query or a topic, and return a list or a count.
+    /// Calls that take a query, a topic or a destination, and never answer 404.
     QueryProblems: 400 422 503;
-    /// Calls that return one job or topic.
+    /// Calls that return one job or topic, or remove the limits of a destination.
     FindProblems: 400 404 422 503;
     /// Calls that cancel or purge one job.
     RemoveProblems: 400 404 409 422 503;
@@ -101,11 +101,11 @@ fn meaning(status: u16) -> &'static str {
     match status {
         400 => "Not readable: not JSON of the expected kind, or not UTF-8",
         404 => {
-            "No such job, topic, bulk operation, secret, credential, schedule, key, quota or receipt is known"
+            "No such job, topic, bulk operation, secret, credential, schedule, key, quota, limit or receipt is known"
         }
         408 => "The request's body did not arrive in time, or too slowly",
         409 => {
-            "The request conflicts with the current state: the job is in another state; another job has this topic and id; the job with this id was cancelled; the receipt does not hold its job any more; the topic has jobs; there are as many policies, secrets, keys, quotas, credentials, schedules, paused destinations or running bulk operations as are allowed; there is no master key, root key or archive; a policy refers to the credential; the schedule has another topic; ended jobs wait for the archive; no loss of jobs has this run_id"
+            "The request conflicts with the current state: the job is in another state; another job has this topic and id; the job with this id was cancelled; the receipt does not hold its job any more; the topic has jobs; there are as many policies, secrets, keys, quotas, credentials, schedules, paused or limited destinations or running bulk operations as are allowed; there is no master key, root key or archive; a policy refers to the credential; the schedule has another topic; ended jobs wait for the archive; no loss of jobs has this run_id"
         }
         413 => "The request, or a job's body, is too large",
         415 => "The content type is not supported",

@@ -109,6 +109,7 @@ async fn finish(store: &Store, shard: Shard, epoch: &Epoch, batch: usize) {
             limit: batch,
             lane_limit: batch,
             lane_limits: Vec::new(),
+            admitted: Vec::new(),
             origin_limit: usize::MAX,
             tenant_limit: usize::MAX,
             group_limits: Vec::new(),

@@ -3,7 +3,7 @@
 
 use clap::Args;
 use http::Method;
-use ringback_wire::{DestinationDetails, DestinationPauseResponse, FailureDetails};
+use ringback_wire::{DestinationDetails, DestinationPauseResponse, FailureDetails, LimitsResponse};
 
 use super::pages::{self, List};
 use super::session::Session;
@@ -18,8 +18,9 @@ Examples:
   ringback destinations --failing
   ringback destinations --all --output json | jq -r 'select(.waiting > 1000) | .host'
 
-A destination without a scheme is paused and has no jobs. One fails from its first failed attempt on until one succeeds
-and none has failed for ten seconds; FAILED counts the attempts, and LAST is the error or the status of the last one.";
+A destination without a scheme is paused or limited and has no jobs. LIMITS has the limits of the host and of the port, \
+which both hold. A destination fails from its first failed attempt on until one succeeds and none has failed for ten \
+seconds; FAILED counts the attempts, and LAST is the error or the status of the last one.";
 
 /// The number of destinations.
 #[derive(Debug, Args)]
@@ -45,6 +46,7 @@ pub(crate) async fn list(session: &mut Session, args: &DestinationsArgs) -> anyh
         ">WAITING",
         ">RESERVED",
         ">DEAD",
+        "LIMITS",
         "FAILING SINCE",
         ">FAILED",
         "LAST",
@@ -53,8 +55,9 @@ pub(crate) async fn list(session: &mut Session, args: &DestinationsArgs) -> anyh
     pages::print(session, list, table, |destination: &DestinationDetails, _| row(destination)).await
 }
 
-fn row(destination: &DestinationDetails) -> [Cell; 11] {
+fn row(destination: &DestinationDetails) -> [Cell; 12] {
     let failing = destination.failing.as_ref();
+    let limits: Vec<_> = destination.limited_by.iter().map(|one| summary(&one.limits)).collect();
     let last = |failing: &FailureDetails| {
         failing
             .last_error
@@ -71,6 +74,7 @@ fn row(destination: &DestinationDetails) -> [Cell; 11] {
         Cell::from(destination.waiting),
         Cell::from(destination.reserved),
         Cell::from(destination.dead),
+        Cell::from(limits.join(" and ")),
         Cell::from(failing.map(|failing| failing.since.clone()).unwrap_or_default()),
         Cell::from(failing.map(|failing| failing.attempts.to_string()).unwrap_or_default()),
         Cell::from(failing.map(last).unwrap_or_default()),
@@ -98,6 +102,16 @@ fn pause_table(answer: &DestinationPauseResponse, colour: Colour) -> String {
     Table::new(["HOST", ">PORT", "", "PAUSED BY"], colour).page(&[row])
 }
 
-fn port(port: Option<u16>) -> Cell {
+/// Limits in few words, for a list: `10/s, burst 20, 5 in flight`.
+pub(super) fn summary(LimitsResponse { rate, burst, in_flight, used: _ }: &LimitsResponse) -> String {
+    let parts = [
+        rate.clone(),
+        burst.map(|burst| format!("burst {burst}")),
+        in_flight.map(|most| format!("{most} in flight")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+pub(super) fn port(port: Option<u16>) -> Cell {
     Cell::from(port.map_or_else(|| "all".to_owned(), |port| port.to_string()))
 }

@@ -132,6 +132,18 @@ fn flags_that_contradict_each_other_are_refused() {
 }
 
 #[test]
+fn limits_are_checked_before_they_are_sent() {
+    let refused = |args: &[&str]| refused(&[&["limit", "set", "--host", "h"], args].concat());
+    assert!(refused(&["--rate", "10"]).contains("a rate is a whole number from 1 on, and a unit: 10/s"));
+    assert!(refused(&["--rate", "0/s"]).contains("a rate is a whole number from 1 on"));
+    assert!(refused(&["--burst", "5"]).contains("--rate <RATE>"));
+    assert!(refused(&["--in-flight", "5", "--burst", "5"]).contains("--rate <RATE>"));
+    assert!(refused(&["--in-flight", "0"]).contains("1..=1000000"));
+    assert!(parse(&["limit", "set", "--host", "h:81", "--rate", "10/s", "--burst", "2"]).is_ok());
+    assert!(parse(&["limit", "set", "--host", "h", "--in-flight", "5"]).is_ok());
+}
+
+#[test]
 fn errors_show_the_whole_usage_of_their_own_command() {
     for (line, usage) in [
         ("", "ringback [OPTIONS] <COMMAND>"),
@@ -169,6 +181,8 @@ fn errors_show_the_whole_usage_of_their_own_command() {
         ("topic --server http://h", "ringback topic [OPTIONS] <TOPIC>"),
         ("pause a b", "ringback pause [OPTIONS] <TOPIC|--host <HOST>>"),
         ("resume --json", "ringback resume [OPTIONS] <TOPIC|--host <HOST>>"),
+        ("limit get", "ringback limit get [OPTIONS] --host <HOST>"),
+        ("limit set --host h", "ringback limit set [OPTIONS] --host <HOST> <--rate <RATE>|--in-flight <N>>"),
         ("stats a", "ringback stats [OPTIONS]"),
         ("watch a b c", "ringback watch [OPTIONS] [TOPIC[/ID]]..."),
         ("check a", "ringback check [OPTIONS]"),

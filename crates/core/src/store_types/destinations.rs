@@ -64,9 +64,9 @@ pub type DestinationPart = (Vec<(String, DestinationCounts)>, Option<Box<[u8]>>)
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DestinationPlace {
     pub host: Box<str>,
-    /// The port, or 0 for a pause of all ports.
+    /// The port, or 0 for a pause or limit of all ports.
     pub port: u16,
-    /// The scheme, or nothing for a pause.
+    /// The scheme, or nothing for a pause or limit.
     pub scheme: Box<str>,
 }
 
@@ -122,10 +122,10 @@ pub struct DestinationQuery {
     pub failing: bool,
 }
 
-/// Origins, and paused destinations without jobs, sorted by host, port and scheme.
+/// Origins, and paused or limited destinations without jobs, sorted by host, port and scheme.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DestinationPage {
-    /// Their counts. A place without a scheme is a paused destination without jobs.
+    /// Their counts. A place without a scheme is a paused or limited destination without jobs.
     pub items: BTreeMap<DestinationPlace, DestinationCounts>,
     /// The place after which the next page begins; `None` on the last page.
     pub next: Option<DestinationPlace>,

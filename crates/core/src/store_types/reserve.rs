@@ -24,6 +24,9 @@ pub struct Reserve<'a> {
     pub lane_limit: usize,
     /// Limits of single lanes, by [name](crate::lane::Lane::name). A limit of 0 leaves the lane out.
     pub lane_limits: Vec<(String, usize)>,
+    /// Lanes with a limited destination that may give jobs, and how many: as many as the caller has places. Other such
+    /// lanes give none.
+    pub admitted: Vec<(String, usize)>,
     /// The most jobs whose URLs have the same origin, over all lanes, if `group_limits` does not name it.
     pub origin_limit: usize,
     /// The most jobs of a tenant, over all lanes, if `group_limits` does not name it. Jobs without a tenant have a
@@ -69,6 +72,9 @@ pub struct Reserved {
     /// Origins and tenants whose limit is reached, with lanes that have more jobs. Of a lane whose origin and tenant are
     /// both at their limits, at least the one that is fuller.
     pub throttled: Vec<String>,
+    /// Lanes with ready jobs whose destination has limits, and how many these are: they give jobs to a caller that names
+    /// them as admitted. A call says this of those that it found, and of a few others.
+    pub limited: Vec<(String, u32)>,
     /// When to reserve next if the caller waits for due jobs: when the next one is due, or earlier. `None` if it does not
     /// wait.
     pub next_due: Option<Instant>,

@@ -20,19 +20,22 @@ impl Dispatcher {
         let mut expired = pin!(shutdown.expired());
         let waiting = self.pending.take_all();
         self.give_back(waiting);
+        self.flow.stop();
         let stops = self.due_waits.shards().map(|shard| stop_waiting(&self.store, shard, &self.caller));
         // Without an answer the carriers find out by themselves.
         timeout(LAST_CALLS, join_all(stops)).await.ok();
         loop {
             self.call_store();
-            if self.calls.is_empty() && self.deliveries.is_empty() && self.settle_queue.is_empty() {
+            let is_settled = self.settle_queue.is_empty() && self.flow.is_settled();
+            if self.calls.is_empty() && self.deliveries.is_empty() && is_settled {
                 return Ok(());
             }
-            let at = self.next_settle().map(|(_, at)| at);
+            let at = self.next_settle().map(|(_, at)| at).into_iter().chain(self.flow.next()).min();
             tokio::select! {
                 biased;
                 Some(reply) = self.calls.join_next() => self.replied(reply)?,
                 Some(delivered) = self.deliveries.join_next() => self.delivered(delivered)?,
+                Some(reply) = self.admissions.join_next() => self.admitted(reply)?,
                 () = sleep_until(at.unwrap_or_else(Instant::now)), if at.is_some() => {}
                 () = &mut expired => break,
             }

@@ -273,6 +273,13 @@ impl Counts<Writing<'_>> {
         Ok(self.topics.load(shard, if is_tenant { group } else { ALL })?.lanes)
     }
 
+    /// Returns how many ready jobs a lane has, with the changes of the present transition.
+    pub(crate) fn ready(&mut self, shard: u16, lane: &str) -> Result<u32> {
+        let moved = self.transition.moved.get(lane).map_or(0, |jobs| jobs.of(State::Ready));
+        let ready = self.lanes.load(shard, lane)?.of(State::Ready) + moved;
+        Ok(u32::try_from(ready.max(0)).unwrap_or(u32::MAX))
+    }
+
     /// Loads the rows of a topic, its tenant and its shard, so that changing them cannot fail.
     fn load_topic(&mut self, shard: u16, topic: &str) -> Result<()> {
         for name in [Some(topic), tenant_of(topic), Some(ALL)].into_iter().flatten() {

@@ -117,6 +117,8 @@ tables! {
     32 FAILING "failing": Str => Str;
     /// Jobs that have not ended, by each of their tags, with the tenant before it, and number.
     33 TAGS "tags": (Str, u64) => ();
+    /// Limits of destinations, by name.
+    34 LIMITS "limits": Str => Bytes;
 }
 
 /// All tables, open to replay the redo log: their rows are written as raw bytes, and not written to the log again.
@@ -173,6 +175,6 @@ mod tests {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         let txn = database.begin_write().unwrap();
         let numbers: Vec<_> = ReplayTables::open(&txn).unwrap().0.into_keys().collect();
-        assert_eq!(numbers, (1..=33).collect::<Vec<_>>());
+        assert_eq!(numbers, (1..=34).collect::<Vec<_>>());
     }
 }

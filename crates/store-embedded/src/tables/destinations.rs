@@ -72,15 +72,11 @@ impl Destinations<Writing<'_>> {
     pub(crate) fn pause(&mut self, shard: u16, pause: &DestinationPause) -> Result<Option<PauseLimit>> {
         let (name, all) = (pause.name(), self.all(shard)?);
         let known = all.iter().find(|(known, _)| *known == name).map(|(_, row)| row.number);
-        let used = all.len() as u64;
-        if known.is_none() && used >= MAX_PAUSED_DESTINATIONS {
-            return Ok(Some(PauseLimit::Installation));
-        }
-        if let (None, Some(prefix)) = (known, pause.tenant_prefix()) {
-            let own = all.iter().filter(|(name, _)| name.starts_with(&prefix)).count() as u64;
-            let most = tenant_limit(MAX_PAUSED_DESTINATIONS_OF_TENANT, MAX_PAUSED_DESTINATIONS, used, own);
-            if own >= most {
-                return Ok(Some(PauseLimit::Tenant));
+        if known.is_none() {
+            let names = all.iter().map(|(name, _)| name.as_str());
+            let exceeded = exceeded(names, pause, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT);
+            if exceeded.is_some() {
+                return Ok(exceeded);
             }
         }
         let last = all.iter().map(|(_, row)| row.number).max().unwrap_or(0);
@@ -96,6 +92,26 @@ impl Destinations<Writing<'_>> {
     pub(crate) fn remove(&mut self, shard: u16, name: &str) -> Result<()> {
         self.0.remove((shard, name)).map(drop)
     }
+}
+
+/// Returns which bound one more pause or limit beside those with these names would exceed: how many there may be in
+/// all, or of a tenant.
+pub(super) fn exceeded<'n>(
+    names: impl Iterator<Item = &'n str>,
+    more: &DestinationPause,
+    most: u64,
+    most_of_tenant: u32,
+) -> Option<PauseLimit> {
+    let (prefix, mut used, mut own) = (more.tenant_prefix(), 0, 0);
+    for name in names {
+        used += 1;
+        own += u64::from(prefix.as_ref().is_some_and(|prefix| name.starts_with(prefix)));
+    }
+    if used >= most {
+        return Some(PauseLimit::Installation);
+    }
+    let is_beyond = prefix.is_some() && own >= tenant_limit(most_of_tenant, most, used, own);
+    is_beyond.then_some(PauseLimit::Tenant)
 }
 
 fn unpack(raw: &[u8]) -> Result<PauseRow> {

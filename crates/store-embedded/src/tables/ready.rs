@@ -1,10 +1,12 @@
 //! Ready queues: the ready jobs of each lane in order, and the lanes that are not empty, by turn. Lanes of pull jobs
-//! take no turns: all have the turn [`PULL`], behind the others, and consumers name them. Lanes that a pause holds are
-//! kept at a turn too: [`PAUSED`] for a topic, [`turn_of_pause`] for a destination.
+//! take no turns: all have the turn [`PULL`], behind the others, and consumers name them. Lanes that a pause or a limit
+//! holds are kept at a turn too: [`PAUSED`] for a topic, [`turn_of_pause`] for a destination, [`turn_of_limited`] for a
+//! limit of one.
 
 use std::ops::Bound;
 
 use redb::ReadableTable as _;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::definitions::{LANE_TURNS, LANES, READY};
 use super::rows::{Access, Rows, Writing};
@@ -17,11 +19,13 @@ pub(crate) const PULL: u64 = u64::MAX;
 /// The turn of a lane of a paused topic, once a reserve has met it.
 pub(crate) const PAUSED: u64 = u64::MAX - 1;
 
-/// The greatest number of a paused destination that has a turn of its own.
+/// The greatest number of a paused destination that has a turn of its own, and how many turns limited lanes have.
 const MOST_NUMBERS: u64 = 1 << 40;
-
+/// The first turns of lanes of paused destinations and of limited lanes.
+const OF_DESTINATIONS: u64 = PAUSED - MOST_NUMBERS;
+const OF_LIMITS: u64 = OF_DESTINATIONS - MOST_NUMBERS;
 /// Lanes with this turn or a later one are not delivered in turn.
-const NO_TURN: u64 = PAUSED - MOST_NUMBERS;
+const NO_TURN: u64 = OF_LIMITS;
 
 /// Returns the turn of a lane of the paused destination with this number, from 1, once a reserve has met the lane.
 pub(crate) fn turn_of_pause(number: u64) -> u64 {
@@ -30,7 +34,18 @@ pub(crate) fn turn_of_pause(number: u64) -> u64 {
 
 /// Whether a turn is one at which lanes of paused destinations are kept.
 pub(crate) fn is_of_destination(turn: u64) -> bool {
-    (NO_TURN..PAUSED).contains(&turn)
+    (OF_DESTINATIONS..PAUSED).contains(&turn)
+}
+
+/// Returns the turn of a lane whose destination has a limit, once a reserve has met the lane. It is a hash of the
+/// lane's name, so that a random turn leads to a random lane.
+pub(crate) fn turn_of_limited(lane: &str) -> u64 {
+    OF_LIMITS + xxh3_64(lane.as_bytes()) % MOST_NUMBERS
+}
+
+/// Whether a turn is one at which limited lanes are kept.
+pub(crate) fn is_of_limit(turn: u64) -> bool {
+    (OF_LIMITS..OF_DESTINATIONS).contains(&turn)
 }
 
 /// An end of a lane's queue.
@@ -73,7 +88,7 @@ impl<A: Access> Ready<A> {
     }
 
     /// Returns at most `limit` lanes that are not empty, in turn, with their turns: those after a turn and a lane, up to
-    /// the turn `last`. Leaves out lanes of pull jobs and those that a pause holds.
+    /// the turn `last`. Leaves out lanes of pull jobs and those that a pause or a limit holds.
     pub(crate) fn lanes(
         &self,
         shard: u16,
@@ -99,7 +114,8 @@ impl<A: Access> Ready<A> {
         Ok(Some((first, last)))
     }
 
-    /// Returns the first `limit` lanes that are not empty: those in turn, then paused ones, then those of pull jobs.
+    /// Returns the first `limit` lanes that are not empty: those in turn, then those that a limit or a pause
+    /// holds, then those of pull jobs.
     pub(crate) fn all_lanes(&self, shard: u16, limit: usize) -> Result<Vec<String>> {
         self.lanes.list((shard, 0, "")..=(shard, PULL, LAST), limit, |(.., lane), ()| lane.to_owned())
     }
@@ -120,6 +136,23 @@ impl<A: Access> Ready<A> {
     pub(crate) fn paused_at(&self, shard: u16, turn: u64, limit: usize) -> Result<Vec<String>> {
         let paused = (shard, turn, "")..=(shard, turn, LAST);
         self.lanes.list(paused, limit, |(.., lane), ()| lane.to_owned())
+    }
+
+    /// Returns at most `limit` lanes that a limit holds, with their turns, from this turn on.
+    pub(crate) fn limited(&self, shard: u16, from: u64, limit: usize) -> Result<Vec<(u64, String)>> {
+        let limited = (shard, from.max(OF_LIMITS), "")..(shard, OF_DESTINATIONS, "");
+        self.lanes.list(limited, limit, |(_, turn, lane), ()| (turn, lane.to_owned()))
+    }
+
+    /// Returns at most `limit` lanes that a limit holds, other ones for another random number.
+    pub(crate) fn some_limited(&self, shard: u16, random: u64, limit: usize) -> Result<Vec<String>> {
+        let begin = OF_LIMITS + random % MOST_NUMBERS;
+        let mut lanes = self.limited(shard, begin, limit)?;
+        if lanes.len() < limit {
+            let others = self.limited(shard, OF_LIMITS, limit - lanes.len())?;
+            lanes.extend(others.into_iter().take_while(|(turn, _)| *turn < begin));
+        }
+        Ok(lanes.into_iter().map(|(_, lane)| lane).collect())
     }
 
     pub(crate) fn turn_of(&self, shard: u16, lane: &str) -> Result<Option<u64>> {

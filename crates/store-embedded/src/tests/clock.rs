@@ -21,6 +21,7 @@ async fn reserved(store: &EmbeddedStore, sequence: u64) -> Vec<JobKey> {
         limit: 10,
         lane_limit: 10,
         lane_limits: Vec::new(),
+        admitted: Vec::new(),
         origin_limit: usize::MAX,
         tenant_limit: usize::MAX,
         group_limits: Vec::new(),

@@ -33,6 +33,7 @@ async fn reserve(store: &EmbeddedStore, sequence: u64, limit: usize) -> Vec<Leas
         limit,
         lane_limit: 100,
         lane_limits: Vec::new(),
+        admitted: Vec::new(),
         origin_limit: usize::MAX,
         tenant_limit: usize::MAX,
         group_limits: Vec::new(),

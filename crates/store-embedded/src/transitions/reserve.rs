@@ -1,22 +1,24 @@
 //! reserve: ready → reserved, for a notifier, and exchange, which settles and reserves in one call. Lanes take turns. A
 //! lane gives no job while it is full (the caller allows no more of its jobs), throttled (no more of its origin or its
-//! tenant), or paused (by its topic or its destination). Many throttled lanes would hide the lanes behind them, so they
-//! are deferred: their turns come later.
+//! tenant), paused (by its topic or its destination), or limited (its destination is, and the caller has no places).
+//! Many throttled lanes would hide the lanes behind them, so they are deferred: their turns come later.
+
+mod groups;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ringback_core::clock::millis_up;
-use ringback_core::lane::{Lane, NO_TENANT};
 use ringback_core::limits::lease_stretch;
 use ringback_core::outcome::Outcome;
 use ringback_core::store_types::{Lease, Reserve, Reserved, SettleResult, Shard, StoreError};
 use tokio::time::Instant;
 
+use self::groups::Groups;
 use super::grant::{Caller, MAX_BYTES, find_ready, grant_leases, granted_before, read_granted};
 use super::settle::{Settlement, settle};
 use crate::answers::{self, ReservedAt};
 use crate::error::Result;
-use crate::tables::StoredJob;
+use crate::tables::{StoredJob, is_of_limit, turn_of_limited};
 use crate::txn::Txn;
 use crate::{EmbeddedStore, TRANSITION_BYTES};
 
@@ -26,6 +28,8 @@ const DEFERRED: usize = 8;
 /// The lanes of an origin or a tenant with more throttled lanes than this are deferred. If there is none, but throttled
 /// lanes of several hide others together, these lanes are deferred.
 const MOST_THROTTLED: usize = 8;
+/// The most limited lanes that a reserve lists, in addition to those that it has met.
+const LISTED: usize = 8;
 /// How late the last deferred lane has its turn, in µs: [`PER_LANE`] for each lane of its tenant, but at least [`SOON`]
 /// and at most [`LATEST`].
 const PER_LANE: u64 = 4_000;
@@ -68,6 +72,8 @@ struct Request {
     /// The most jobs of a lane that `limits` does not name.
     lane_limit: usize,
     limits: HashMap<String, usize>,
+    /// Limited lanes that the caller has places for, and how many.
+    admitted: Vec<(String, usize)>,
     groups: Groups,
     /// How much longer than an attempt a lease is, in ms.
     margin: u64,
@@ -80,6 +86,7 @@ impl From<&Reserve<'_>> for Request {
             limit: ask.limit,
             lane_limit: ask.lane_limit,
             limits: ask.lane_limits.iter().cloned().collect(),
+            admitted: ask.admitted.clone(),
             groups: Groups::from(ask),
             margin: millis_up(ask.margin),
         }
@@ -96,59 +103,13 @@ impl Request {
     }
 }
 
-/// How many jobs origins and tenants may still give.
-#[derive(Clone)]
-struct Groups {
-    origin_limit: usize,
-    tenant_limit: usize,
-    left: HashMap<String, usize>,
-}
-
-impl From<&Reserve<'_>> for Groups {
-    fn from(ask: &Reserve<'_>) -> Self {
-        // No call gives more than its limit.
-        let below = |limit| if limit < ask.limit { limit } else { usize::MAX };
-        let mut left: HashMap<_, _> = ask.group_limits.iter().cloned().collect();
-        left.entry(NO_TENANT.to_owned()).or_insert(usize::MAX);
-        Self { origin_limit: below(ask.origin_limit), tenant_limit: below(ask.tenant_limit), left }
-    }
-}
-
-impl Groups {
-    /// Whether any origin or tenant may give no job.
-    fn has_throttled(&self) -> bool {
-        self.origin_limit.min(self.tenant_limit) == 0 || self.left.values().any(|left| *left == 0)
-    }
-
-    /// Returns how many jobs a lane may give by its origin and its tenant, and the name of the one that allows fewer.
-    fn left<'a>(&self, lane: &'a str) -> (usize, &'a str) {
-        let Some(lane) = Lane::parse(lane) else { return (usize::MAX, NO_TENANT) };
-        let left = |group: &str, limit| self.left.get(group).copied().unwrap_or(limit);
-        let (of_origin, of_tenant) =
-            (left(lane.origin, self.origin_limit), left(lane.tenant(), self.tenant_limit));
-        if of_tenant <= of_origin { (of_tenant, lane.tenant()) } else { (of_origin, lane.origin) }
-    }
-
-    /// Subtracts jobs that a lane has given from what its origin and its tenant may give.
-    fn take(&mut self, lane: &str, jobs: usize) {
-        let Some(lane) = Lane::parse(lane) else { return };
-        for (group, limit) in [(lane.origin, self.origin_limit), (lane.tenant(), self.tenant_limit)] {
-            match self.left.get_mut(group) {
-                Some(left) => *left = left.saturating_sub(jobs),
-                None => drop(self.left.insert(group.to_owned(), limit.saturating_sub(jobs))),
-            }
-        }
-    }
-}
-
 /// The result of a reserve.
 #[derive(Default)]
 struct Found {
     now_us: u64,
     is_watched: bool,
     jobs: Vec<StoredJob>,
-    /// The lanes that jobs were taken from, and whether each has more.
-    visited: Vec<(String, bool)>,
+    visited: Vec<Visit>,
     is_more: bool,
     /// Whether there are deferred lanes that were not examined.
     is_rest: bool,
@@ -157,8 +118,18 @@ struct Found {
     throttled: BTreeSet<String>,
     /// Groups of throttled lanes that may hide others, and how late the last lane of each has its turn, in µs.
     deferred: Vec<(Vec<String>, u64)>,
-    /// Paused lanes, and the turns at which they are kept.
-    paused: Vec<(String, u64)>,
+    /// Paused and limited lanes, and the turns at which they are kept.
+    held: Vec<(String, u64)>,
+    /// Limited lanes, and how many ready jobs they have.
+    limited: Vec<(String, u32)>,
+}
+
+/// A lane that jobs were taken from.
+struct Visit {
+    lane: String,
+    /// Whether it has more jobs.
+    is_rest: bool,
+    is_limited: bool,
 }
 
 impl Found {
@@ -174,6 +145,7 @@ impl Found {
             has_deferred,
             full: self.full,
             throttled,
+            limited: self.limited,
             next_due: None,
         }
     }
@@ -191,10 +163,14 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
     grant_leases(txn, &request.caller, &mut found.jobs, |job| {
         millis_up(lease_stretch(job.timeout())) + request.margin
     })?;
-    for (lane, turn) in &found.paused {
+    for (lane, turn) in &found.held {
         txn.tables.ready.set_turn(shard, lane, Some(*turn))?;
     }
-    for (n, (lane, is_rest)) in (1..).zip(&found.visited) {
+    for (n, Visit { lane, is_rest, is_limited }) in (1..).zip(&found.visited) {
+        if *is_rest && *is_limited {
+            txn.tables.ready.set_turn(shard, lane, Some(turn_of_limited(lane)))?;
+            continue;
+        }
         // A lane that has more jobs goes behind the others.
         let turn = is_rest.then(|| txn.next_turn() + n);
         txn.tables.ready.set_turn(shard, lane, turn)?;
@@ -207,7 +183,26 @@ fn reserve(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
             txn.tables.ready.set_turn(shard, lane, Some(turn))?;
         }
     }
-    Ok(Found { now_us, is_watched, ..found })
+    let limited = limited(txn, &found)?;
+    Ok(Found { now_us, is_watched, limited, ..found })
+}
+
+/// Returns limited lanes with ready jobs, and how many: those that the call has met, and up to [`LISTED`] others. Gives
+/// lanes among these their turns that have no limit any more.
+fn limited(txn: &mut Txn<'_>, found: &Found) -> Result<Vec<(String, u32)>> {
+    let (shard, random) = (txn.shard(), scattered(txn.now_us()));
+    let others = txn.tables.ready.some_limited(shard, random, LISTED)?;
+    let mut lanes = BTreeSet::from_iter(txn.release_unlimited(others)?);
+    lanes.extend(found.held.iter().filter(|(_, turn)| is_of_limit(*turn)).map(|(lane, _)| lane.clone()));
+    lanes.extend(found.visited.iter().filter(|visit| visit.is_limited).map(|visit| visit.lane.clone()));
+    let mut limited = Vec::new();
+    for lane in lanes {
+        let jobs = txn.tables.counts.ready(shard, &lane)?;
+        if jobs > 0 {
+            limited.push((lane, jobs));
+        }
+    }
+    Ok(limited)
 }
 
 #[derive(Default)]
@@ -215,8 +210,8 @@ struct LanesInTurn {
     /// Lanes to visit.
     open: Vec<String>,
     throttled: Vec<String>,
-    /// Paused lanes, and the turns at which they are kept.
-    paused: Vec<(String, u64)>,
+    /// Paused and limited lanes, and the turns at which they are kept.
+    held: Vec<(String, u64)>,
     /// How many of the open and of the throttled lanes are not deferred.
     in_turn: (usize, usize),
     /// Whether more lanes may be in turn.
@@ -229,7 +224,7 @@ struct LanesInTurn {
 
 impl LanesInTurn {
     /// Examines the lanes after `self.last`, at most `limit`, up to the turn `last`, and adds each to the open, throttled
-    /// or paused ones. Returns whether there may be more.
+    /// or held ones. Returns whether there may be more.
     fn look(&mut self, txn: &mut Txn<'_>, request: &Request, last: u64, limit: usize) -> Result<bool> {
         let all = txn.tables.ready.lanes(txn.shard(), (self.last.0, &self.last.1), last, limit)?;
         let is_rest = all.len() == limit;
@@ -237,8 +232,8 @@ impl LanesInTurn {
             self.last.clone_from(last);
         }
         for (_, lane) in all {
-            if let Some(turn) = txn.paused_turn(&lane)? {
-                self.paused.push((lane, turn));
+            if let Some(turn) = txn.held_turn(&lane)? {
+                self.held.push((lane, turn));
             } else if request.is_throttled(&lane) {
                 self.throttled.push(lane);
             } else {
@@ -277,7 +272,7 @@ impl LanesInTurn {
     }
 
     fn len(&self) -> usize {
-        self.open.len() + self.throttled.len() + self.paused.len()
+        self.open.len() + self.throttled.len() + self.held.len()
     }
 }
 
@@ -310,10 +305,10 @@ fn deferred(
 fn find(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
     let mut lanes = LanesInTurn::default();
     lanes.find(txn, request)?;
-    let LanesInTurn { open, throttled, paused, in_turn, is_more, is_rest, last: _ } = lanes;
+    let LanesInTurn { open, throttled, held, in_turn, is_more, is_rest, last: _ } = lanes;
     let named = open.iter().filter(|lane| request.limit_of(lane) > 0).count();
     let share = request.limit.div_ceil(named.max(1));
-    let mut found = Found { is_more, is_rest, paused, ..Found::default() };
+    let mut found = Found { is_more, is_rest, held, ..Found::default() };
     let mut by_group = BTreeMap::<_, Vec<_>>::new();
     for (n, lane) in throttled.into_iter().enumerate() {
         let group = request.groups.left(&lane).1.to_owned();
@@ -324,7 +319,9 @@ fn find(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
     }
     found.deferred = deferred(txn, by_group, (is_more || is_rest) && in_turn.1 > LANES / 2)?;
     let (mut budget, mut groups) = (MAX_BYTES, request.groups.clone());
-    for (n, lane) in open.into_iter().enumerate() {
+    visit_admitted(txn, request, &mut groups, &mut budget, &mut found)?;
+    let admitted: BTreeSet<_> = found.visited.iter().map(|visit| visit.lane.clone()).collect();
+    for (n, lane) in open.into_iter().enumerate().filter(|(_, lane)| !admitted.contains(lane)) {
         let bound = request.limit_of(&lane);
         let (left, group) = groups.left(&lane);
         let limit = bound.min(left).min(share).min(request.limit - found.jobs.len());
@@ -353,7 +350,39 @@ fn find(txn: &mut Txn<'_>, request: &Request) -> Result<Found> {
         } else if taken.is_rest {
             found.is_more = true;
         }
-        found.visited.push((lane, taken.is_rest));
+        found.visited.push(Visit { lane, is_rest: taken.is_rest, is_limited: false });
     }
     Ok(found)
+}
+
+/// Finds jobs in the limited lanes that the caller has places for, by name, unless they are paused.
+fn visit_admitted(
+    txn: &mut Txn<'_>,
+    request: &Request,
+    groups: &mut Groups,
+    budget: &mut usize,
+    found: &mut Found,
+) -> Result<()> {
+    for (lane, places) in &request.admitted {
+        let held = txn.held_turn(lane)?;
+        let allowed = groups.left(lane).0.min(*places);
+        let limit = allowed.min(request.limit - found.jobs.len());
+        let is_paused = held.is_some_and(|turn| !is_of_limit(turn));
+        // Twice in one call a lane would give the same jobs.
+        if is_paused || allowed == 0 || found.visited.iter().any(|visit| visit.lane == *lane) {
+            continue;
+        }
+        if limit == 0 || *budget == 0 {
+            found.is_more = true;
+            break;
+        }
+        let before = found.jobs.len();
+        let taken = find_ready(txn, lane, limit, budget, &mut found.jobs)?;
+        groups.take(lane, found.jobs.len() - before);
+        let (lane, is_rest, is_limited) = (lane.clone(), taken.is_rest, held.is_some());
+        // Jobs beyond the caller's places are no reason to call again.
+        found.is_more |= is_rest && (taken.entries < allowed || !is_limited);
+        found.visited.push(Visit { lane, is_rest, is_limited });
+    }
+    Ok(())
 }

@@ -187,7 +187,7 @@ function repair.times()
   for name, at in pairs(check.wrong_times()) do
     shard.set(name, at)
     -- A slot is sorted when its time begins within the next slot.
-    if name ~= 'paused_hosts' then shard.wake_at(name == 'slot' and max(0, at - 1) * WIDTH or at) end
+    if name ~= 'paused_hosts' and name ~= 'limits' then shard.wake_at(name == 'slot' and max(0, at - 1) * WIDTH or at) end
     n = n + 1
   end
   return n

@@ -8,8 +8,8 @@ local check = {
     'accepted', 'delayed', 'ready', 'reserved', 'dead', 'done', 'cancelled', 'purged', 'missing', 'lease', 'pauses',
     'replaced',
   },
-  -- The fields that hold the first time of an index, and the number of paused destinations.
-  TIMES = {'lease_at', 'dead_at', 'next_notice_at', 'next_firing_at', 'slot', 'paused_hosts'},
+  -- The fields that hold the first time of an index, and the numbers of paused destinations and of limits.
+  TIMES = {'lease_at', 'dead_at', 'next_notice_at', 'next_firing_at', 'slot', 'paused_hosts', 'limits'},
   -- How many entries of lists one call searches, in about 2 ms.
   MOST_SEARCHED = 100000,
 }
@@ -178,7 +178,7 @@ function check.load_lanes(ids)
   shard.load_rows(names)
 end
 
--- Returns, by name, the right values of wrong fields among TIMES: too late times, first slot, number of paused ones.
+-- Returns, by name, the right values of wrong fields among TIMES: too late times, first slot, numbers of pauses and limits.
 function check.wrong_times()
   local wrong = {}
   local firsts = {lease_at = KEY.leases, dead_at = KEY.dead, next_notice_at = KEY.outbox, next_firing_at = KEY.recurring_times}
@@ -188,5 +188,6 @@ function check.wrong_times()
   end
   if check.stored_slot ~= check.first_slot then wrong.slot = check.first_slot end
   if fields.paused_hosts ~= destinations.count() then wrong.paused_hosts = destinations.count() end
+  if fields.limits ~= destinations.n_limits() then wrong.limits = destinations.n_limits() end
   return wrong
 end

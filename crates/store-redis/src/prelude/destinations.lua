@@ -1,18 +1,22 @@
--- Paused destinations: hosts, or single ports of them, that get no callbacks.
+-- Paused and limited destinations: hosts, or single ports of them, that get no callbacks, or that get them only from a
+-- notifier with places (installation/admission.lua).
 --
 -- `destinations` is a hash: the name of each pause, and its state, PAUSED or RESUMING. A name is `host` or `host:port`,
 -- for the jobs of all; with `~tenant/` before it, for the jobs of a tenant, with `~/`, for the jobs without one. All
 -- shards have the same pauses. The field `paused_hosts` of the shard's hash is their number, so that nothing else is
--- read while there are none.
+-- read while there are none. `limited` is a hash of limits by the same names: LIMITED, or ENDING while lanes get turns
+-- again. The field `limits` is their number.
 -- Uses lanes, shard, topics.
 destinations.PAUSED, destinations.RESUMING = '1', '2'
+destinations.LIMITED, destinations.ENDING = '1', '2'
 do
-  -- The states of pauses by name, false for none; and the names of possible pauses by the lane's name.
-  local stored, names_of
+  -- The states of pauses and the marks of limits by name, false for none; and the names of possible pauses and limits
+  -- by the lane's name.
+  local stored, limited, names_of
 
-  function destinations.start() stored, names_of = {}, {} end
+  function destinations.start() stored, limited, names_of = {}, {}, {} end
 
-  -- Returns the names of all pauses that could hold a lane with this name; none for a pull lane.
+  -- Returns the names of all pauses and limits that a lane with this name could have; none for a pull lane.
   local function names(name)
     local all = names_of[name]
     if all then return all end
@@ -25,20 +29,42 @@ do
     names_of[name] = all
     return all
   end
+  destinations.names = names
 
-  -- Reads the states of the pauses that could hold lanes with these names.
-  function destinations.load(lane_names)
+  -- Reads the values that a hash has under the names of lanes into `known`.
+  local function read_into(known, key, lane_names)
     local absent = {}
     for _, name in ipairs(lane_names) do
-      for _, pause in ipairs(names(name)) do
-        if stored[pause] == nil then
-          stored[pause] = false
-          absent[#absent + 1] = pause
+      for _, listed in ipairs(names(name)) do
+        if known[listed] == nil then
+          known[listed] = false
+          absent[#absent + 1] = listed
         end
       end
     end
-    for i, state in ipairs(fetch(KEY.destinations, absent)) do stored[absent[i]] = state end
+    for i, value in ipairs(fetch(key, absent)) do known[absent[i]] = value end
   end
+
+  -- Reads the pauses and the limits that lanes with these names could have, if there are any of a kind.
+  function destinations.load(lane_names)
+    if fields.paused_hosts > 0 then read_into(stored, KEY.destinations, lane_names) end
+    if fields.limits > 0 then read_into(limited, KEY.limited, lane_names) end
+  end
+
+  -- Whether a lane with this name has a limit. `load` must have read the lane's limits.
+  function destinations.is_limited(name)
+    if fields.limits == 0 then return false end
+    for _, limit in ipairs(names(name)) do if limited[limit] == destinations.LIMITED then return true end end
+    return false
+  end
+
+  -- Stores the mark of a limit; nil removes it.
+  function destinations.mark(limit, mark)
+    if mark then call('HSET', KEY.limited, limit, mark) else call('HDEL', KEY.limited, limit) end
+    limited[limit] = mark or false
+    shard.set('limits', destinations.n_limits())
+  end
+  function destinations.n_limits() return call('HLEN', KEY.limited) end
 
   -- Returns the name of a pause in force, other than `ended`, that holds a lane with this name; nil if there is none.
   -- `load` must have read the lane's pauses.
@@ -50,8 +76,8 @@ do
 
   -- Returns the names of the pauses that may have set aside a lane with this name, those that are resuming included.
   function destinations.pauses(name)
-    destinations.load({name})
     local found = {}
+    read_into(stored, KEY.destinations, {name})
     for _, pause in ipairs(names(name)) do if stored[pause] then found[#found + 1] = pause end end
     return found
   end
@@ -62,13 +88,13 @@ do
     return stored[pause]
   end
 
-  -- Returns which limit one more pause would exceed: 0 the limit of all, 2 that of the tenant whose names begin with
+  -- Returns which bound one more name in a hash would exceed: 0 that of all, 2 that of the tenant whose names begin with
   -- `prefix`, which is '' without a tenant. Nil if there is room.
-  function destinations.limit(prefix, most, most_of_tenant)
-    local all, own = call('HKEYS', KEY.destinations), 0
+  function destinations.limit(key, prefix, most, most_of_tenant)
+    local all, own = call('HKEYS', key), 0
     if #all >= most then return 0 end
     if prefix == '' then return nil end
-    for _, pause in ipairs(all) do if sub(pause, 1, #prefix) == prefix then own = own + 1 end end
+    for _, name in ipairs(all) do if sub(name, 1, #prefix) == prefix then own = own + 1 end end
     if topics.is_beyond(own, most_of_tenant, #all, most) then return 2 end
   end
 

@@ -45,7 +45,8 @@ function ready.save(command)
   for lane, entries in pairs(ready_entries) do ready.push(lane, entries, command) end
   ready.wake()
 end
-function ready.wake() if is_woken then publish('ready ' .. KEY.tag) end end
+function ready.wake_notifiers() publish('ready ' .. KEY.tag) end
+function ready.wake() if is_woken then ready.wake_notifiers() end end
 
 -- Returns push lanes in the order of their turns, after the first `skip`, at most `limit`.
 function ready.lanes(skip, limit) return call('ZRANGE', KEY.lanes, whole(skip), whole(skip + limit - 1)) end
@@ -114,6 +115,8 @@ end
 function ready.pop(lane, n, is_all, turn)
   if is_all then
     call('ZREM', ready.turns(lane), lane)
+    -- Nearly always nothing is unusual, and the field `limits` need not be read.
+    if fields.unusual > 0 and fields.limits > 0 then paused_lanes.forget(lane) end
     if n > 0 or not lanes.is_pull(lane) then
       call('UNLINK', list_of(lane))
       if fields.fronts > 0 then remove_front(lane) end
@@ -185,5 +188,5 @@ function ready.clean(lane, new)
   call('LTRIM', list, #entries, -1)
   if of_front + size + #counting > #entries then return end
   call('ZREM', ready.turns(lane), lane)
-  if fields.paused + fields.paused_hosts > 0 and rows[lane] then paused_lanes.remove(lane) end
+  if fields.paused + fields.paused_hosts + fields.limits > 0 and rows[lane] then paused_lanes.remove(lane) end
 end

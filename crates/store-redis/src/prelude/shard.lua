@@ -24,8 +24,8 @@ local changes, next_look
 local stored_more, is_changed, is_more_changed, is_begun, is_committed
 do
   -- Each field is a double, which holds all whole numbers that occur.
-  local FIELDS, KEYS, MORE = '<' .. string.rep('d', 14), '<' .. string.rep('d', 6), '<' .. string.rep('d', 24)
-  local NO_FIELDS, NO_KEYS, NO_MORE = string.rep('\0', 14 * 8), string.rep('\0', 6 * 8), string.rep('\0', 24 * 8)
+  local FIELDS, KEYS, MORE = '<' .. string.rep('d', 14), '<' .. string.rep('d', 6), '<' .. string.rep('d', 25)
+  local NO_FIELDS, NO_KEYS, NO_MORE = string.rep('\0', 14 * 8), string.rep('\0', 6 * 8), string.rep('\0', 25 * 8)
 
   -- The two functions of a value have the same names in the same order, which is its layout.
   local function read_fields(f, value)
@@ -46,13 +46,13 @@ do
     f.dead, f.cancelled, f.purged, f.missing, f.replaced, f.lanes, f.topics, f.pauses, f.unqueued,
       f.tombstones_evicted_early, f.attempts_size, f.watched_since, f.archive_first, f.archive_bytes,
       f.archive_bound, f.archive_dropped, f.epoch, f.dead_at, f.next_notice_at, f.next_firing_at, f.paused,
-      f.paused_hosts, f.watched, f.archive = read(MORE, value)
+      f.paused_hosts, f.limits, f.watched, f.archive = read(MORE, value)
   end
   local function packed_more(f)
     return pack(MORE, f.dead, f.cancelled, f.purged, f.missing, f.replaced, f.lanes, f.topics, f.pauses, f.unqueued,
       f.tombstones_evicted_early, f.attempts_size, f.watched_since, f.archive_first, f.archive_bytes,
       f.archive_bound, f.archive_dropped, f.epoch, f.dead_at, f.next_notice_at, f.next_firing_at, f.paused,
-      f.paused_hosts, f.watched, f.archive)
+      f.paused_hosts, f.limits, f.watched, f.archive)
   end
 
   -- The fields of `more` are a table of their own, so that each call reads them anew.
@@ -89,9 +89,9 @@ do
   end
 
   -- Sets the field `unusual`, by which the fast paths see without reading `more` that they cannot be taken: 1 if something
-  -- is paused, and 2 more while events are published or an archive is attached.
+  -- is paused or limited, and 2 more while events are published or an archive is attached.
   local function set_unusual()
-    local is_paused = fields.paused + fields.paused_hosts > 0
+    local is_paused = fields.paused + fields.paused_hosts + fields.limits > 0
     local is_noted = fields.watched > NOW or fields.archive > 0
     local unusual = (is_paused and 1 or 0) + (is_noted and 2 or 0)
     if unusual ~= fields.unusual then shard.set('unusual', unusual) end

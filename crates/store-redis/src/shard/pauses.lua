@@ -1,4 +1,4 @@
--- Pauses and resumes topics and destinations.
+-- Pauses and resumes topics and destinations, and marks limited destinations.
 -- Uses destinations, paused_lanes, shard, topics.
 
 -- The fields that resuming reads.
@@ -44,7 +44,7 @@ end
 function scripts.pause_destination(args)
   shard.begin()
   local state = destinations.state(args[1])
-  local limit = not state and destinations.limit(args[2], tonumber(args[3]), tonumber(args[4]))
+  local limit = not state and destinations.limit(KEY.destinations, args[2], tonumber(args[3]), tonumber(args[4]))
   if limit then return limit end
   if state ~= destinations.PAUSED or fields.paused_hosts == 0 then
     destinations.set(args[1], destinations.PAUSED)
@@ -65,4 +65,28 @@ function scripts.resume_destination(args)
   destinations.set(args[1], has_more and destinations.RESUMING or nil)
   shard.close()
   return has_more and 2 or 1
+end
+
+-- mark_limit: from here on only notifiers with places get jobs of a destination.
+-- KEYS  shard
+-- ARGV  name of the limit
+-- Returns 1
+function scripts.mark_limit(args)
+  shard.begin()
+  destinations.mark(args[1], destinations.LIMITED)
+  shard.close()
+  return 1
+end
+
+-- unmark_limit: all notifiers get jobs of a destination again. Each call gives some of its lanes their turns back.
+-- KEYS  shard
+-- ARGV  name of the limit, what the call before returned or '', how many lanes to look at
+-- Returns what the next call is given; '' after the last lane
+function scripts.unmark_limit(args)
+  shard.begin()
+  destinations.mark(args[1], destinations.ENDING)
+  local last = paused_lanes.sweep(args[2], tonumber(args[3]))
+  if not last then destinations.mark(args[1], nil) end
+  shard.close()
+  return last or ''
 end

@@ -2,23 +2,26 @@
 --   while it is
 --   full: as many of its jobs are in flight as the caller allows;
 --   throttled: as many jobs of its origin or its tenant are;
---   paused: its topic or its destination is; it has no turn until a resume.
+--   paused: its topic or its destination is; it has no turn until a resume;
+--   limited: its destination is, and the caller has no places for it.
 --   Throttled lanes that would hide others behind them are deferred: their turns come later.
 -- KEYS  shard
--- ARGV  caller, sequence (8 bytes), receipt bits (8 bytes), ten numbers as doubles: limit (jobs), limit per lane, lease
+-- ARGV  caller, sequence (8 bytes), receipt bits (8 bytes), eleven numbers as doubles: limit (jobs), limit per lane, lease
 --   margin (ms), default timeout (ms), longest lease without the margin (ms), byte budget, limit per origin, limit per
 --   tenant, number under which the caller waits for due jobs, negative if it no longer waits, 0 for a caller that does
---   not wait; number of lanes with a limit of their own. Then id and limit of each of these, name and limit of each such
---   origin and tenant
--- Returns what grants.lua says; as full the lanes, origins and tenants that have more jobs than their limit
+--   not wait; number of lanes with a limit of their own, number of limited lanes with places. Then id and limit of each of
+--   the former, id and number of places of each of the latter, name and limit of each such origin and tenant
+-- Returns what grants.lua says; as full the lanes, origins and tenants that have more jobs than their limit, and
+--   `=<ready jobs> <lane>` for some limited lanes
 -- Uses archive, due, grants, lanes, leases, paused_lanes, ready, records, shard, waiter.
 
 -- The numbers among the arguments, and the index of the first argument behind them.
 local limit, lane_limit, margin, default_timeout, longest, most_bytes, origin_limit, tenant_limit, number, n_named
-local NUMBERS, NAMED_AT = '<' .. string.rep('d', 10), 5
+local n_admitted
+local NUMBERS, NAMED_AT = '<' .. string.rep('d', 11), 5
 function grants.read_numbers(packed)
-  limit, lane_limit, margin, default_timeout, longest, most_bytes, origin_limit, tenant_limit, number, n_named =
-    read(NUMBERS, packed)
+  limit, lane_limit, margin, default_timeout, longest, most_bytes, origin_limit, tenant_limit, number, n_named,
+    n_admitted = read(NUMBERS, packed)
 end
 
 -- How many lanes one call visits, beside full ones, and how many deferred ones.
@@ -113,6 +116,34 @@ local function due_in_for(has_looked, soon, is_idle)
   return waiter.due_in(soon)
 end
 
+-- Finds the limited lanes that the caller has places for, with their number, unless they are paused.
+local function admitted_lanes(args, at)
+  local all, found = {}, {}
+  for i = 0, n_admitted - 1 do all[i + 1] = args[at + 2 * i] end
+  shard.load_rows(all)
+  for i, lane in ipairs(all) do
+    if rows[lane] and paused_lanes.may_be_admitted(lane) then
+      found[#found + 1] = {lane, tonumber(args[at + 2 * i - 1])}
+    end
+  end
+  return found
+end
+
+-- Adds limited lanes with ready jobs to the list: those among `paused` and the admitted ones, and some others.
+local LISTED = 8
+local function list_limited(paused, admitted, full)
+  local is_listed = {}
+  local function add(lane)
+    local name = not is_listed[lane] and lanes.name(lane)
+    is_listed[lane] = true
+    local n = name and lanes.ready(lane) or 0
+    if n > 0 then full[#full + 1] = '=' .. whole(n) .. ' ' .. name end
+  end
+  for _, lane in ipairs(paused) do if paused_lanes.is_limited(lane) then add(lane) end end
+  for _, visit in ipairs(admitted) do if paused_lanes.is_limited(visit[1]) then add(visit[1]) end end
+  for _, lane in ipairs(paused_lanes.limited(LISTED)) do add(lane) end
+end
+
 function grants.reserve(args, n_args, first_lanes)
   shard.load_rows({'granted'})
   local grant, answer = grants.begin(args[1], args[2], limit, args[3], most_bytes, length_of, rows.granted)
@@ -126,9 +157,10 @@ function grants.reserve(args, n_args, first_lanes)
   if tenant_limit >= limit then tenant_limit = math.huge end
   -- How many jobs an origin or a tenant may still give. Jobs without a tenant have a limit only if it is named.
   local own_limits, left, has_throttled = n_named > 0 and {} or NONE, nil, min(origin_limit, tenant_limit) <= 0
-  local groups_at = NAMED_AT + 2 * n_named
+  local admitted_at = NAMED_AT + 2 * n_named
+  local groups_at = admitted_at + 2 * n_admitted
   local n_full = 0
-  for i = NAMED_AT, groups_at - 1, 2 do
+  for i = NAMED_AT, admitted_at - 1, 2 do
     own_limits[args[i]] = tonumber(args[i + 1])
     if own_limits[args[i]] == 0 then n_full = n_full + 1 end
   end
@@ -152,6 +184,7 @@ function grants.reserve(args, n_args, first_lanes)
   local function is_throttled(lane) return own_limits[lane] ~= 0 and of_groups(lane, 0) <= 0 end
   local open, throttled, paused, n_in_turn, n_throttled, is_more, is_rest =
     lanes_in_turn(n_full, has_throttled and is_throttled or nil, first_lanes)
+  local admitted = n_admitted > 0 and admitted_lanes(args, admitted_at) or NONE
   local hides_others = (is_more or is_rest) and n_throttled > LANES / 2
   local n_open = 0
   for _, lane in ipairs(open) do if own_limits[lane] ~= 0 then n_open = n_open + 1 end end
@@ -172,6 +205,18 @@ function grants.reserve(args, n_args, first_lanes)
     if i <= n_throttled then
       if by_group == NONE then by_group = {} end
       append(by_group, group, lane)
+    end
+  end
+  for _, visit in ipairs(admitted) do
+    local lane, most = visit[1], min(visit[2], of_groups(visit[1], 0), grant.left)
+    -- A lane is visited once: twice it would lose entries.
+    own_limits = own_limits == NONE and {} or own_limits
+    own_limits[lane] = 0
+    if most > 0 and grant.budget > 0 then
+      local entries = ready.range(lane, 0, most + 1)
+      local n, taken = grants.take(grant, lane, entries, min(#entries, most))
+      of_groups(lane, taken)
+      visits[#visits + 1] = {lane, n, n == #entries, taken}
     end
   end
   for i, lane in ipairs(open) do
@@ -209,14 +254,16 @@ function grants.reserve(args, n_args, first_lanes)
     if visit[4] > 0 then lanes.move(visit[1], READY, RESERVED, visit[4]) end
   end
   if #paused > 0 then paused_lanes.add(paused, KEY.lanes) end
+  local n_listed = #full
+  if fields.limits > 0 then list_limited(paused, admitted, full) end
   for i, visit in ipairs(visits) do
     ready.pop(visit[1], visit[2], visit[3], i)
   end
   local more = is_more and grants.MORE or is_rest and grants.MORE + grants.LATER or 0
   if next(by_group) and defer(by_group, hides_others) then more = more + grants.DEFERRED end
   -- What the call has made ready and left behind is for others.
-  if has_promoted and (more > 0 or #full > 0) then ready.wake() end
-  local is_idle = grant.taken == 0 and more == 0 and #full == 0
+  if has_promoted and (more > 0 or n_listed > 0) then ready.wake() end
+  local is_idle = grant.taken == 0 and more == 0 and n_listed == 0
   return grants.answer(grant, more, full, due_in_for(has_promoted, soon, is_idle))
 end
 
@@ -286,7 +333,9 @@ do
   -- jobs. `scheduled` and the row of the first lane in it are given if they were read.
   function grants.plain.plan(args, n_args, its_granted, its_lane, its_row, scheduled, scheduled_row)
     granted, lane, row, n, answer, is_changed, is_due, soon = its_granted, its_lane, its_row, 0, nil, false, false, nil
-    if fields.unusual >= shard.NOTED then return false end
+    if fields.unusual >= shard.NOTED or n_admitted > 0 then return false end
+    -- The answer lists limited lanes.
+    if fields.unusual > 0 and fields.limits > 0 then return false end
     -- A call that is repeated has reserved jobs.
     if fields.reserved > 0 and leases.repeated(args[1], args[2], granted) then return false end
     if number < 0 then return false end

@@ -40,9 +40,10 @@ const UNREADABLE: StoreError = StoreError::Unreadable("the answer of a reserve")
 /// Adds the arguments of reserve.lua, and returns their number. A lane that got another id because its own was taken has
 /// the limit of all lanes instead of its own.
 pub(crate) fn push_reserve(cmd: &mut Cmd, ask: &Reserve<'_>, key: LaneKey) -> usize {
-    let lanes = ask.lane_limits.iter();
-    let lanes = lanes.filter_map(|(name, limit)| Some((key.id(Lane::parse(name)?, 0), limit)));
-    let lanes: Vec<_> = lanes.collect();
+    let with_ids = |limits: &[(String, usize)]| -> Vec<_> {
+        limits.iter().filter_map(|(name, limit)| Some((key.id(Lane::parse(name)?, 0), *limit))).collect()
+    };
+    let (lanes, admitted) = (with_ids(&ask.lane_limits), with_ids(&ask.admitted));
     let millis = |time| millis_up(time) as f64;
     let numbers = [
         ask.limit as f64,
@@ -55,15 +56,16 @@ pub(crate) fn push_reserve(cmd: &mut Cmd, ask: &Reserve<'_>, key: LaneKey) -> us
         ask.tenant_limit as f64,
         waiting(ask),
         lanes.len() as f64,
+        admitted.len() as f64,
     ];
     cmd.arg(ask.caller).arg(&ask.sequence.to_be_bytes()).arg(&ask.bits).arg(doubles(numbers));
-    for (lane, limit) in &lanes {
+    for (lane, limit) in lanes.iter().chain(&admitted) {
         cmd.arg(&lane.0).arg(limit);
     }
     for (group, limit) in &ask.group_limits {
         cmd.arg(group).arg(limit);
     }
-    4 + 2 * (lanes.len() + ask.group_limits.len())
+    4 + 2 * (lanes.len() + admitted.len() + ask.group_limits.len())
 }
 
 /// Returns the number under which a caller waits for due jobs, negative if it no longer waits, 0 if it does not wait.
@@ -209,9 +211,20 @@ impl RedisStore {
         };
         let leases = all_read(shard, jobs.into_iter().map(lease)).await;
         let next_due = due_in.map(|wait| ran + wait);
+        let (limited, full): (Vec<_>, Vec<_>) = full.into_iter().partition(|name| name.starts_with('='));
+        let limited = limited.iter().filter_map(|entry| limited_lane(entry)).collect();
         // Only the name of a lane has a space: the others are origins and tenants.
         let (full, throttled) = full.into_iter().partition(|name| name.contains(' '));
-        Ok(Reserved { leases, more: has_more, is_more_later, has_deferred, full, throttled, next_due })
+        Ok(Reserved {
+            leases,
+            more: has_more,
+            is_more_later,
+            has_deferred,
+            full,
+            throttled,
+            limited,
+            next_due,
+        })
     }
 
     /// Returns a job's key and delivery, and reads its large payload. `None` if that is gone, and the job with it, or is
@@ -238,6 +251,12 @@ impl RedisStore {
         let delivery = delivery.ok_or(StoreError::Unreadable("a job's payload"))?;
         Ok(Some((key, delivery)))
     }
+}
+
+/// Reads the entry of a limited lane, `=<ready jobs> <lane>`.
+fn limited_lane(entry: &str) -> Option<(String, u32)> {
+    let (ready, lane) = entry.strip_prefix('=')?.split_once(' ')?;
+    Some((lane.to_owned(), ready.parse().ok()?))
 }
 
 /// Reads granted jobs at the same time, so that many large payloads take no longer than one. Leaves out a job that is

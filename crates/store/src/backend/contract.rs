@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::destination::DestinationPause;
+use ringback_core::flow::Limits;
 use ringback_core::job::{ImportJob, Job, JobKey, NewJob, Tenant, TenantScope, Topic};
 use ringback_core::outcome::Outcome;
 use ringback_core::schedule::ScheduleKey;
@@ -112,6 +113,7 @@ contract! {
         fn pause_destination(shard: Shard, pause: &DestinationPause) -> Option<PauseLimit>;
         fn resume_destination(shard: Shard, pause: &DestinationPause) -> bool;
         fn paused_destinations(shard: Shard) -> Vec<DestinationPause>;
+        fn mark_limit(shard: Shard, of: &DestinationPause, is_limited: bool) -> ();
         fn failing() -> SharedFailing;
         fn change_failing(changes: &[FailingChange]) -> bool;
 
@@ -125,6 +127,10 @@ contract! {
         fn put_entry(entry: ConfigEntry<'_>, replaced: Option<&str>) -> PolicyPut;
         fn delete_entry(name: &str) -> Option<PolicyVersion>;
         fn policies(known: Option<PolicyVersion>) -> Option<(PolicyVersion, PolicyRows)>;
+        fn put_limit(of: &DestinationPause, limits: &Limits) -> Option<PauseLimit>;
+        fn limit_names() -> Vec<DestinationPause>;
+        fn limits(of: &[DestinationPause]) -> Vec<LimitState>;
+        fn admit(admission: &Admission) -> Vec<Admitted>;
         fn grant_quota(tenant: &Tenant, request: QuotaRequest, now: Timestamp) -> QuotaGrant;
         fn start_bulk(id: BulkId, target: &BulkTarget, rate: u32) -> Option<Bulk>;
         fn bulks(id: Option<BulkId>) -> Vec<Bulk>;

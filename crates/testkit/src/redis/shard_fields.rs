@@ -53,6 +53,7 @@ const LAYOUT: [(&str, &[&str]); 3] = [
             "next_firing_at",
             "paused",
             "paused_hosts",
+            "limits",
             "watched",
             "archive",
         ],

@@ -90,6 +90,9 @@ values! {
     IdempotencyKeyText = text(1, 512).examples(["8e03978e-40d5-43e8-bc93-6894a57f9324"]);
     /// The receipt of a reserved job. Opaque.
     ReceiptText = text(0, 40).examples(["AAEHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-"]);
+    /// How many callbacks may begin in a second (`s`), minute (`m`), hour (`h`) or day (`d`): a whole number from 1 on,
+    /// a slash and the unit; at most 1,000,000 a second.
+    CallbackRate = text(3, 12).pattern(Some("^[0-9]{1,10}/[smhd]$")).examples(["10/s"]);
     /// The id of a bulk operation.
     BulkId = text(16, 16).pattern(Some("^[0-9a-f]{16}$")).examples(["00a1b2c3d4e5f607"]);
     /// A host of callback URLs, or a host and a port. It is read by the rules of the URL Standard: case does not

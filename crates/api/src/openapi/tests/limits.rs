@@ -1,5 +1,6 @@
 //! Tests that the limits that attributes state as numbers in the OpenAPI document are those of the parsers.
 
+use ringback_core::flow::{MAX_FLOW, Rate};
 use ringback_core::job::{JobId, MAX_TAGS, Topic};
 use ringback_core::retry::{DEFAULT_JITTER, MAX_TIERS};
 use ringback_core::store_types::{MAX_RATE, MAX_TOPIC_PAGE};
@@ -24,6 +25,8 @@ fn the_limits_of_fields_are_those_of_the_parsers() {
         ("/JobRequest/properties/tags/maxItems", json!(MAX_TAGS)),
         ("/ScheduledJobRequest/properties/tags/maxItems", json!(MAX_TAGS)),
         ("/FinishAllRequest/properties/receipts/maxItems", json!(MAX_RECEIPTS)),
+        ("/LimitsRequest/properties/burst/maximum", json!(MAX_FLOW)),
+        ("/LimitsRequest/properties/in_flight/maximum", json!(MAX_FLOW)),
         ("/BatchRequest/maxItems", json!(MAX_ITEMS)),
     ] {
         assert_eq!(schemas.pointer(pointer), Some(&limit), "{pointer}");
@@ -58,6 +61,8 @@ fn the_lengths_of_names_are_those_of_the_parsers() {
     let longest = |schema: &str| schemas[schema]["maxLength"].as_u64().unwrap() as usize;
     let (topic, id) = (longest("TopicName"), longest("JobId"));
     assert!("x".repeat(topic).parse::<Topic>().is_ok() && "x".repeat(topic + 1).parse::<Topic>().is_err());
+    assert_eq!("4294967295/d".len(), longest("CallbackRate"));
+    assert!("4294967295/d".parse::<Rate>().is_ok());
     assert!("x".repeat(id).parse::<JobId>().is_ok() && "x".repeat(id + 1).parse::<JobId>().is_err());
 }
 

@@ -14,9 +14,10 @@ use http::{Method, Request};
 use ringback_core::access::{MAX_QUOTAS, Quota};
 use ringback_core::credential::{Credential, MAX_CREDENTIALS};
 use ringback_core::destination::{Destination, DestinationPause};
+use ringback_core::flow::Limits;
 use ringback_core::job::{TenantScope, Topic};
 use ringback_core::store_types::{
-    ArchiveSettings, EndedStates, MAX_PAUSED_DESTINATIONS, PolicyPut, WhenFull,
+    ArchiveSettings, EndedStates, MAX_LIMITS, MAX_PAUSED_DESTINATIONS, PolicyPut, WhenFull,
 };
 use ringback_core::topic_policy::{MAX_POLICIES, Policy};
 use serde_json::{Value, json};
@@ -33,6 +34,7 @@ use crate::state::tests::{prepared, prepared_with, unprepared};
 const RECEIPT: &str = "AAAHBwcHBwcHBwcHBwcABkRi_oAAAP7-_v7-_v7-";
 const SECRET: &str = r#"{"secret":"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}"#;
 const CREDENTIAL: &str = r#"{"to":["http://h"],"bearer":"t"}"#;
+const LIMITS: &str = r#"{"limits":{"rate":"10/s"}}"#;
 const SCHEDULE: &str = r#"{"every":"1h","job":{"topic":"t","url":"http://h/"}}"#;
 const DEAD: &str = r#"{"topic":"t","id":"i","url":"http://h/","state":"dead","reason":"lost"}"#;
 
@@ -84,6 +86,7 @@ impl Operation {
             "add_secret" => SECRET,
             "add_key" => r#"{"scopes":["read"]}"#,
             "put_quota" => r#"{"jobs":5}"#,
+            "put_limits" => LIMITS,
             "put_credential" => CREDENTIAL,
             "put_schedule" => SCHEDULE,
             "finish_all" => r#"{"receipts":["x"]}"#,
@@ -123,6 +126,7 @@ impl Operation {
             400 if self.body.is_some() => self.with(&target, Body::from_stream(broken())),
             400 if self.path.contains("{id}") && !has_topic => self.with(&target.replace("/i", "/%ff"), ""),
             400 if has_topic => self.with(&self.target("%ff"), ""),
+            400 if self.path.contains("{host}") => self.with(&target.replace("h.example", "%ff"), ""),
             400 => self.with(&format!("{target}?{}", "a=1&".repeat(65)), ""),
             413 => self.with(&target, vec![b' '; 16 * 1024 * 1024 + 1]),
             415 => {
@@ -140,6 +144,7 @@ impl Operation {
             422 if has_topic => self.with(&self.target("a%20b"), ""),
             422 if self.path.contains("{tenant}") => self.with(&target.replace("acme", "a%20b"), ""),
             422 if self.path.contains("{credential}") => self.with(&target.replace("bank", "a%20b"), ""),
+            422 if self.path.contains("{host}") => self.with(&target.replace("h.example", "a%20b"), ""),
             422 => self.with(&format!("{target}?colour=red"), ""),
             other => unreachable!("{other}"),
         }
@@ -239,6 +244,7 @@ async fn arranged(app: &Router, operation: &Operation, status: u16) -> Request<B
         }
         ("erase_history", _) => target += "?tag=a",
         ("put_quota" | "delete_quota", 200) => put(app, &target, r#"{"jobs":5}"#).await,
+        ("put_limits" | "delete_limits", 200) => put(app, &target, LIMITS).await,
         ("put_credential" | "delete_credential", 200) => put(app, &target, CREDENTIAL).await,
         ("delete_credential", 409) => put_credential_in_use(app, &target).await,
         _ if operation.path.starts_with("/v1/schedules/{id}") => scheduled(app, status).await,
@@ -280,6 +286,7 @@ async fn every_status_of_the_document_is_one_that_the_route_answers() {
                 ("put_quota", 409) => put_all_quotas(&api).await,
                 ("put_credential", 409) => put_all_credentials(&api).await,
                 ("pause_destination", 409) => pause_all_destinations(&api).await,
+                ("put_limits", 409) => limit_all_destinations(&api).await,
                 ("detach_archive", 409) => attach_archive(&api).await,
                 _ => {}
             }
@@ -329,6 +336,20 @@ async fn pause_all_destinations(api: &Api) {
         let paused =
             api.store.pause_destination(&DestinationPause::new(&TenantScope::All, destination)).await;
         paused.unwrap().unwrap();
+    }
+}
+
+/// Sets the most limits that there can be, many at once, which then share a commit.
+async fn limit_all_destinations(api: &Api) {
+    let limits = &Limits { in_flight: Some(1), ..Limits::default() };
+    let mut limited = stream::iter(0..MAX_LIMITS)
+        .map(|n| async move {
+            let destination = Destination::parse(&format!("{n}.example")).unwrap();
+            api.store.limit_destination(&DestinationPause::new(&TenantScope::All, destination), limits).await
+        })
+        .buffer_unordered(500);
+    while let Some(limited) = limited.next().await {
+        limited.unwrap().unwrap();
     }
 }
 
@@ -406,15 +427,16 @@ const ALLOWED: [(&str, &str); 5] = [
     ("consume", "reserve finish retry bury release renew finish_all"),
     (
         "read",
-        "get_job list_jobs attempts list_topics list_destinations forecast get_topic list_dead \
-         list_bulk_operations get_bulk_operation events stats get_schedule list_schedules next_firings \
+        "get_job list_jobs attempts list_topics list_destinations get_destination forecast get_topic \
+         list_dead list_bulk_operations get_bulk_operation events stats get_schedule list_schedules next_firings \
          list_history get_history",
     ),
     (
         "manage",
         "put_policy patch_policy delete_topic add_secret list_secrets list_credentials put_credential \
-         delete_credential delete_secret pause resume pause_destination resume_destination revive purge \
-         purge_dead revive_dead revive_jobs purge_jobs erase_history replay_history list_audit_log",
+         delete_credential delete_secret pause resume pause_destination resume_destination put_limits \
+         delete_limits revive purge purge_dead revive_dead revive_jobs purge_jobs erase_history \
+         replay_history list_audit_log",
     ),
     (
         "import",

@@ -1,0 +1,128 @@
+//! Flow control: limits of destinations, at the receiver, over several notifiers and on each store.
+
+use ringback_testkit::{RedisServer, Role};
+
+use crate::prelude::*;
+
+/// How long a backlog may take on a busy machine.
+const LONG: Duration = Duration::from_secs(60);
+
+async fn limit(stack: &Stack, sink: &Sink, limits: &Value) {
+    let put = stack.put(&format!("/v1/destinations/{}", host(sink)), &json!({"limits": limits})).await;
+    assert!(matches!(put.status, 200 | 201), "{}", put.json());
+}
+
+/// Host and port of a receiver.
+fn host(sink: &Sink) -> String {
+    sink.url("").trim_start_matches("http://").to_owned()
+}
+
+async fn submit(stack: &Stack, sink: &Sink, topics: usize, jobs: usize) {
+    let jobs: Vec<_> = (0..jobs)
+        .map(|n| with_all(job(sink, &format!("job-{n}")), &json!({"topic": format!("topic-{}", n % topics)})))
+        .collect();
+    for part in jobs.chunks(1000) {
+        let (status, answer) = stack.batch(part).await;
+        assert_eq!((status, &answer["refused"]), (200, &json!(0)), "{answer}");
+    }
+}
+
+/// When the requests of a receiver arrived, in seconds, in order.
+fn times(sink: &Sink) -> Vec<f64> {
+    let times = sink.arrivals().into_iter().map(|arrival| arrival.at.as_microsecond() as f64 / 1e6);
+    let mut times: Vec<_> = times.collect();
+    times.sort_by(f64::total_cmp);
+    times
+}
+
+/// Asserts that in no time t more than rate × t + burst requests have arrived, but for 250 ms of the rate: on a busy machine,
+/// callbacks that should have begun one after the other arrive together.
+fn keeps_to(rate: f64, burst: f64, sink: &Sink) {
+    let times = times(sink);
+    for (i, first) in times.iter().enumerate() {
+        for (j, last) in times.iter().enumerate().skip(i) {
+            let (n, most) = ((j - i + 1) as f64, rate * (last - first + 0.25) + burst);
+            assert!(n <= most, "{n} requests within {:.3} s, more than {most:.1}", last - first);
+        }
+    }
+}
+
+/// Asserts that never more than `most` requests were in flight that are answered after `delay`.
+fn never_more_than(most: usize, delay: Duration, sink: &Sink) {
+    let times = times(sink);
+    for (i, at) in times.iter().enumerate() {
+        let begun = times[..i].iter().filter(|before| at - **before < delay.as_secs_f64()).count();
+        assert!(begun < most, "{} requests are in flight", begun + 1);
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_gets_its_rate_from_one_notifier_and_from_three() {
+    for notifiers in [1, 3] {
+        let options = Stack::options().count(Role::Api, 1).count(Role::Notifier, notifiers);
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        limit(&stack, &sink, &json!({"rate": "100/s", "burst": 5})).await;
+        submit(&stack, &sink, 3, 500).await;
+        sink.wait_for(500, LONG).await;
+        keeps_to(100.0, 5.0, &sink);
+        let times = times(&sink);
+        let took = times[499] - times[0];
+        println!("{notifiers} notifiers: 500 requests in {took:.2} s");
+        assert!(took < 30.0, "the rate is not used: {took:.1} s");
+    }
+}
+
+#[tokio::test]
+async fn no_more_are_in_flight_than_allowed_while_a_notifier_is_killed_and_another_starts() {
+    const DELAY: Duration = Duration::from_millis(40);
+    let options = Stack::options().count(Role::Api, 1).count(Role::Notifier, 3).lease_margin("1s");
+    let (mut stack, sink) = (options.start().await, Sink::start().await);
+    sink.answer(Answer::status(200).after(DELAY));
+    limit(&stack, &sink, &json!({"in_flight": 10})).await;
+    submit(&stack, &sink, 40, 1200).await;
+    sink.wait_for(300, LONG).await;
+    stack.notifiers[0].kill();
+    sink.wait_for(600, LONG).await;
+    stack.add(Role::Notifier).await;
+    let ids: Vec<_> = (0..1200).map(|n| format!("job-{n}")).collect();
+    sink.wait_for_jobs(&ids, 1, LONG).await;
+    never_more_than(10, DELAY, &sink);
+    stack.wait_count("done", 1200, LONG).await;
+    let shown = stack.get(&format!("/v1/destinations/{}", host(&sink))).await.expect(200);
+    assert_eq!(shown["limits"]["in_flight"], 10, "{shown}");
+}
+
+#[tokio::test]
+async fn limits_hold_on_a_cluster_and_on_the_embedded_store() {
+    const DELAY: Duration = Duration::from_millis(20);
+    for options in [Stack::options().cluster(RedisServer::options()), StackOptions::embedded()] {
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        sink.answer(Answer::status(200).after(DELAY));
+        limit(&stack, &sink, &json!({"rate": "50/s", "in_flight": 3})).await;
+        submit(&stack, &sink, 5, 150).await;
+        sink.wait_for(150, LONG).await;
+        keeps_to(50.0, 1.0, &sink);
+        never_more_than(3, DELAY, &sink);
+        stack.wait_count("done", 150, LONG).await;
+    }
+}
+
+#[tokio::test]
+async fn a_limited_receiver_holds_nobody_else_up_and_a_change_holds_at_once() {
+    let options = Stack::options().count(Role::Api, 1).count(Role::Notifier, 1);
+    let (stack, slow, other) = (options.start().await, Sink::start().await, Sink::start().await);
+    limit(&stack, &slow, &json!({"rate": "1/m"})).await;
+    submit(&stack, &slow, 100, 1000).await;
+    slow.wait_for(1, SOON).await;
+    for n in 0..20 {
+        let id = format!("other-{n}");
+        stack.accept(&with_all(job(&other, &id), &json!({"topic": "other"}))).await;
+        other.wait_for_job(&id, 1, SOON).await;
+    }
+    assert_eq!(slow.seen(), 1, "one a minute");
+    let stats = stack.stats().await;
+    assert_eq!(stats["states"]["ready"], 999, "what waits is not leased: {stats}");
+
+    stack.delete(&format!("/v1/destinations/{}", host(&slow))).await.expect(200);
+    slow.wait_for(1000, LONG).await;
+}
