@@ -219,7 +219,11 @@ impl Flow {
         self.paused_until = Some(until);
         self.ended.extend(call.ended);
         self.held.extend(call.held);
-        // Tokens are put back by a call that was not made only; the places lapse.
+        // Their tokens may have been put back, so only the places are given back again.
+        for (lane, first, n) in call.unused {
+            let places = (first.0..).take(n as usize);
+            self.ended.extend(places.map(|place| (lane.clone(), PlaceId(place))));
+        }
     }
 
     /// Returns the lanes that a reserve of this shard may take jobs of, and how many: it uses their places.
@@ -323,10 +327,11 @@ impl Flow {
         !self.is_asking && self.ended.is_empty() && self.unused.is_empty()
     }
 
-    /// Gives all places back that no reserve uses, and asks for no more.
+    /// Gives all places back that no callback has, and asks for no more. Jobs that a reserve in flight brings go back too.
     pub(crate) fn stop(&mut self) {
         for (name, lane) in std::mem::take(&mut self.lanes) {
-            give_back(&mut self.unused, &mut self.ended, &name, &lane.places);
+            let reserving = lane.reserving.iter().flatten();
+            give_back(&mut self.unused, &mut self.ended, &name, reserving.chain(&lane.places));
         }
     }
 

@@ -169,3 +169,17 @@ fn a_place_without_a_token_goes_to_the_lane_with_the_same_limits_that_waits_long
     assert_eq!(flow.ended(LANE.to_owned(), place, now + LONGEST_KEPT), None);
     assert_eq!(flow.ended, [(LANE.to_owned(), PlaceId(1))]);
 }
+
+#[test]
+fn at_the_end_and_after_a_failed_call_all_places_are_given_back() {
+    let (mut flow, now) = flow(&[(LANE, 9)]);
+    let call = ask(&mut flow, now).unwrap();
+    flow.admitted(call, vec![places(7, &[20, 30])], now);
+    flow.reserving(SHARDS[0]);
+    flow.stop();
+    let call = ask(&mut flow, now).unwrap();
+    assert_eq!(call.unused, [(LANE.to_owned(), PlaceId(7), 2)]);
+    flow.failed(call, now);
+    let ended = [7, 8].map(|id| (LANE.to_owned(), PlaceId(id)));
+    assert_eq!(ask(&mut flow, now).unwrap().ended, ended);
+}

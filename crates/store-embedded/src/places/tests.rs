@@ -1,3 +1,5 @@
+//! Tests of what limits of destinations allow: tokens of rates, and places of callbacks in flight.
+
 use super::*;
 
 /// When the store is opened.

@@ -58,7 +58,7 @@ impl<A: Access> StoredLimits<A> {
         Ok(false)
     }
 
-    /// Returns the names of all limits that a lane could have; `None` for a pull lane, and if there are no limits.
+    /// Returns the four names under which a lane may be limited; `None` for a pull lane, or if the table is empty.
     fn possible(&self, lane: &str) -> Result<Option<[String; 4]>> {
         // Nearly always nothing is limited.
         if self.0.len()? == 0 {
