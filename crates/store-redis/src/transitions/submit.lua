@@ -7,7 +7,7 @@
 --   'topics' or 'lanes'} if there are too many of them, {429, ...} if its tenant has too many; {421} if another lane
 --   has the id of the job's lane. Then how many jobs the shard has accepted. Or {'lost', how many it has accepted} if it has
 --   accepted fewer than the caller knows of, or {'archive', ...} while the archive outbox is full: nothing was added
--- Uses arrivals, due_index, lanes, ready, shard, topics.
+-- Uses arrivals, due_index, lanes, ready, shard, tombs, topics.
 
 -- How many arguments a job without an external payload has.
 local PLAIN = 2
@@ -99,7 +99,13 @@ function fast.submit(args)
     end
     i = stop + 1
   end
-  if n > 1000 or arrivals.is_any_known(locs) then return nil end
+  if n > 1000 then return nil end
+  if n == 1 then
+    -- Writes the record if there is none, in one command.
+    if tombs.is_any_known(locs) or call('HSETNX', KEY.pool, new[1], new[2]) == 0 then return nil end
+  elseif arrivals.is_any_known(locs) then
+    return nil
+  end
 
   local n_ready = #at_once
   if first then
@@ -112,7 +118,7 @@ function fast.submit(args)
     ready.push(lane, at_once, 'RPUSH')
     ready.wake()
   end
-  call('HSET', KEY.pool, unpack(new))
+  if n > 1 then call('HSET', KEY.pool, unpack(new)) end
   fields.accepted, fields.delayed, fields.ready = fields.accepted + n, fields.delayed + n - n_ready, fields.ready + n_ready
   shard.save(lane, lanes.counted(row, n - n_ready, n_ready, 0))
   answers[n + 1] = fields.accepted

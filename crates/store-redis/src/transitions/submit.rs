@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redis::{Cmd, RedisWrite as _, Value};
 use ringback_core::clock::{Timestamp, millis_up};
-use ringback_core::job::{Due, History, IfExists, ImportJob, Job, NewJob, TenantLimits};
+use ringback_core::job::{Due, History, IfExists, ImportJob, Job, Locator, NewJob, TenantLimits};
 use ringback_core::lane::{Lane, LaneId};
 use ringback_core::limits::MAX_IMPORTED_COUNT;
 use ringback_core::outcome::LastAttempt;
@@ -35,6 +35,7 @@ pub(super) struct Arrival<'a> {
     /// Its number among all jobs.
     pub(super) number: usize,
     job: &'a NewJob,
+    pub(super) locator: Locator,
     pub(super) lane: LaneId,
     /// How many ids of its lane were taken by other lanes.
     taken: u8,
@@ -48,14 +49,14 @@ impl RedisStore {
         let script = |job: &NewJob| if replaces(job) { &script::REPLACE } else { &script::SUBMIT };
         let push = |cmd: &mut Cmd, arrivals: &[Arrival<'_>]| {
             if replaces(arrivals[0].job) {
-                for Arrival { job, lane, packed, .. } in arrivals {
+                for Arrival { job, locator, lane, packed, .. } in arrivals {
                     let limit = match job.if_exists {
                         IfExists::Postpone { max_delay: Some(limit), .. } => millis_up(limit).to_string(),
                         IfExists::Postpone { max_delay: None, .. } => "any".to_owned(),
                         IfExists::Update { .. } => "update".to_owned(),
                         IfExists::Refuse | IfExists::Replace { .. } => String::new(),
                     };
-                    cmd.arg(&job.key.locator().0).arg(pack_due(job.due)).arg(limit);
+                    cmd.arg(&locator.0).arg(pack_due(job.due)).arg(limit);
                     cmd.arg(&lane.0).arg(&packed.rest).arg(&packed.external);
                 }
                 return;
@@ -69,8 +70,8 @@ impl RedisStore {
                 let mut head = head(*lane, args, group.len());
                 push_due(&mut head, job.due);
                 cmd.arg(head);
-                for Arrival { job, packed, .. } in group {
-                    cmd.arg(&job.key.locator().0).arg(&packed.rest);
+                for Arrival { locator, packed, .. } in group {
+                    cmd.arg(&locator.0).arg(&packed.rest);
                     if !packed.external.is_empty() {
                         cmd.arg(&packed.external);
                     }
@@ -85,8 +86,8 @@ impl RedisStore {
             jobs.iter().map(|job| job.history.as_ref().map(pack_history).unwrap_or_default()).collect();
         let jobs: Vec<&NewJob> = jobs.iter().map(|job| &job.job).collect();
         let push = |cmd: &mut Cmd, arrivals: &[Arrival<'_>]| {
-            for Arrival { number, job, lane, packed, .. } in arrivals {
-                cmd.arg(&job.key.locator().0).arg(pack_due(job.due)).arg(&lane.0);
+            for Arrival { number, job, locator, lane, packed, .. } in arrivals {
+                cmd.arg(&locator.0).arg(pack_due(job.due)).arg(&lane.0);
                 cmd.arg(&packed.rest).arg(&packed.external).arg(&histories[*number]);
             }
         };
@@ -115,10 +116,11 @@ impl RedisStore {
             let (mut arrivals, mut later) = (Vec::with_capacity(left.len()), Vec::new());
             for &(number, taken) in &left {
                 let job = jobs[number];
-                if !met.insert(job.key.locator()) || !std::ptr::eq(script(job), script_now) {
+                let locator = job.key.locator();
+                if !met.insert(locator) || !std::ptr::eq(script(job), script_now) {
                     later.push((number, taken));
                 } else if let Some(lane) = lane_of(&mut lanes, key, taken, job) {
-                    arrivals.push(Arrival { number, job, lane, taken, packed: record::pack(job, lane) });
+                    arrivals.push(Arrival { number, job, locator, lane, taken, packed: record::pack(job, lane) });
                 } else {
                     later.push((number, taken + 1));
                 }
