@@ -411,6 +411,9 @@ contract! {
         callbacks_begin_at_the_rate_after_a_burst,
         tokens_that_were_not_used_are_there_again_if_they_were_the_last,
         all_limits_of_a_lane_hold_together,
+        a_limit_of_a_topic_holds_its_lanes_together_and_no_others,
+        a_breaker_is_enforced_by_a_limit_until_it_is_closed,
+        what_a_job_waits_for_is_known_with_the_jobs_before_it,
     }
     destinations {
         nothing_goes_to_a_paused_destination_until_it_is_resumed,

@@ -1,6 +1,6 @@
-//! Flow control: limits of destinations, at the receiver, over several notifiers and on each store.
+//! Flow control: limits and breakers, at the receiver, over several notifiers and on each store.
 
-use ringback_testkit::{RedisServer, Role};
+use ringback_testkit::{RedisServer, Role, now};
 
 use crate::prelude::*;
 
@@ -125,4 +125,62 @@ async fn a_limited_receiver_holds_nobody_else_up_and_a_change_holds_at_once() {
 
     stack.delete(&format!("/v1/destinations/{}", host(&slow))).await.expect(200);
     slow.wait_for(1000, LONG).await;
+}
+
+#[tokio::test]
+async fn a_topic_has_its_rate_over_two_receivers_until_its_policy_is_deleted() {
+    let options = Stack::options().count(Role::Api, 1).count(Role::Notifier, 2);
+    let (stack, sinks) = (options.start().await, [Sink::start().await, Sink::start().await]);
+    let policy = json!({"limits": {"rate": "20/s", "in_flight": 5}});
+    assert_eq!(stack.put("/v1/topics/slow", &policy).await.status, 201);
+    for n in 0..60 {
+        let job = job(&sinks[n % 2], &format!("job-{n}"));
+        stack.accept(&with_all(job, &json!({"topic": "slow"}))).await;
+    }
+    for sink in &sinks {
+        sink.wait_for(10, LONG).await;
+    }
+    let shown = stack.get("/v1/topics/slow").await.expect(200);
+    assert_eq!(shown["limits"]["rate"], "20/s", "{shown}");
+    let arrived: Vec<_> = sinks.iter().flat_map(times).collect();
+    let (first, last) = arrived.iter().fold((f64::MAX, 0.0_f64), |(a, b), at| (a.min(*at), b.max(*at)));
+    let most = 20.0 * (last - first + 0.25) + 1.0;
+    assert!(arrived.len() as f64 <= most, "{} in {:.2} s", arrived.len(), last - first);
+    stack.delete("/v1/topics/slow?force=true").await;
+    let other = with_all(job(&sinks[0], "other"), &json!({"topic": "slow"}));
+    stack.accept(&other).await;
+    sinks[0].wait_for_job("other", 1, SOON).await;
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_away_is_probed_and_comes_back_gently() {
+    const JOBS: usize = 600;
+    let embedded = StackOptions::embedded();
+    for options in [Stack::options().count(Role::Api, 1).count(Role::Notifier, 2), embedded] {
+        let settings = [("RINGBACK_LANE_CONCURRENCY", "4"), ("RINGBACK_RETRY", "1s 1s 1s 1s 1s 1s 1s 1s")];
+        let set = |options: StackOptions, (name, value)| options.role_env(Role::Notifier, name, value);
+        let options = settings.into_iter().fold(options, set);
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        sink.answer(Answer::status(503).after(Duration::from_millis(20)));
+        submit(&stack, &sink, 3, JOBS).await;
+        eventually(LONG, "the breaker opens", async || {
+            let last = stack.get("/v1/jobs/topic-0/job-597").await.expect(200);
+            if last["waiting"]["for"] == "breaker" { Ok(()) } else { Err(last.to_string()) }
+        })
+        .await;
+        // What was in flight ends; then there are probes alone, one after the other.
+        let before = sink.seen();
+        assert!(before < JOBS, "{before} attempts");
+        sink.wait_for(before + 2, LONG).await;
+        sink.answer(Answer::status(200));
+        let at = now().as_microsecond() as f64 / 1e6;
+        sink.wait_for_jobs(&["job-597".to_owned()], 1, LONG).await;
+        let back: Vec<_> = times(&sink).into_iter().filter(|time| *time > at).collect();
+        for second in 0..5 {
+            let n = back.iter().filter(|time| **time < back[0] + f64::from(second) + 0.5).count();
+            // 1, 2, 4, ... callbacks a second.
+            assert!(n <= (4 << second), "{n} callbacks {second} s after the first answer");
+        }
+        stack.wait_count("done", JOBS as u64, LONG).await;
+    }
 }

@@ -43,4 +43,5 @@ mod transition_log;
 mod unread_answers;
 mod unusual_clients;
 mod urls;
+mod waiting;
 mod waiting_consumers;

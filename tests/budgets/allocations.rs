@@ -136,6 +136,7 @@ fn start_notifier(server: &RedisServer, store: &Store, tasks: &mut Tasks) {
         concurrency: 512,
         // Without a carrier, one reserve of the notifier has to take the whole batch.
         lane_concurrency: 256,
+        breakers: true,
         // The receiver is on this machine.
         outgoing: Outgoing { guard: Guard::open(), ..Outgoing::default() },
         signing: Signing::default(),

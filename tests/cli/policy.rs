@@ -38,17 +38,30 @@ async fn a_policy_is_set_shown_and_deleted() {
             "--on-done",
             "http://h/done",
             "--metrics",
+            "--rate",
+            "100/s",
+            "--burst",
+            "20",
+            "--in-flight",
+            "10",
         ],
     )
     .await;
     assert_eq!((run.code, run.out.as_str()), (Some(0), "the topic t has a policy now\n"), "{run:?}");
     let policy = json!({"retry": {"delays": ["15s", "3m"], "max": -1, "jitter": 0.5}, "timeout": "5s", "ttr": 90,
         "url": "http://h/", "headers": {"x-tenant": "a7", "x-b": "2"}, "headers_to": ["http://h"], "expect_body": "success",
-        "on_dead": "http://h/dead", "on_done": "http://h/done", "metrics": true});
+        "on_dead": "http://h/dead", "on_done": "http://h/done", "metrics": true,
+        "limits": {"rate": "100/s", "burst": 20, "in_flight": 10}});
     let shown = stack.get("/v1/topics/t").await.json();
     assert_eq!((&shown["topic"], &shown["policy"]), (&json!("t"), &policy));
     let run = ringback(&server, &["policy", "get", "t", "--output", "json"]).await;
     assert_eq!((run.code, run.json()), (Some(0), shown));
+
+    let run = ringback(&server, &["topic", "t"]).await;
+    assert!(
+        run.out.ends_with("\n\n RATE  BURST  IN FLIGHT  NEXT\n100/s     20    0 of 10   now\n"),
+        "{run:?}"
+    );
 
     // Fields that are not given stay.
     let run = ringback(&server, &["policy", "set", "t", "--timeout", "6s", "--header", "x-b:3"]).await;
@@ -56,6 +69,10 @@ async fn a_policy_is_set_shown_and_deleted() {
     let mut changed = policy;
     (changed["timeout"], changed["headers"]["x-b"]) = (json!("6s"), json!("3"));
     assert_eq!(stack.get("/v1/topics/t").await.json()["policy"], changed);
+    // Limits are replaced as a whole.
+    let run = ringback(&server, &["policy", "set", "t", "--in-flight", "5"]).await;
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(stack.get("/v1/topics/t").await.json()["policy"]["limits"], json!({"in_flight": 5}));
     let run = ringback(&server, &["policy", "set", "t", "--unset", "expect_body,on_dead"]).await;
     assert!(run.code == Some(0) && run.err.contains("no longer set: expect_body, on_dead"), "{run:?}");
     let run = ringback(&server, &["policy", "set", "t", "--replace", "--retry", "none"]).await;
@@ -99,6 +116,9 @@ async fn what_can_be_no_policy_is_refused() {
         &["policy", "set", "t", "--max", "3"],
         &["policy", "set", "t", "--retry", "soon"],
         &["policy", "set", "t", "--timeout", "x"],
+        &["policy", "set", "t", "--rate", "10"],
+        &["policy", "set", "t", "--burst", "5"],
+        &["policy", "set", "t", "--in-flight", "0"],
         &["policy", "set"],
         &["policy"],
     ] {

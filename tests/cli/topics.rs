@@ -132,10 +132,13 @@ async fn get_says_what_holds_a_job_that_waits() {
     stack.accept(&json!({"topic": "a", "id": "i", "url": "http://merchant.example/"})).await;
     let run = ringback(&server, &["get", "a/i"]).await;
     assert!(run.code == Some(0) && !run.out.contains("paused"), "{run:?}");
+    let waits = "\nwaiting   until a notifier or a consumer takes it, 0 jobs before it\n";
+    assert!(run.out.contains(waits), "{run:?}");
     ringback(&server, &["pause", "a"]).await;
     let run = ringback(&server, &["get", "a/i"]).await;
     let line = |what: &str| format!("\npaused    {what} paused; until that is resumed it is not delivered\n");
     assert!(run.out.contains(&line("its topic is")), "{run:?}");
+    assert!(run.out.contains("\nwaiting   until its topic is resumed, 0 jobs before it\n"), "{run:?}");
     ringback(&server, &["pause", "--host", "merchant.example"]).await;
     let run = ringback(&server, &["get", "a/i", "--full"]).await;
     assert!(run.out.contains(&line("its topic and its destination are")), "{run:?}");

@@ -1,6 +1,7 @@
 //! Cases of failing destinations: reports of all processes are added up in one list, a success ends a failure, and
 //! pages show it.
 
+use ringback_core::breaker::Counts;
 use ringback_core::clock::Timestamp;
 use ringback_core::job::TenantScope;
 use ringback_core::store_types::{
@@ -17,14 +18,25 @@ fn tenant(name: &str) -> TenantScope {
     TenantScope::One(Some(name.parse().expect("a tenant")))
 }
 
+fn report_of(origin: &str) -> DestinationReport {
+    DestinationReport {
+        tenant: None,
+        origin: origin.into(),
+        failures: None,
+        success: None,
+        counts: Counts::default(),
+        rate: None,
+    }
+}
+
 fn failed(tenant: Option<&str>, origin: &str, at: Timestamp, status: u16) -> DestinationReport {
     let tenant = tenant.map(|tenant| tenant.parse().expect("a tenant"));
     let failures = Some(Failures::new(at, Some(status), None));
-    DestinationReport { tenant, origin: origin.into(), failures, success: None }
+    DestinationReport { tenant, failures, ..report_of(origin) }
 }
 
 fn succeeded(origin: &str, at: Timestamp) -> DestinationReport {
-    DestinationReport { tenant: None, origin: origin.into(), failures: None, success: Some(at) }
+    DestinationReport { success: Some(at), ..report_of(origin) }
 }
 
 fn earlier(seconds: u64) -> Timestamp {
@@ -32,7 +44,7 @@ fn earlier(seconds: u64) -> Timestamp {
 }
 
 async fn report(bench: &Workbench, reports: &[DestinationReport]) {
-    assert!(bench.store().report_destinations(reports).await.expect("a report"));
+    assert!(bench.store().report_destinations(reports, true).await.expect("a report"));
 }
 
 async fn failing(bench: &Workbench, scope: &TenantScope) -> Vec<FailingDestination> {
@@ -70,7 +82,7 @@ pub(crate) async fn reports_of_many_processes_at_once_are_all_counted(bench: &Wo
         for _ in 0..8 {
             let own = failed(None, &format!("http://{n}"), at, 500);
             while !store
-                .report_destinations(&[failed(None, AT_RECEIVER, at, 500), own.clone()])
+                .report_destinations(&[failed(None, AT_RECEIVER, at, 500), own.clone()], true)
                 .await
                 .expect("it")
             {}

@@ -2,13 +2,17 @@
 
 use std::time::Duration;
 
+use ringback_core::breaker::Counts;
 use ringback_core::flow::Limits;
-use ringback_core::job::TenantScope;
-use ringback_core::store_types::{Admission, Admitted, PlaceId, Reserve};
+use ringback_core::job::{JobKey, TenantScope};
+use ringback_core::store_types::{
+    Admission, Admitted, DestinationReport, Failures, JobPauses, JobWait, LimitTarget, MAX_BEFORE, PlaceId,
+    Reserve,
+};
 
 use super::destinations::{given, pause_of};
 use super::job_builders::{ORIGIN, With, ms};
-use super::workbench::Workbench;
+use super::workbench::{Workbench, now};
 use crate::prelude::{SOON, eventually};
 
 const ALL: TenantScope = TenantScope::All;
@@ -24,9 +28,16 @@ fn in_flight(most: u32) -> Limits {
     limits(None, None, Some(most))
 }
 
+fn target_of(scope: &TenantScope, text: &str) -> LimitTarget {
+    LimitTarget::Destination(pause_of(scope, text))
+}
+
+async fn put(bench: &Workbench, of: &LimitTarget, limits: Limits) {
+    bench.store().limit(of, &limits).await.expect("limit").expect("there is room");
+}
+
 async fn limit(bench: &Workbench, scope: &TenantScope, text: &str, limits: Limits) {
-    let limited = bench.store().limit_destination(&pause_of(scope, text), &limits).await;
-    limited.expect("limit").expect("there is room");
+    put(bench, &target_of(scope, text), limits).await;
 }
 
 fn call() -> Admission {
@@ -127,7 +138,7 @@ pub(crate) async fn no_more_places_are_in_use_than_a_limit_allows(bench: &Workbe
     // Given back twice, for example because an answer was lost.
     admit(bench, Admission { ended, ..call() }).await;
     assert_eq!(ask(bench, &lane, 1).await, Admitted::Wait(None));
-    let state = bench.store().limits(&[pause_of(&ALL, HOST)]).await.expect("limits").remove(0);
+    let state = bench.store().limits(&[target_of(&ALL, HOST)]).await.expect("limits").remove(0);
     assert_eq!((state.limits, state.in_flight, state.next_in), (in_flight(5), 5, Duration::ZERO));
     // A lower limit lets what is in flight end.
     limit(bench, &ALL, HOST, in_flight(2)).await;
@@ -162,7 +173,7 @@ pub(crate) async fn callbacks_begin_at_the_rate_after_a_burst(bench: &Workbench)
     assert_eq!(begins(&answer), [Duration::ZERO; 3]);
     let Admitted::Wait(Some(wait)) = ask(bench, &lane, 1).await else { panic!("no token is left") };
     assert!(wait <= ms(61_500), "{wait:?}");
-    let state = bench.store().limits(&[pause_of(&ALL, HOST)]).await.expect("limits").remove(0);
+    let state = bench.store().limits(&[target_of(&ALL, HOST)]).await.expect("limits").remove(0);
     assert!((ms(1)..=ms(61_500)).contains(&state.next_in), "{state:?}");
     // Another rate holds at once: what began before delays the next by one interval at most. The interval is a fortieth
     // longer than the rate says.
@@ -212,4 +223,78 @@ pub(crate) async fn all_limits_of_a_lane_hold_together(bench: &Workbench) {
     assert_eq!(used, expected);
     limit(bench, &own, HOST, Limits::default()).await;
     assert_eq!(bench.store().limit_names().await.expect("names").len(), 2);
+}
+
+pub(crate) async fn a_limit_of_a_topic_holds_its_lanes_together_and_no_others(bench: &Workbench) {
+    let job = bench.accept(bench.job("a")).await;
+    let far = bench.accept(bench.job("far").to("http://other.example")).await;
+    let of = LimitTarget::Topic(job.key.topic.clone());
+    put(bench, &of, in_flight(3)).await;
+    assert!(given(bench).await.is_empty());
+    bench.check().await;
+    let lane = |origin: &str| format!("{} {origin}", job.key.topic.as_str());
+    assert_eq!(places(&ask(bench, &lane(ORIGIN), 2).await).len(), 2);
+    assert_eq!(places(&ask(bench, &lane("http://other.example"), 2).await).len(), 1);
+    assert_eq!(ask(bench, &lane_of("another"), 2).await, Admitted::Unlimited);
+    assert_eq!(bench.store().limit_names().await.expect("names"), [of.clone()]);
+    put(bench, &of, Limits::default()).await;
+    let found = [given(bench).await, given(bench).await].concat();
+    assert_eq!(found.len(), 2, "{found:?} of {far:?}");
+}
+
+pub(crate) async fn a_breaker_is_enforced_by_a_limit_until_it_is_closed(bench: &Workbench) {
+    let (job, topic) = (bench.accept(bench.job("a")).await, "a");
+    let outages = failed(ORIGIN, Counts { attempts: 20, outages: 20, answers: 0 });
+    report(bench, &outages, true).await;
+    assert!(given(bench).await.is_empty(), "{job:?}");
+    let target = bench.store().limit_names().await.expect("names").remove(0);
+    assert_eq!(target.name(), "^~/receiver.example:80");
+    assert_eq!(places(&ask(bench, &lane_of(topic), 9).await).len(), 1, "one probe");
+    assert!(matches!(ask(bench, &lane_of(topic), 9).await, Admitted::Wait(_)));
+    // The same origin for a tenant, and another origin.
+    assert_eq!(ask(bench, &lane_of("~t/a"), 9).await, Admitted::Unlimited);
+    assert_eq!(ask(bench, &format!("{topic} http://receiver.example:81"), 9).await, Admitted::Unlimited);
+    let wait = bench.store().waits(&job.key).await.expect("waits");
+    assert_eq!(wait, JobWait { limits: vec![target.clone()], before: Some(0), ..JobWait::default() });
+
+    let mut answer = failed(ORIGIN, Counts { attempts: 1, outages: 0, answers: 1 });
+    report(bench, &answer, true).await;
+    let state = bench.store().limits(std::slice::from_ref(&target)).await.expect("limits").remove(0);
+    assert_eq!(state.limits, limits(Some("1/s"), None, None));
+    // A notifier without breakers closes it.
+    answer.counts = Counts::default();
+    report(bench, &answer, false).await;
+    assert_eq!(bench.store().limit_names().await.expect("names"), []);
+    assert_eq!(given(bench).await.len(), 1);
+}
+
+fn failed(origin: &str, counts: Counts) -> DestinationReport {
+    let failures = Some(Failures::new(now(), None, Some("refused")));
+    DestinationReport { tenant: None, origin: origin.into(), failures, success: None, counts, rate: None }
+}
+
+async fn report(bench: &Workbench, report: &DestinationReport, has_breakers: bool) {
+    let taken = bench.store().report_destinations(std::slice::from_ref(report), has_breakers).await;
+    assert!(taken.expect("a report"));
+}
+
+pub(crate) async fn what_a_job_waits_for_is_known_with_the_jobs_before_it(bench: &Workbench) {
+    let jobs: Vec<_> = (0..3).map(|n| bench.job(&format!("{n}"))).collect();
+    bench.submit(&jobs).await;
+    let late = bench.accept(bench.job("late").after(ms(60_000))).await;
+    let waits = async |key: &JobKey| bench.store().waits(key).await.expect("waits");
+    let unknown = bench.job("unknown").key;
+    let mut before = Vec::new();
+    for job in &jobs {
+        before.push(waits(&job.key).await.before);
+    }
+    before.sort_unstable();
+    // All are in one lane, and those of other shards do not come before them.
+    assert!(before.iter().all(|n| n.is_some_and(|n| n < MAX_BEFORE)), "{before:?}");
+    assert_eq!(waits(&late.key).await, JobWait::default());
+    assert_eq!(waits(&unknown).await, JobWait::default());
+    bench.store().pause_destination(&pause_of(&ALL, HOST)).await.expect("pause").expect("there is room");
+    let wait = waits(&jobs[0].key).await;
+    assert_eq!(wait.pauses, JobPauses { topic: false, destination: true });
+    assert!(waits(&late.key).await.pauses.destination);
 }

@@ -34,7 +34,7 @@ fn is_new(put: Result<PolicyPut, StoreError>) -> Option<bool> {
     match put.expect("put") {
         PolicyPut::Created(_) => Some(true),
         PolicyPut::Replaced(_) => Some(false),
-        PolicyPut::TooMany | PolicyPut::TooManyWithMetrics => None,
+        PolicyPut::TooMany | PolicyPut::TooManyWithMetrics | PolicyPut::TooManyLimits(_) => None,
         PolicyPut::Outdated => panic!("it replaces any other"),
     }
 }

@@ -295,7 +295,7 @@ fn shows_a_job(shown: &Value, id: &str) {
     }
     for name in fields.keys() {
         assert!(
-            always.contains(&name.as_str()) || ["last", "reason"].contains(&name.as_str()),
+            always.contains(&name.as_str()) || ["last", "reason", "waiting"].contains(&name.as_str()),
             "{name} in {shown}"
         );
     }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, cmd};
-use ringback_core::destination::DestinationPause;
 use ringback_core::lane::Lane;
+use ringback_core::store_types::LimitTarget;
 use ringback_testkit::{shard_field, shard_fields};
 
 /// What the scripts read of a job; see the prelude for the layout.
@@ -299,7 +299,7 @@ async fn empty_lists(redis: &mut MultiplexedConnection, base: &str) {
     assert_eq!(Ok(first), stored, "the first slot of {base}");
 }
 
-/// Whether a lane is set aside for its topic, which is paused, or for a pause or a limit of its destination.
+/// Whether a lane is set aside for its topic, which is paused, for a pause of its destination, or for a limit.
 async fn is_set_aside(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]) -> bool {
     let shard = format!("{base}:shard");
     let row: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg(lane)).await;
@@ -308,8 +308,7 @@ async fn is_set_aside(redis: &mut MultiplexedConnection, base: &str, lane: &[u8]
     let of_topic: Vec<u8> = ask(redis, cmd("HGET").arg(&shard).arg([b"topic:", topic].concat())).await;
     let mut holders = if of_topic[8] > 0 { vec![topic.to_vec()] } else { Vec::new() };
     let name = std::str::from_utf8(words).expect("a name");
-    let names: Vec<_> =
-        Lane::parse(name).and_then(DestinationPause::names_of).into_iter().flatten().collect();
+    let names: Vec<_> = Lane::parse(name).and_then(LimitTarget::names_of).into_iter().flatten().collect();
     let pauses: Vec<String> = ask(redis, cmd("HKEYS").arg(format!("{base}:destinations"))).await;
     let limits: Vec<String> = ask(redis, cmd("HKEYS").arg(format!("{base}:limited"))).await;
     holders.extend(names.iter().any(|name| limits.contains(name)).then(|| b"%".to_vec()));

@@ -18,8 +18,10 @@ use crate::store_servers::Group;
 use crate::world::{World, of_process, of_server};
 
 /// The settings of all processes: short times, and the log of transitions.
-const SETTINGS: [(&str, &str); 4] = [
+const SETTINGS: [(&str, &str); 5] = [
     ("RINGBACK_RETRY", "100ms 200ms 400ms"),
+    // What is due is delivered within a bound, and a breaker delays it on purpose.
+    ("RINGBACK_BREAKERS", "off"),
     ("RINGBACK_LOG", "info,ringback_store::transitions=debug,ringback_carrier::epoch_log=debug"),
     ("RINGBACK_LOG_FORMAT", "json"),
     ("RINGBACK_SHUTDOWN_TIMEOUT", "2s"),

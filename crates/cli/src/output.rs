@@ -22,7 +22,7 @@ pub(crate) use self::dead::dead_row;
 pub(crate) use self::end::{end_details, end_row};
 pub(crate) use self::escape::{escape_invisible, escape_json, escape_lines, escape_text, is_unsafe};
 pub(crate) use self::job::{JOB_COLUMNS, job_details, job_row, state, whose};
-pub(crate) use self::request::{REQUEST_COLUMNS, request_cells, request_details};
+pub(crate) use self::request::{REQUEST_COLUMNS, limits_summary, request_cells, request_details};
 pub(crate) use self::shell::{Post, quoted};
 pub(crate) use self::table::{Cell, Table};
 pub(crate) use self::time::{Times, relative};

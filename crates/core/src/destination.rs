@@ -54,6 +54,11 @@ impl Destination {
         Ok(Self { host: host.into(), port })
     }
 
+    /// The port that an origin has, of its host.
+    pub fn of_origin(Origin { host, port, .. }: &Origin) -> Self {
+        Self { host: host.clone(), port: Some(*port) }
+    }
+
     pub fn host(&self) -> &str {
         &self.host
     }

@@ -16,6 +16,7 @@
 
 pub mod access;
 pub mod backoff;
+pub mod breaker;
 pub mod clock;
 pub mod connection_url;
 pub mod credential;

@@ -12,6 +12,7 @@ pub use self::secret::{SecretId, StoredSecret};
 use crate::clock::Timestamp;
 use crate::credential::{CredentialKey, CredentialName};
 use crate::enum_names::must_be;
+use crate::flow::Limits;
 use crate::job::{Callback, Headers, Topic};
 use crate::retry::RetryPolicy;
 use crate::store_types::{EndedState, EndedStates};
@@ -59,6 +60,8 @@ pub struct Policy {
     pub expect_body: Option<String>,
     /// The statuses of answers after which a job is dead at once, sorted.
     pub bury_on: Option<Vec<u16>>,
+    /// What limits its callbacks, over all notifiers together.
+    pub limits: Limits,
     pub attempts: Option<Logging>,
     /// The URL for dead-letter notices of jobs without their own.
     pub on_dead: Option<Callback>,
@@ -122,6 +125,7 @@ impl fmt::Debug for Policy {
             credentials,
             expect_body,
             bury_on,
+            limits,
             attempts,
             on_dead,
             on_done,
@@ -141,6 +145,7 @@ impl fmt::Debug for Policy {
             .field("credentials", credentials)
             .field("expect_body", expect_body)
             .field("bury_on", bury_on)
+            .field("limits", limits)
             .field("attempts", attempts)
             .field("on_dead", on_dead)
             .field("on_done", on_done)

@@ -44,6 +44,11 @@ const OWN: &[Setting] = &[
         "How much longer a lease is than its attempt, 200ms to 10m: the timeout of the job, else 10s, at most 15s, longer ones are renewed. A call to the store times out after half of it, at most 3s, and --shutdown-timeout must be at least that",
     ),
     Setting::new(
+        "BREAKERS",
+        "on",
+        "Whether callbacks to a destination that does not answer stop, but for one probe at a time, until it answers: on or off. Use the same everywhere",
+    ),
+    Setting::new(
         "NAME_SERVERS",
         "",
         "Name servers that look up the hosts of callback URLs, each an IP address with a port, such as 10.0.0.2:53; empty: those of /etc/resolv.conf. /etc/hosts comes first. Read at the start",
@@ -69,6 +74,8 @@ pub struct Config {
     pub concurrency: usize,
     /// Maximum callbacks in flight per lane (`LANE_CONCURRENCY`, 64).
     pub lane_concurrency: usize,
+    /// Whether there are circuit breakers (`BREAKERS`, on).
+    pub breakers: bool,
     /// The retry policy of jobs if neither they nor their topic have one (`RETRY`), and the limits of all policies
     /// (`RETRY_MIN_DELAY`, `RETRY_MAX_FAILURES`, `RETRY_MAX_AGE`).
     pub retry: InstallationRetry,
@@ -128,6 +135,7 @@ impl Config {
             concurrency,
             // A higher limit would have the same effect.
             lane_concurrency: lookup.number_in("LANE_CONCURRENCY", 1..=65_536).min(concurrency),
+            breakers: lookup.is_on("BREAKERS"),
             retry: lookup.group(|get| InstallationRetry::parse(get), InstallationRetry::none),
             lease_margin,
             outgoing: Outgoing::load(lookup),

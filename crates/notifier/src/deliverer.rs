@@ -329,29 +329,31 @@ impl Deliverer {
         }
     }
 
-    /// Records a success or a failure of the destination, for the log and for the store. An answer of 410, an attempt
-    /// that was released, expired or lost its lease says nothing about it. Returns what to log; `None` for nothing.
+    /// Records a success or a failure of the destination, for the log and for the store. An answer of 410 is neither; an
+    /// attempt that was released, expired or lost its lease says nothing about it. Returns what to log; `None` for nothing.
     fn destination(&self, lease: &Lease, attempted: &Attempted, result: AttemptResult) -> Option<Report> {
         if matches!(attempted.ending, Ending::Expired) {
             return None;
         }
         let (topic, origin) = (&lease.key.topic, lease.delivery.callback.origin());
+        let counts = attempted.counts().unwrap_or_default();
         let failing = || self.failing.lock().unwrap_or_else(PoisonError::into_inner);
         let at = lease.clock().at(attempted.started + attempted.took);
         match result {
             AttemptResult::Complete => {
-                self.reports.succeeded(topic, origin, at);
+                self.reports.succeeded(topic, origin, counts, at);
                 failing().succeeded(origin, at)
             }
             AttemptResult::Retry | AttemptResult::Bury if attempted.status() != Some(410) => {
                 let failure = Failures::new(at, attempted.status(), attempted.error());
-                self.reports.failed(topic, origin, failure.clone());
+                self.reports.failed(topic, origin, counts, failure.clone());
                 failing().failed(origin, failure)
             }
-            AttemptResult::Retry
-            | AttemptResult::Bury
-            | AttemptResult::Release
-            | AttemptResult::LeaseLost => None,
+            AttemptResult::Bury => {
+                self.reports.answered(topic, origin, counts);
+                None
+            }
+            AttemptResult::Retry | AttemptResult::Release | AttemptResult::LeaseLost => None,
         }
     }
 }

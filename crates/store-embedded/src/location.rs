@@ -38,7 +38,7 @@ pub(crate) struct StoreLocation {
     pub(crate) policies: watch::Sender<()>,
     /// The live carriers. All of them are in this process.
     pub(crate) carriers: Mutex<BTreeMap<String, CarrierLock>>,
-    /// How much of the limits of destinations is used.
+    /// How much of the limits is used.
     pub(crate) places: Mutex<LimitUsage>,
     is_failing: AtomicBool,
 }

@@ -1,5 +1,5 @@
-//! How much of the limits of destinations is used: tokens of rates, and places of callbacks in flight. Only in memory,
-//! because all callers are in this process: after a restart nothing is in flight. What the limits allow is stored
+//! How much of the limits is used: tokens of rates, and places of callbacks in flight. Only in memory, because all
+//! callers are in this process: after a restart nothing is in flight. What the limits allow is stored
 //! (`tables/limits`). Times are those of the store, in µs.
 
 #[cfg(test)]

@@ -235,7 +235,7 @@ scripts! {
     CHECK_SCHEDULES: "check_schedules", Reads;
     GET: "get", Reads;
     GET_STORED: "get_stored", Reads;
-    PAUSED_BY: "paused_by", Reads;
+    WAITS: "waits", Reads;
     PAGE: "page", Reads;
     INDEXED: "indexed", Reads;
     DEAD: "dead", Reads;
@@ -303,7 +303,7 @@ mod tests {
     fn what_fills_the_store_is_refused_when_memory_is_full_and_the_rest_goes_on() {
         const FILL: &str = "submit replace import reschedule revive revive_many bulk_revive bulk_reschedule \
             begin_bulk put_policy grant_quota put_limit log_attempts fire list_schedule";
-        const READ: &str = "get get_stored paused_by page indexed stats accepted topics gauges topic_gauges \
+        const READ: &str = "get get_stored waits page indexed stats accepted topics gauges topic_gauges \
             pull_lanes lease_info dead bulks versions attempts outbox due_schedules schedules list_schedules \
             unlisted_schedules archive_status destinations paused_destinations limits limit_names forecast_near forecast_far \
             read_audit_log failing check_shard check_jobs check_states check_tags check_lanes check_entries \

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use ringback_core::access::{AccessKey, KeyId, MAX_KEYS, MAX_QUOTAS, Quota, QuotaOf};
 use ringback_core::clock::Timestamp;
 use ringback_core::credential::{Credential, CredentialKey, MAX_CREDENTIALS};
+use ringback_core::flow::Limits;
 use ringback_core::job::{TenantScope, Topic};
-use ringback_core::store_types::{ConfigEntry, PolicyPut, PolicyVersion, StoreError};
+use ringback_core::store_types::{ConfigEntry, LimitTarget, PolicyPut, PolicyVersion, StoreError};
 use ringback_core::topic_policy::{MAX_POLICIES, Metrics, Policies, Policy};
 use ringback_wire::parse_policy;
 use serde::Serialize;
@@ -49,18 +50,30 @@ impl Store {
         topic: &Topic,
         make: impl FnMut(Option<&str>) -> Result<Result<Policy, E>, StoreError>,
     ) -> Result<Result<(Policy, PolicyPut), E>, StoreError> {
-        let write = |policy: &Policy| (policy.written().to_owned(), policy.metrics);
-        self.replace_entry(topic.as_str(), MAX_POLICIES, make, write).await
+        let write = |policy: &Policy| Written {
+            text: policy.written().to_owned(),
+            metrics: policy.metrics,
+            limits: (!policy.limits.is_empty()).then(|| (LimitTarget::Topic(topic.clone()), policy.limits)),
+        };
+        let replaced = self.replace_entry(topic.as_str(), MAX_POLICIES, make, write).await?;
+        let is_limited = |(policy, put): &(Policy, PolicyPut)| {
+            !policy.limits.is_empty() && matches!(put, PolicyPut::Created(_) | PolicyPut::Replaced(_))
+        };
+        if !replaced.as_ref().is_ok_and(is_limited) {
+            self.follow_policy(topic).await?;
+        }
+        Ok(replaced)
     }
 
     /// Replaces the text of an entry by what `write` makes of the result of `make`, up to [`MAX_TRIES`] times while
-    /// others change it. Adds no entry if there are `limit` already. Returns the result of `make` and that of the put.
+    /// others change it. Adds no entry if there are `limit` already. Its limits hold before it is put. Returns the result
+    /// of `make` and that of the put.
     async fn replace_entry<T, E>(
         &self,
         name: &str,
         limit: usize,
         mut make: impl FnMut(Option<&str>) -> Result<Result<T, E>, StoreError>,
-        write: impl Fn(&T) -> (String, Metrics),
+        write: impl Fn(&T) -> Written,
     ) -> Result<Result<(T, PolicyPut), E>, StoreError> {
         let mut tries = 0;
         loop {
@@ -69,8 +82,13 @@ impl Store {
                 Ok(made) => made,
                 Err(error) => return Ok(Err(error)),
             };
-            let (written, metrics) = write(&made);
-            let entry = ConfigEntry { name, written: &written, metrics, limit };
+            let Written { text, metrics, limits } = write(&made);
+            if let Some((of, limits)) = limits
+                && let Err(exceeded) = self.limit(&of, &limits).await?
+            {
+                return Ok(Ok((made, PolicyPut::TooManyLimits(exceeded))));
+            }
+            let entry = ConfigEntry { name, written: &text, metrics, limit };
             let put = backend!(self.put_entry(entry, stored.as_deref()).await)?;
             tries += 1;
             if put != PolicyPut::Outdated || tries == MAX_TRIES {
@@ -84,9 +102,11 @@ impl Store {
         backend!(self.entry(topic.as_str()).await)?.as_deref().map(parse_stored).transpose()
     }
 
-    /// Deletes the policy of a topic; `None` if it had none.
+    /// Deletes the policy of a topic, and its limits; `None` if it had none.
     pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
-        backend!(self.delete_entry(topic.as_str()).await)
+        let deleted = backend!(self.delete_entry(topic.as_str()).await)?;
+        self.follow_policy(topic).await?;
+        Ok(deleted)
     }
 
     /// All policies that can be read, and a version that they have at least; `None` if the version is still `known`,
@@ -139,7 +159,7 @@ impl Store {
     pub async fn put_quota(&self, of: &QuotaOf, quota: Quota) -> Result<PolicyPut, StoreError> {
         let limit = MAX_POLICIES + MAX_KEYS + MAX_QUOTAS;
         let make = |_: Option<&str>| Ok(Ok::<_, Infallible>(quota));
-        let write = |quota: &Quota| (written(quota), Metrics::Together);
+        let write = |quota: &Quota| Written::of(quota);
         let Ok((_, put)) = self.replace_entry(&name_of_quota(of), limit, make, write).await?;
         Ok(put)
     }
@@ -164,7 +184,7 @@ impl Store {
     ) -> Result<Result<(Credential, PolicyPut), E>, StoreError> {
         let limit = MAX_POLICIES + MAX_KEYS + MAX_QUOTAS + MAX_CREDENTIALS;
         let make = |stored: Option<&str>| Ok(make(stored.and_then(|text| serde_json::from_str(text).ok())));
-        let write = |credential: &Credential| (written(credential), Metrics::Together);
+        let write = |credential: &Credential| Written::of(credential);
         self.replace_entry(&name_of_credential(key), limit, make, write).await
     }
 
@@ -194,6 +214,20 @@ impl Store {
         known: Option<PolicyVersion>,
     ) -> Result<Option<(PolicyVersion, Entries)>, StoreError> {
         Ok(backend!(self.policies(known).await)?.map(|(version, rows)| (version, sorted(rows))))
+    }
+}
+
+/// An entry as it is stored, and the limits that belong to it.
+struct Written {
+    text: String,
+    metrics: Metrics,
+    limits: Option<(LimitTarget, Limits)>,
+}
+
+impl Written {
+    /// That of a quota or a credential.
+    fn of(entry: &impl Serialize) -> Self {
+        Self { text: written(entry), metrics: Metrics::Together, limits: None }
     }
 }
 

@@ -8,8 +8,9 @@ use futures_util::future::try_join_all;
 use ringback_core::destination::{DestinationPause, Origin};
 use ringback_core::job::TenantScope;
 use ringback_core::store_types::{
-    DestinationCounts, DestinationPage, DestinationPlace, DestinationQuery, DestinationReport,
-    FailingDestination, Failures, LaneSpan, MAX_DESTINATION_PAGE, PauseLimit, Shard, StoreError,
+    DestinationCounts, DestinationPage, DestinationPlace, DestinationQuery, DestinationReport, FailingChange,
+    FailingDestination, Failures, LaneSpan, LimitTarget, MAX_DESTINATION_PAGE, PauseLimit, Shard,
+    SharedFailing, StoreError,
 };
 
 use crate::backend::backend;
@@ -72,7 +73,8 @@ impl Store {
         let is_of_topics = spans.iter().any(|span| matches!(span, LaneSpan::Topic(_)));
         let shows_pauses = !is_of_topics && !query.failing;
         let limits = if shows_pauses { backend!(self.limit_names().await)? } else { Vec::new() };
-        let own = pauses.iter().chain(&limits).filter(|of| shows_pauses && of.is_of(scope));
+        let limits = limits.iter().filter_map(LimitTarget::destination);
+        let own = pauses.iter().chain(limits).filter(|of| shows_pauses && of.is_of(scope));
         let without_jobs = own.cloned().collect();
         let empty = Sums { after: query.after.as_ref(), limit, only, without_jobs, found: BTreeMap::new() };
         let of_shards = self.shards().map(async |shard| {
@@ -101,18 +103,56 @@ impl Store {
         Ok(DestinationPage { items, next, pauses, failing })
     }
 
-    /// Merges reports into the stored list of failing destinations. Returns false if other processes changed the same
-    /// destinations in each of several tries, so that nothing was stored. Reporting the same again can count its
-    /// failures twice.
-    pub async fn report_destinations(&self, reports: &[DestinationReport]) -> Result<bool, StoreError> {
+    /// Merges reports into the stored list of failing destinations, and limits callbacks as their breakers say. Returns
+    /// false if other processes changed the same destinations in each of several tries, so that nothing was stored.
+    /// Reporting the same again can count its failures twice.
+    pub async fn report_destinations(
+        &self,
+        reports: &[DestinationReport],
+        has_breakers: bool,
+    ) -> Result<bool, StoreError> {
         for _ in 0..TRIES {
             let mut shared = backend!(self.failing().await)?;
-            let changes = shared.report(reports);
+            let changes = shared.report(reports, has_breakers);
             if changes.is_empty() || backend!(self.change_failing(&changes).await)? {
+                self.limit_by_breakers(&changes, shared).await?;
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// Makes the limits of changed breakers those that the list says, until it has not changed meanwhile.
+    async fn limit_by_breakers(
+        &self,
+        changes: &[FailingChange],
+        mut shared: SharedFailing,
+    ) -> Result<(), StoreError> {
+        let breaker = |change: &FailingChange| Some((change.name.clone(), change.breaker()?));
+        let (names, targets): (Vec<_>, Vec<_>) = changes.iter().filter_map(breaker).unzip();
+        for _ in 0..TRIES {
+            let states = self.limits(&targets).await?;
+            let mut is_done = true;
+            for (name, target) in names.iter().zip(&targets) {
+                let now = states.iter().find(|state| state.of == *target);
+                let now = now.map(|state| state.limits).unwrap_or_default();
+                let wanted = shared.breaker_limits(name);
+                if now != wanted {
+                    is_done = false;
+                    if self.limit(target, &wanted).await?.is_err() {
+                        tracing::warn!(
+                            destination = name,
+                            "no breaker: there are as many limits as there may be"
+                        );
+                    }
+                }
+            }
+            if is_done {
+                break;
+            }
+            shared = backend!(self.failing().await)?;
+        }
+        Ok(())
     }
 
     /// The destinations that fail for the jobs of a scope.

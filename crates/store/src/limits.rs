@@ -1,20 +1,22 @@
-//! Limits of destinations over all shards, and places for callbacks under them.
+//! Limits of destinations and topics over all shards, and places for callbacks under them.
 
-use ringback_core::destination::DestinationPause;
+use std::slice;
+
 use ringback_core::flow::Limits;
-use ringback_core::store_types::{Admission, Admitted, LimitState, PauseLimit, StoreError};
+use ringback_core::job::Topic;
+use ringback_core::store_types::{Admission, Admitted, LimitState, LimitTarget, PauseLimit, StoreError};
 
 use crate::backend::backend;
 use crate::store::Store;
 
 impl Store {
-    /// Limits callbacks to a destination, in place of a former limit of the same name; without any limit ends that. If it
+    /// Limits callbacks, in place of a former limit of the same target; without any limit ends that. If it
     /// would be one limit too many, changes nothing and returns which bound that is. A limit holds from the answer on. It
     /// is marked in all shards before it holds, and after it has ended, so a call that fails half-way may delay callbacks
     /// but exceeds no limit; repeat it.
-    pub async fn limit_destination(
+    pub async fn limit(
         &self,
-        of: &DestinationPause,
+        of: &LimitTarget,
         limits: &Limits,
     ) -> Result<Result<(), PauseLimit>, StoreError> {
         let mut exceeded = None;
@@ -30,20 +32,36 @@ impl Store {
         Ok(exceeded.map_or(Ok(()), Err))
     }
 
-    async fn mark_limit(&self, of: &DestinationPause, is_limited: bool) -> Result<(), StoreError> {
+    async fn mark_limit(&self, of: &LimitTarget, is_limited: bool) -> Result<(), StoreError> {
         for shard in self.shards() {
             backend!(self.mark_limit(shard, of, is_limited).await)?;
         }
         Ok(())
     }
 
-    /// Whose callbacks to which destinations are limited.
-    pub async fn limit_names(&self) -> Result<Vec<DestinationPause>, StoreError> {
+    /// Makes the limits of a topic those of its stored policy, after the policy was deleted or put. Does nothing if the
+    /// topic is not limited.
+    pub(crate) async fn follow_policy(&self, topic: &Topic) -> Result<(), StoreError> {
+        let of = LimitTarget::Topic(topic.clone());
+        // Others may put a policy meanwhile.
+        while let Some(LimitState { limits, .. }) = self.limits(slice::from_ref(&of)).await?.pop() {
+            let wanted = self.policy(topic).await?.map(|policy| policy.limits).unwrap_or_default();
+            if limits == wanted {
+                break;
+            }
+            // There is one already, so it is not one too many.
+            let _ = self.limit(&of, &wanted).await?;
+        }
+        Ok(())
+    }
+
+    /// Which callbacks are limited.
+    pub async fn limit_names(&self) -> Result<Vec<LimitTarget>, StoreError> {
         backend!(self.limit_names().await)
     }
 
-    /// The limits with these names, and how much of them is used. Leaves out those that do not exist.
-    pub async fn limits(&self, of: &[DestinationPause]) -> Result<Vec<LimitState>, StoreError> {
+    /// The limits of these targets, and how much of them is used. Leaves out those that do not exist.
+    pub async fn limits(&self, of: &[LimitTarget]) -> Result<Vec<LimitState>, StoreError> {
         backend!(self.limits(of).await)
     }
 

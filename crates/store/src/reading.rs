@@ -3,8 +3,8 @@
 
 use ringback_core::job::{Job, JobKey, Topic};
 use ringback_core::store_types::{
-    Check, Cursor, Epoch, Filter, FoundJob, GaugesByShard, JobPauses, Lateness, ListedJob, Page, Repair,
-    Shard, Stats, StoreError, StoredJob,
+    Check, Cursor, Epoch, Filter, FoundJob, GaugesByShard, JobWait, Lateness, ListedJob, Page, Repair, Shard,
+    Stats, StoreError, StoredJob,
 };
 
 use crate::backend::backend;
@@ -21,9 +21,9 @@ impl Store {
         backend!(self.get_stored(self.shard_of(key), key).await)
     }
 
-    /// The pauses that hold a job; none if the job has ended or is not known.
-    pub async fn paused_by(&self, key: &JobKey) -> Result<JobPauses, StoreError> {
-        backend!(self.paused_by(self.shard_of(key), key).await)
+    /// What keeps a job from being delivered; nothing if it has ended or is not known.
+    pub async fn waits(&self, key: &JobKey) -> Result<JobWait, StoreError> {
+        backend!(self.waits(self.shard_of(key), key).await)
     }
 
     /// A page of jobs that have not ended, from the beginning without a cursor. Reads about `look` jobs, at

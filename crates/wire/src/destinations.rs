@@ -1,6 +1,7 @@
 //! Answers of the calls about destinations, with counts, pauses, limits and failures, and the line of a pause in an
 //! export.
 
+use ringback_core::breaker::{Breaker, Stage};
 use ringback_core::destination::{Destination, DestinationPause, Origin};
 use ringback_core::job::TenantScope;
 use ringback_core::store_types::{
@@ -37,7 +38,7 @@ pub struct DestinationDetails {
     /// The limits of its host and of its port that the caller has set. All of them hold. Those of the operator are not
     /// shown to a tenant.
     pub limited_by: Vec<LimitDetails>,
-    /// How it fails; null if it does not, as far as is known. Notifiers report it every five seconds.
+    /// How it fails; null if it does not, as far as is known. Notifiers report it every second.
     pub failing: Option<FailureDetails>,
 }
 
@@ -58,6 +59,43 @@ pub struct FailureDetails {
     pub last_error: Option<String>,
     /// How many attempts have failed since.
     pub attempts: u64,
+    /// The breaker, unless it is closed: then callbacks go as ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breaker: Option<BreakerDetails>,
+}
+
+/// A breaker that holds callbacks back, because nothing at an origin answered for jobs of one tenant. For several tenants,
+/// that of one of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BreakerDetails {
+    /// What it does.
+    pub state: BreakerState,
+    /// When it opened.
+    #[schema(format = DateTime)]
+    pub since: String,
+    /// How many callbacks may begin in a time, such as `30/m`: probes while it is open, else all.
+    pub rate: String,
+}
+
+/// `open`: one callback at a time probes the origin. `returning`: it has answered, and twice as many callbacks begin each
+/// second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, strum::Display)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum BreakerState {
+    Open,
+    Returning,
+}
+
+impl BreakerDetails {
+    fn new(breaker: &Breaker) -> Option<Self> {
+        let (state, since) = match breaker.stage() {
+            Stage::Closed => return None,
+            Stage::Open { since, .. } => (BreakerState::Open, since),
+            Stage::Returning { since, .. } => (BreakerState::Returning, since),
+        };
+        Some(Self { state, since: since.to_string(), rate: breaker.limits().rate?.to_string() })
+    }
 }
 
 /// A page of destinations, sorted by host, port and scheme.
@@ -148,7 +186,8 @@ impl DestinationDetails {
             Some(origin) => destination.has(origin),
         };
         let (paused, pauses) = held(page.pauses.iter().filter(|pause| holds(&pause.destination)), scope);
-        let limited_by = limits.iter().filter(|limit| holds(&limit.of.destination));
+        let holds_too = |limit: &&LimitState| limit.of.destination().is_some_and(|of| holds(&of.destination));
+        let limited_by = limits.iter().filter(holds_too).filter_map(LimitDetails::of_destination);
         Self {
             host: host.to_string(),
             port,
@@ -159,7 +198,7 @@ impl DestinationDetails {
             dead: counts.dead,
             paused,
             pauses,
-            limited_by: limited_by.map(LimitDetails::from).collect(),
+            limited_by: limited_by.collect(),
             failing: page.failing.get(place).map(FailureDetails::from),
         }
     }
@@ -173,6 +212,7 @@ impl From<&Failures> for FailureDetails {
             last_status: failures.last_status(),
             last_error: failures.last_error().map(str::to_owned),
             attempts: failures.attempts(),
+            breaker: BreakerDetails::new(failures.breaker()),
         }
     }
 }

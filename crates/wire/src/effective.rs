@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use ringback_core::duration::format_duration;
+use ringback_core::flow::Limits;
 use ringback_core::job::{Callback, DEFAULT_TIMEOUT, DEFAULT_TTR, Delivery, Headers, Topic};
 use ringback_core::retry::{InstallationRetry, Max};
 use ringback_core::store_types::is_notice_topic;
@@ -59,6 +60,10 @@ pub struct EffectiveSettings {
     /// The statuses after which the job is dead at once, by the topic's policy; absent without any, and for a pull job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bury_on: Option<Vec<u16>>,
+    /// The limits of the topic's callbacks, by its policy; absent without any, and for a pull job. Limits of the
+    /// destination hold too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<EffectiveLimits>,
     /// The URL for the dead-letter notice, if the job's death would cause one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_dead: Option<EffectiveValue>,
@@ -82,6 +87,17 @@ pub struct EffectiveRetry {
     pub max_age: Option<String>,
     /// Which share of a delay may be added at random.
     pub jitter: f32,
+}
+
+/// Limits of callbacks, over all notifiers together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EffectiveLimits {
+    /// How many may begin in a second, minute, hour or day, such as `10/s`; null for any number.
+    pub rate: Option<String>,
+    /// How many may begin at once after a pause; null if it was not set, which means 1.
+    pub burst: Option<u32>,
+    /// How many may be in flight; null for any number.
+    pub in_flight: Option<u32>,
 }
 
 /// A setting and where it comes from.
@@ -117,9 +133,18 @@ impl EffectiveSettings {
             credentials: of_callback.and_then(|policy| Some(policy.credentials.as_ref()?.to_string())),
             expect_body: of_callback.and_then(|policy| policy.expect_body.clone()),
             bury_on: of_callback.and_then(|policy| policy.bury_on.clone()),
+            limits: of_callback.and_then(|policy| EffectiveLimits::new(policy.limits)),
             on_dead: (!is_notice).then(|| notice(delivery.on_dead.as_deref(), on_dead)).flatten(),
             on_done: (is_push && !is_notice).then(|| notice(delivery.on_done.as_deref(), on_done)).flatten(),
         }
+    }
+}
+
+impl EffectiveLimits {
+    /// `None` if nothing is limited.
+    fn new(limits: Limits) -> Option<Self> {
+        let Limits { rate, burst, in_flight } = limits;
+        (!limits.is_empty()).then(|| Self { rate: rate.map(|rate| rate.to_string()), burst, in_flight })
     }
 }
 
@@ -223,6 +248,15 @@ mod tests {
             of_topic.contains(r#"{"from":"topic","delays":["30s"],"max":5,"max_age":"1d","#),
             "{of_topic}"
         );
+    }
+
+    #[test]
+    fn the_limits_of_its_topic_count_for_a_callback_alone() {
+        let policy = Some(r#"{"limits":{"rate":"100/s","in_flight":5}}"#);
+        let push = effective(r#""topic":"t","url":"http://h/""#, policy);
+        assert!(push.contains(r#""limits":{"rate":"100/s","burst":null,"in_flight":5}"#), "{push}");
+        let pull = effective(r#""topic":"t""#, policy);
+        assert!(!pull.contains("limits"), "{pull}");
     }
 
     #[test]

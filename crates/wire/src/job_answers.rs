@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use super::archive::ArchiveResponse;
 use super::problem::Problem;
+use super::waiting::{HeldBy, WaitDetails};
 
 /// A job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -44,6 +45,9 @@ pub struct JobResponse {
     /// both. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paused_by: Vec<String>,
+    /// In the answer to a look at one job: what it waits for. Absent if it does not wait, or only for its time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Box<WaitDetails>>,
     /// What the request may not have meant: a `delay` of more than a day without a unit, which is in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -91,18 +95,22 @@ impl From<Job> for JobResponse {
             reason: job.reason,
             tags: job.tags.to_vec(),
             paused_by: Vec::new(),
+            waiting: None,
             note: None,
         }
     }
 }
 
 impl JobResponse {
-    /// The job with the pauses that hold it.
+    /// The job with the pauses that hold it, and what it waits for.
     #[must_use]
-    pub fn with_pauses(self, JobPauses { topic, destination }: JobPauses) -> Self {
-        let held = [(topic, "topic"), (destination, "destination")];
-        let paused_by = held.into_iter().filter(|(is_paused, _)| *is_paused);
-        Self { paused_by: paused_by.map(|(_, by)| by.to_owned()).collect(), ..self }
+    pub fn with_wait(
+        self,
+        JobPauses { topic, destination }: JobPauses,
+        waiting: Option<WaitDetails>,
+    ) -> Self {
+        let paused_by = HeldBy::of(topic, destination).iter().map(ToString::to_string).collect();
+        Self { paused_by, waiting: waiting.map(Box::new), ..self }
     }
 }
 

@@ -37,6 +37,7 @@ mod schedules;
 pub mod schema;
 mod submit;
 mod topics;
+mod waiting;
 
 pub use self::declare::{Request, about};
 pub use self::field_parsers::due::delay_note;
@@ -47,5 +48,5 @@ pub use self::{
     archive::*, attempts::*, audit_log::*, bulk::*, check::*, credentials::*, dead::*, destinations::*,
     effective::*, events::*, export::*, filter::*, forecast::*, history::*, import::*, inspect::*,
     job_answers::*, job_changes::*, keys::*, limits::*, listing::*, notice::*, policy::*, problem::*,
-    pull::*, quotas::*, request_details::*, schedules::*, submit::*, topics::*,
+    pull::*, quotas::*, request_details::*, schedules::*, submit::*, topics::*, waiting::*,
 };

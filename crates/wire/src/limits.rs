@@ -1,5 +1,5 @@
-//! Limits of destinations: the request to set them, and the answers that show them. `ringback_core` has the stored
-//! form.
+//! Limits of destinations and topics: the requests that set them, and the answers that show them. `ringback_core` has
+//! the stored form.
 
 use ringback_core::clock::millis_up;
 use ringback_core::flow::{Limits, MAX_FLOW, Rate};
@@ -23,7 +23,7 @@ request! {
     #[example {"limits": {"rate": "10/s", "burst": 20, "in_flight": 5}}]
     pub struct DestinationRequest(open) {
         /// The limits of callbacks to it.
-        limits: DestinationLimits [LIMITS], required Limits::default();
+        limits: FlowLimits [LIMITS], required Limits::default();
     }
 }
 
@@ -44,9 +44,9 @@ request! {
 type Count = Whole<u32, 1, { MAX_FLOW as u64 }>;
 
 /// Limits, of which there is at least one.
-pub struct DestinationLimits;
+pub struct FlowLimits;
 
-impl Kind for DestinationLimits {
+impl Kind for FlowLimits {
     type Value = Limits;
 
     fn read(fields: &Fields<'_>, name: &str, allowed: &str, mistakes: &mut Mistakes) -> Option<Limits> {
@@ -70,7 +70,7 @@ impl Kind for DestinationLimits {
     }
 }
 
-/// Limits of the callbacks to a destination, which hold for all notifiers together.
+/// Limits of the callbacks to a destination or of a topic, which hold for all notifiers together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LimitsResponse {
     /// How many callbacks may begin in a second, minute, hour or day, such as `10/s`; null for any number.
@@ -83,7 +83,7 @@ pub struct LimitsResponse {
     pub used: LimitsUsed,
 }
 
-/// How much of the limits of a destination is used.
+/// How much of the limits is used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LimitsUsed {
     /// How many callbacks are in flight or about to begin; null if their number is not limited, and so not counted.
@@ -110,9 +110,11 @@ impl From<&LimitState> for LimitsResponse {
     }
 }
 
-impl From<&LimitState> for LimitDetails {
-    fn from(state: &LimitState) -> Self {
-        Self { destination: state.of.destination.to_string(), limits: state.into() }
+impl LimitDetails {
+    /// The limits of a destination; `None` for those of a topic.
+    pub fn of_destination(state: &LimitState) -> Option<Self> {
+        let destination = state.of.destination()?.destination.to_string();
+        Some(Self { destination, limits: state.into() })
     }
 }
 
@@ -122,6 +124,7 @@ mod tests {
 
     use ringback_core::destination::{Destination, DestinationPause};
     use ringback_core::job::TenantScope;
+    use ringback_core::store_types::LimitTarget;
 
     use super::*;
 
@@ -178,7 +181,7 @@ mod tests {
     fn an_answer_counts_callbacks_in_flight_only_where_they_are_limited() {
         let destination = Destination::parse("a.example").unwrap();
         let mut state = LimitState {
-            of: DestinationPause::new(&TenantScope::All, destination),
+            of: LimitTarget::Destination(DestinationPause::new(&TenantScope::All, destination)),
             limits: Limits { rate: Some("6/m".parse().unwrap()), ..Limits::default() },
             in_flight: 0,
             next_in: Duration::from_micros(1),

@@ -71,6 +71,7 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
         credentials: given.credentials,
         expect_body: given.expect_body,
         bury_on: given.bury_on,
+        limits: given.limits,
         attempts: given.attempts,
         on_dead: given.on_dead,
         on_done: given.on_done,
@@ -146,6 +147,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use ringback_core::flow::Limits;
     use ringback_core::retry::Max;
     use ringback_core::topic_policy::Logging;
 
@@ -213,6 +215,23 @@ mod tests {
     }
 
     #[test]
+    fn a_policy_has_limits_of_the_callbacks_of_its_topic() {
+        let json = r#"{"limits":{"burst":20,"in_flight":10,"rate":"100/s"}}"#;
+        let policy = parse(json).unwrap();
+        let rate = Some("100/s".parse().unwrap());
+        assert_eq!(policy.limits, Limits { rate, burst: Some(20), in_flight: Some(10) });
+        assert_eq!(policy.written(), json);
+        for without in ["{}", r#"{"limits":null}"#] {
+            assert_eq!(
+                (parse(without).unwrap().limits, parse(without).unwrap().written()),
+                (Limits::default(), "{}")
+            );
+        }
+        let problem = parse(r#"{"limits":{"rate":null}}"#).unwrap_err();
+        assert!(problem.errors[0].allowed.contains("set it to null"), "{problem:?}");
+    }
+
+    #[test]
     fn an_expected_response_may_be_empty() {
         assert_eq!(parse(r#"{"attempts":"all"}"#).unwrap().attempts, Some(Logging::All));
         assert_eq!(parse(r#"{"expect_body":""}"#).unwrap().expect_body.as_deref(), Some(""));
@@ -246,6 +265,12 @@ mod tests {
             (r#"{"bury_on":[200]}"#, "bury_on"),
             (r#"{"bury_on":[400,400]}"#, "bury_on"),
             (r#"{"bury_on":["400"]}"#, "bury_on"),
+            (r#"{"limits":5}"#, "limits"),
+            (r#"{"limits":{}}"#, "limits"),
+            (r#"{"limits":{"burst":5}}"#, "limits.burst"),
+            (r#"{"limits":{"rate":"10"}}"#, "limits.rate"),
+            (r#"{"limits":{"in_flight":0}}"#, "limits.in_flight"),
+            (r#"{"limits":{"in_flight":1,"per":"s"}}"#, "limits.per"),
             (r#"{"attempts":"some"}"#, "attempts"),
             (r#"{"attempts":true}"#, "attempts"),
             (r#"{"metrics":"true"}"#, "metrics"),

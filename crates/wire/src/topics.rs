@@ -11,6 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::limits::LimitsResponse;
 use super::policy::masked_policy;
 
 /// A topic.
@@ -36,6 +37,9 @@ pub struct TopicResponse {
     /// Its policy, each field as it was written, with secret header values masked; null if it has none.
     #[schema(value_type = Option<crate::PolicyRequest>)]
     pub policy: Option<Value>,
+    /// The limits of its callbacks, by its policy, and how much of them is used; absent without limits, and in a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LimitsResponse>,
     /// What a pause may not have meant: the topic has no jobs and no policy, so that its name may be a mistake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -113,6 +117,7 @@ impl TopicResponse {
             oldest_due_at: oldest_due.map(|at| at.to_string()),
             late_ms: millis(late),
             policy: policy.and_then(|policy| serde_json::from_str(&masked_policy(policy)).ok()),
+            limits: None,
             note: None,
         }
     }

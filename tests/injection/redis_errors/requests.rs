@@ -18,8 +18,7 @@ impl Client<'_> {
         match call {
             "submit" => return (Method::POST, path("jobs"), Some(far)),
             "import" => return (Method::POST, path("import"), Some(far.to_string().into())),
-            "cancel" | "reschedule" | "get" | "get_stored" | "paused_by" | "replace" | "page"
-            | "attempts" => {
+            "cancel" | "reschedule" | "get" | "get_stored" | "waits" | "replace" | "page" | "attempts" => {
                 self.ok("POST", "jobs", far.clone()).await;
             }
             "run" => self.ok("POST", "jobs", with(far.clone(), "url", format!("{}/hook", self.aside))).await,
@@ -30,7 +29,7 @@ impl Client<'_> {
             "cancel" => (Method::DELETE, job, None),
             "reschedule" => (Method::PATCH, job, Some(json!({"delay": "2h"}))),
             "run" => (Method::POST, format!("{job}/run"), None),
-            "get" | "paused_by" => (Method::GET, job, None),
+            "get" | "waits" => (Method::GET, job, None),
             "get_stored" => (Method::GET, format!("{job}?include=request"), None),
             "attempts" => (Method::GET, format!("{job}/attempts"), None),
             "page" => (Method::GET, path("jobs"), None),

@@ -36,7 +36,7 @@ pub(crate) const ANSWERED: [&str; 64] = [
     "bulks",
     "get",
     "get_stored",
-    "paused_by",
+    "waits",
     "page",
     "indexed",
     "dead",

@@ -7,7 +7,7 @@ use ringback_admission::Principal;
 use ringback_core::destination::DestinationPause;
 use ringback_core::flow::Limits;
 use ringback_core::job::TenantScope;
-use ringback_core::store_types::{LimitState, MAX_LIMITS, MAX_LIMITS_OF_TENANT, PauseLimit};
+use ringback_core::store_types::{LimitState, LimitTarget, MAX_LIMITS, MAX_LIMITS_OF_TENANT, PauseLimit};
 use ringback_wire::{DestinationRequest, DestinationResponse};
 use serde_json::{Value, json};
 
@@ -65,7 +65,10 @@ pub(crate) async fn put_limits(
     let DestinationRequest { limits } = DestinationRequest::parse(&bytes)?;
     let of = of_caller(&caller, destination, FOR_SOME_TOPICS)?;
     let before = limit_of(&api, &of, deadline).await?;
-    deadline.bound(api.store.limit_destination(&of, &limits)).await??.map_err(too_many)?;
+    deadline
+        .bound(api.store.limit(&target(&of), &limits))
+        .await??
+        .map_err(|limit| too_many_limits(limit, "destinations"))?;
     let after = limit_of(&api, &of, deadline).await?;
     let status = if before.is_some() { StatusCode::OK } else { StatusCode::CREATED };
     let answer = answer(&api, &caller, &of, after.as_ref(), deadline).await?;
@@ -89,7 +92,10 @@ pub(crate) async fn delete_limits(
     let (of, deadline) = (of_caller(&caller, destination, FOR_SOME_TOPICS)?, Deadline::from_now());
     let before = limit_of(&api, &of, deadline).await?;
     // Also if there are none: a former call may have failed half-way.
-    deadline.bound(api.store.limit_destination(&of, &Limits::default())).await??.map_err(too_many)?;
+    deadline
+        .bound(api.store.limit(&target(&of), &Limits::default()))
+        .await??
+        .map_err(|limit| too_many_limits(limit, "destinations"))?;
     let before = before.ok_or_else(|| without_limits(&of, caller.reach()))?;
     let answer = answer(&api, &caller, &of, None, deadline).await?;
     Ok((change(Some(&before), None), Json(answer)))
@@ -98,13 +104,17 @@ pub(crate) async fn delete_limits(
 /// Why a key for some topics may not limit a destination.
 const FOR_SOME_TOPICS: &str = "the key is for some topics, and a limit of a destination is for all topics of a tenant; use a key without `topics`";
 
+fn target(of: &DestinationPause) -> LimitTarget {
+    LimitTarget::Destination(of.clone())
+}
+
 /// The limits with exactly this name.
 async fn limit_of(
     api: &Api,
     of: &DestinationPause,
     deadline: Deadline,
 ) -> Result<Option<LimitState>, ApiError> {
-    Ok(deadline.bound(api.store.limits(std::slice::from_ref(of))).await??.pop())
+    Ok(deadline.bound(api.store.limits(&[target(of)])).await??.pop())
 }
 
 async fn answer(
@@ -143,14 +153,18 @@ fn without_limits(of: &DestinationPause, scope: &TenantScope) -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, detail)
 }
 
-fn too_many(limit: PauseLimit) -> ApiError {
-    let detail = match limit {
+/// 409: there are as many limits as there may be. `of` says whose limits were to be set: `destinations` or `topics`.
+pub(super) fn too_many_limits(limit: PauseLimit, of: &str) -> ApiError {
+    let why = match limit {
         PauseLimit::Installation => format!(
-            "{MAX_LIMITS} destinations are limited, which is the most, and this would be one more; nothing was changed: remove the limits of others first (DELETE /v1/destinations/{{host}})"
+            "there are {MAX_LIMITS} limits of destinations and topics, which is the most, and this would be one more"
         ),
         PauseLimit::Tenant => format!(
-            "the tenant has limited as many destinations as it may: {MAX_LIMITS_OF_TENANT}, and at most half of what other tenants leave; nothing was changed: remove the limits of others first (DELETE /v1/destinations/{{host}})"
+            "the tenant has limited as many {of} as it may: {MAX_LIMITS_OF_TENANT}, and at most half of what other tenants leave"
         ),
     };
+    let detail = format!(
+        "{why}; nothing was changed: first remove limits of others (DELETE /v1/destinations/{{host}}, or PATCH /v1/topics/{{topic}} with \"limits\":null)"
+    );
     ApiError::new(StatusCode::CONFLICT, detail)
 }

@@ -11,8 +11,8 @@ use ringback_admission::Principal;
 use ringback_core::destination::{Destination, DestinationPause};
 use ringback_core::job::TenantScope;
 use ringback_core::store_types::{
-    DestinationPage, DestinationQuery, LaneSpan, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT,
-    PauseLimit,
+    DestinationPage, DestinationQuery, LaneSpan, LimitTarget, MAX_PAUSED_DESTINATIONS,
+    MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit,
 };
 use ringback_service::http_server::Peer;
 use ringback_wire::{DestinationLine, DestinationPauseResponse, DestinationsResponse};
@@ -147,14 +147,15 @@ pub(super) fn spans(caller: &Principal) -> Vec<LaneSpan> {
 
 /// The names under which this scope may have limits of the destinations of a page: their hosts, and these with their
 /// ports.
-fn names(page: &DestinationPage, scope: &TenantScope) -> Vec<DestinationPause> {
+fn names(page: &DestinationPage, scope: &TenantScope) -> Vec<LimitTarget> {
     let texts = page.items.keys().flat_map(|place| {
         // A pause of all ports has the port 0, with which no destination can be parsed.
         [place.host.to_string(), format!("{}:{}", place.host, place.port)]
     });
     let texts: BTreeSet<_> = texts.collect();
     let destinations = texts.iter().filter_map(|text| Destination::parse(text).ok());
-    destinations.map(|destination| DestinationPause::new(scope, destination)).collect()
+    let names = destinations.map(|destination| DestinationPause::new(scope, destination));
+    names.map(LimitTarget::Destination).collect()
 }
 
 /// Awaits `made`, a change of the pauses of a destination. Answers with the pauses after it; the entry of the audit log

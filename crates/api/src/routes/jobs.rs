@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use ringback_admission::limit_reached;
 use ringback_core::crash_point;
-use ringback_core::job::JobKey;
+use ringback_core::job::{Job, JobKey};
 use ringback_core::state::State as JobState;
 use ringback_core::store_types::{
     Cancelled, FoundJob, JobPauses, StoreError, StoredJob, SubmitResult, Submitted,
@@ -17,8 +17,8 @@ use ringback_core::store_types::{
 use ringback_core::topic_policy::Policies;
 use ringback_service::http_server::Peer;
 use ringback_wire::{
-    AttemptsResponse, CancelResponse, InFlight, InspectedJob, JobRequest, JobResponse, JobsResponse, Problem,
-    delay_note, host_of,
+    AttemptsResponse, CancelResponse, InFlight, InspectedJob, Inspection, JobRequest, JobResponse,
+    JobsResponse, Problem, WaitDetails, delay_note, host_of,
 };
 use serde_json::json;
 
@@ -135,9 +135,9 @@ pub(super) fn submit_result(submitted: Submitted) -> Result<(StatusCode, JobResp
 /// Get a job
 ///
 /// Returns the job. A job that is done or cancelled is kept for `RINGBACK_KEEP_DONE`. One that is delayed or ready has
-/// `paused_by` if its topic or its destination is paused. With
-/// `include=request` a job that has not ended has `request`, what was submitted, and `effective`, the
-/// settings that apply to it.
+/// `paused_by` if its topic or its destination is paused. One that is ready, or waits for its retry, has `waiting`:
+/// what it waits for, since when, and how many jobs come before it. With `include=request` a job that has not ended has
+/// `request`, what was submitted, and `effective`, the settings that apply to it.
 #[utoipa::path(
     get, path = "/v1/jobs/{topic}/{id}", tag = "jobs", operation_id = "get_job",
     params(
@@ -152,31 +152,39 @@ pub(crate) async fn get_job(
     Query(include): Query<Include>,
 ) -> Result<Response, ApiError> {
     let deadline = Deadline::from_now();
-    let job = match include {
-        Include::Nothing => {
-            let job = deadline.bound(api.store.get(&key)).await??.ok_or_else(|| unknown(&key))?;
-            InspectedJob::from(job)
-        }
+    let (job, inspection) = match include {
+        Include::Nothing => (deadline.bound(api.store.get(&key)).await??.ok_or_else(|| unknown(&key))?, None),
         Include::Request => {
             let _permit = api.acquire_for_whole_jobs(whole_jobs::ONE_JOB).await?;
             let policies = api.policies.all()?;
             let found = deadline.bound(api.store.get_stored(&key)).await??.ok_or_else(|| unknown(&key))?;
             match found {
                 FoundJob::Stored(stored) => inspected(&api, &policies, *stored),
-                FoundJob::Ended(job) => job.into(),
+                FoundJob::Ended(job) => (job, None),
             }
         }
     };
-    let is_waiting = [JobState::Delayed, JobState::Ready].map(<&str>::from).contains(&&*job.job.state);
-    let pauses =
-        if is_waiting { deadline.bound(api.store.paused_by(&key)).await?? } else { JobPauses::default() };
-    Ok(Json(InspectedJob { job: job.job.with_pauses(pauses), ..job }).into_response())
+    let (pauses, waiting) = deadline.bound(wait_of(&api, &job)).await??;
+    let shown = InspectedJob::new(job, inspection);
+    Ok(Json(InspectedJob { job: shown.job.with_wait(pauses, waiting), ..shown }).into_response())
 }
 
-fn inspected(api: &Api, policies: &Policies, stored: StoredJob) -> InspectedJob {
+/// The pauses that hold a job, and what it waits for.
+async fn wait_of(api: &Api, job: &Job) -> Result<(JobPauses, Option<WaitDetails>), StoreError> {
+    if !matches!(job.state, JobState::Delayed | JobState::Ready) {
+        return Ok((JobPauses::default(), None));
+    }
+    let wait = api.store.waits(&job.key).await?;
+    let has_limits = job.state == JobState::Ready && !wait.limits.is_empty();
+    let limits = if has_limits { api.store.limits(&wait.limits).await? } else { Vec::new() };
+    Ok((wait.pauses, WaitDetails::new(job, &wait, &limits, api.now())))
+}
+
+/// A job, and its request with the settings that apply to it.
+fn inspected(api: &Api, policies: &Policies, stored: StoredJob) -> (Job, Option<Inspection>) {
     let StoredJob { job, delivery, .. } = stored;
     let inspection = api.inspection(policies, &job.key.topic, delivery);
-    InspectedJob::new(job, Some(inspection))
+    (job, Some(inspection))
 }
 
 /// List jobs
@@ -232,7 +240,8 @@ pub(crate) async fn list(
             let items = jobs.into_iter().map(|stored| {
                 let tenant = caller.shown_tenant(stored.job.key.topic.tenant().as_ref());
                 let host = host_of(stored.delivery.callback.origin());
-                InspectedJob { tenant, host, ..inspected(&api, &policies, stored) }
+                let (job, inspection) = inspected(&api, &policies, stored);
+                InspectedJob { tenant, host, ..InspectedJob::new(job, inspection) }
             });
             Ok(Json(page_answer(items, next)).into_response())
         }

@@ -44,7 +44,10 @@ pub(crate) async fn add_key(
     let key = AccessKey { id, hash: secret.hash().0, grant, created: now, last_used: None };
     match deadline.bound(api.store.add_key(&key)).await?? {
         PolicyPut::Created(version) | PolicyPut::Replaced(version) => wait_until_applied(&api, version).await,
-        PolicyPut::TooMany | PolicyPut::TooManyWithMetrics | PolicyPut::Outdated => {
+        PolicyPut::TooMany
+        | PolicyPut::TooManyWithMetrics
+        | PolicyPut::TooManyLimits(_)
+        | PolicyPut::Outdated => {
             let detail = "there are as many policies and keys as there may be; delete some";
             return Err(ApiError::new(StatusCode::CONFLICT, detail));
         }

@@ -32,12 +32,13 @@ use crate::state::{Api, ApiState};
 
 /// Set topic defaults
 ///
-/// Sets the policy of a topic: defaults for jobs that do not set these fields themselves. The whole policy is replaced,
-/// and `dropped` names the fields that it had and no longer has. It takes effect within a second, also for existing
-/// jobs, except `url`, which only applies to jobs submitted later. This API process nearly always applies it before it
-/// answers. A secret header whose value is `[masked by ringback]`, as answers show it, keeps its stored value. Values
-/// of secret headers are stored sealed if there is a master key. The secrets that sign callbacks stay as they are,
-/// unless the policy brings sealed ones from an export of topics.
+/// Sets the policy of a topic: defaults for jobs that do not set these fields themselves, and limits of its callbacks.
+/// The whole policy is replaced, and `dropped` names the fields that it had and no longer has. It takes effect within a
+/// second, also for existing jobs, except `url`, which only applies to jobs submitted later. `limits` hold from the
+/// answer on. This API process nearly always applies the policy before it answers. A secret header whose value is
+/// `[masked by ringback]`, as answers show it, keeps its stored value. Values of secret headers are stored sealed if
+/// there is a master key. The secrets that sign callbacks stay as they are, unless the policy brings sealed ones from
+/// an export of topics.
 #[utoipa::path(
     put, path = "/v1/topics/{topic}", tag = "topics", operation_id = "put_policy",
     params(
@@ -73,8 +74,8 @@ pub(crate) async fn put_policy(
 /// Change topic defaults
 ///
 /// Changes some fields of the policy of a topic, and leaves the others as they are (RFC 7396): a field takes the place
-/// of the stored one, and null removes it. `headers` and `archive` are merged one by one; `retry` is replaced as a
-/// whole. A topic without a policy gets one. What is said of `PUT` holds for the policy that comes of it.
+/// of the stored one, and null removes it. `headers` and `archive` are merged one by one; `retry` and `limits` are each
+/// replaced as a whole. A topic without a policy gets one. What is said of `PUT` holds for the policy that comes of it.
 #[utoipa::path(
     patch, path = "/v1/topics/{topic}", tag = "topics", operation_id = "patch_policy",
     params(TopicParams),

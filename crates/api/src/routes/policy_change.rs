@@ -12,6 +12,7 @@ use ringback_wire::PolicyResponse;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
+use super::destination_limits::too_many_limits;
 use crate::error::ApiError;
 use crate::limits::check_share;
 use crate::state::Api;
@@ -57,6 +58,7 @@ pub(super) async fn applied(api: &Api, put: PolicyPut) -> Result<StatusCode, Api
             );
             return Err(ApiError::new(StatusCode::CONFLICT, detail));
         }
+        PolicyPut::TooManyLimits(limit) => return Err(too_many_limits(limit, "topics")),
         PolicyPut::Outdated => {
             return Err(ApiError::retry_later("others keep changing the policy of this topic"));
         }
@@ -77,7 +79,7 @@ pub(super) async fn entry_applied(
     let (status, version) = match put {
         PolicyPut::Created(version) => (StatusCode::CREATED, version),
         PolicyPut::Replaced(version) => (StatusCode::OK, version),
-        PolicyPut::TooMany | PolicyPut::TooManyWithMetrics => {
+        PolicyPut::TooMany | PolicyPut::TooManyWithMetrics | PolicyPut::TooManyLimits(_) => {
             let detail =
                 "there are as many policies, keys, quotas and credentials as there may be; delete some";
             return Err(ApiError::new(StatusCode::CONFLICT, detail));

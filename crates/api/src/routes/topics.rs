@@ -7,9 +7,9 @@ use axum::extract::State;
 use http::StatusCode;
 use ringback_admission::{Principal, limit_reached};
 use ringback_core::job::Topic;
-use ringback_core::store_types::{StoreError, TopicPage};
+use ringback_core::store_types::{LimitTarget, StoreError, TopicPage};
 use ringback_service::http_server::Peer;
-use ringback_wire::{TopicResponse, TopicsResponse};
+use ringback_wire::{LimitsResponse, TopicResponse, TopicsResponse};
 use serde_json::json;
 
 use crate::access::Authenticated;
@@ -101,7 +101,7 @@ fn add_topics<'a>(
 
 /// Get a topic
 ///
-/// Returns the number of its jobs in each state, how late they are, and its policy.
+/// Returns the number of its jobs in each state, how late they are, its policy, and how much of its limits is used.
 #[utoipa::path(
     get, path = "/v1/topics/{topic}", tag = "topics", operation_id = "get_topic",
     params(TopicParams),
@@ -183,5 +183,10 @@ async fn find(api: &Api, topic: Topic, deadline: Deadline) -> Result<TopicRespon
         );
         return Err(ApiError::new(StatusCode::NOT_FOUND, detail));
     }
-    Ok(TopicResponse::new(&topic, &counts.unwrap_or_default(), policy.as_ref()))
+    let answer = TopicResponse::new(&topic, &counts.unwrap_or_default(), policy.as_ref());
+    if policy.is_none_or(|policy| policy.limits.is_empty()) {
+        return Ok(answer);
+    }
+    let limits = deadline.bound(api.store.limits(&[LimitTarget::Topic(topic)])).await??;
+    Ok(TopicResponse { limits: limits.first().map(LimitsResponse::from), ..answer })
 }

@@ -1,7 +1,7 @@
 // The page of destinations: the hosts that callbacks go to, with their jobs and failures; each can be paused and
 // resumed.
 
-import { html } from '../vendor/lit-html.js';
+import { html, nothing } from '../vendor/lit-html.js';
 import { call, path } from '../core/api.js';
 import { pages } from '../core/pages.js';
 import { href } from '../core/route.js';
@@ -54,7 +54,7 @@ function columns(given, tenant, after) {
     { title: 'destination', cell: (item) => html`<a href=${href('jobs', { host: named(item), tenant: given })}>${key(item)}</a>${item.paused ? html` <span class="paused">paused</span>` : ''}` },
     of('waiting', 'waiting', 'ready'), of('in flight', 'reserved', 'reserved'), of('delayed', 'delayed', 'delayed'), of('dead', 'dead', 'dead'),
     { title: 'failing since', cell: ({ failing }) => (failing ? ago(failing.since) : html`<span class="none">–</span>`) },
-    { title: 'last failure', cell: ({ failing }) => (failing ? html`${lastFailure(failing)}, ${ago(failing.last_at)} <span class="soft">(${plural(failing.attempts, 'failed attempt')})</span>` : html`<span class="none">–</span>`) },
+    { title: 'last failure', cell: ({ failing }) => (failing ? html`${lastFailure(failing)}, ${ago(failing.last_at)} <span class="soft">(${plural(failing.attempts, 'failed attempt')})</span>${failing.breaker ? html` <span data-testid="breaker">breaker ${failing.breaker.state}, ${failing.breaker.rate}</span>` : nothing}` : html`<span class="none">–</span>`) },
     { title: 'pauses', cell: ({ paused, pauses }) => pauses.length ? pauses.join(', ') : (paused ? 'by the operator' : html`<span class="none">–</span>`) },
     { title: 'actions', kind: 'actions', cell: (item) => html`${item.pauses.map((/** @type {string} */ pause) => resumeButton(pause, item, tenant, after))}${item.paused ? '' : pauseButton(item, tenant, after)}` },
   ];

@@ -11,7 +11,7 @@ import { href } from '../core/route.js';
 import { isEventOf, ownerOf } from '../core/tenant.js';
 import { announce } from '../view/announce.js';
 import { closeDialog, openDialog } from '../view/dialog.js';
-import { count, moment } from '../view/format.js';
+import { count, moment, plural } from '../view/format.js';
 import { panel } from '../view/panel.js';
 import { failure, stateLabel } from '../view/state.js';
 import { ownerNote } from '../view/tenant.js';
@@ -94,11 +94,26 @@ function factsView(job, tenant, delivery) {
     <dt>state</dt><dd>${stateLabel(job.state, 'job-state')}${job.reason ? html` ${job.reason}` : nothing}</dd>
     ${deliveredView(job, delivery)}
     <dt>due</dt><dd>${moment(job.due_at)}</dd>
+    ${job.waiting ? html`<dt>waiting</dt><dd data-testid="job-waiting">${waitingView(job.waiting)}</dd>` : nothing}
     <dt>created</dt><dd>${moment(job.created_at)}</dd>
     <dt>attempts</dt><dd>${count(job.attempts)}, of which ${count(job.failures)} failed</dd>
     ${job.last ? html`<dt>last failure</dt><dd>${failure(job.last)} <span class="soft">${moment(job.last.at)}, after ${job.last.duration_ms} ms</span></dd>` : nothing}
     ${job.tags ? html`<dt>tags</dt><dd>${job.tags.map((/** @type {string} */ tag) => html`<a class="tag" href=${href('jobs', { tag, tenant })}>${tag}</a> `)}</dd>` : nothing}
   </dl>`;
+}
+
+/** What a job waits for, how many jobs come before it, and until when at least. @param {any} waiting */
+function waitingView({ for: cause, by = [], before, more, until }) {
+  const whose = `its ${by.join(' and its ')}`;
+  const what = /** @type {Record<string, string>} */ ({
+    pause: `until ${whose} ${by.length === 1 ? 'is' : 'are'} resumed`,
+    breaker: 'for an answer of its receiver, which is probed',
+    limit: `for the limits of ${whose}`,
+    places: 'until a notifier or a consumer takes it',
+    retry: 'for its retry',
+  })[cause] ?? cause;
+  const jobs = before === undefined ? '' : more ? `, ${count(before)} or more jobs before it` : `, ${plural(before, 'job')} before it`;
+  return html`${what}${jobs}${until ? html`, ${cause === 'retry' ? '' : 'at the earliest '}${moment(until)}` : nothing}`;
 }
 
 /** @param {any} job */

@@ -10,7 +10,7 @@ use super::session::Session;
 use crate::args::Page;
 use crate::client::Call;
 use crate::failure::CommandOutcome;
-use crate::output::{Cell, Colour, Table};
+use crate::output::{Cell, Colour, Table, limits_summary};
 
 const DESTINATIONS_EXAMPLES: &str = "\
 Examples:
@@ -57,6 +57,10 @@ pub(crate) async fn list(session: &mut Session, args: &DestinationsArgs) -> anyh
 
 fn row(destination: &DestinationDetails) -> [Cell; 12] {
     let failing = destination.failing.as_ref();
+    let breaker = failing.and_then(|failing| failing.breaker.as_ref());
+    let breaker = breaker.map(|breaker| format!("breaker {} ({})", breaker.state, breaker.rate));
+    let paused = destination.paused.then(|| "paused".to_owned());
+    let state: Vec<_> = [paused, breaker].into_iter().flatten().collect();
     let limits: Vec<_> = destination.limited_by.iter().map(|one| summary(&one.limits)).collect();
     let last = |failing: &FailureDetails| {
         failing
@@ -69,7 +73,7 @@ fn row(destination: &DestinationDetails) -> [Cell; 12] {
         Cell::from(&destination.host),
         port(destination.port),
         Cell::from(destination.scheme.as_deref().unwrap_or("-").to_owned()),
-        Cell::from(if destination.paused { "paused" } else { "" }),
+        Cell::from(state.join(", ")),
         Cell::from(destination.delayed),
         Cell::from(destination.waiting),
         Cell::from(destination.reserved),
@@ -104,12 +108,7 @@ fn pause_table(answer: &DestinationPauseResponse, colour: Colour) -> String {
 
 /// Limits in few words, for a list: `10/s, burst 20, 5 in flight`.
 pub(super) fn summary(LimitsResponse { rate, burst, in_flight, used: _ }: &LimitsResponse) -> String {
-    let parts = [
-        rate.clone(),
-        burst.map(|burst| format!("burst {burst}")),
-        in_flight.map(|most| format!("{most} in flight")),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    limits_summary(rate.as_deref(), *burst, *in_flight)
 }
 
 pub(super) fn port(port: Option<u16>) -> Cell {

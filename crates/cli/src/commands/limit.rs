@@ -7,7 +7,7 @@ use http::Method;
 use ringback_core::duration::format_duration;
 use ringback_core::flow::{MAX_FLOW, Rate};
 use ringback_wire::{DestinationResponse, LimitsResponse};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::destinations::port;
 use super::session::{Session, object};
@@ -23,7 +23,7 @@ Examples:
   ringback limit get --host merchant.example
   ringback limit delete --host merchant.example
 
-`ringback destinations` lists all of them.";
+`ringback destinations` lists all of them. `ringback policy set` limits a topic.";
 
 const SET_EXAMPLES: &str = "\
 Examples:
@@ -78,6 +78,13 @@ pub(crate) struct HostArgs {
 pub(crate) struct SetArgs {
     #[command(flatten)]
     of: HostArgs,
+    #[command(flatten)]
+    limits: LimitFlags,
+}
+
+/// Limits of callbacks.
+#[derive(Debug, Args)]
+pub(crate) struct LimitFlags {
     /// How many callbacks may begin in a second, minute, hour or day: 10/s, 6/m, 100/h or 1000/d
     #[arg(long, value_name = "RATE", value_parser = rate)]
     rate: Option<String>,
@@ -89,6 +96,18 @@ pub(crate) struct SetArgs {
     in_flight: Option<u32>,
 }
 
+impl LimitFlags {
+    /// The limits as a field of a request; `None` without any.
+    pub(super) fn json(self) -> Option<Value> {
+        let fields = object([
+            ("rate", self.rate.map(Into::into)),
+            ("burst", self.burst.map(Into::into)),
+            ("in_flight", self.in_flight.map(Into::into)),
+        ]);
+        Some(fields).filter(|fields| fields.as_object().is_some_and(|fields| !fields.is_empty()))
+    }
+}
+
 fn rate(text: &str) -> Result<String, String> {
     let rate: Rate = text.parse().map_err(|allowed| format!("a rate is {allowed}"))?;
     Ok(rate.to_string())
@@ -96,20 +115,15 @@ fn rate(text: &str) -> Result<String, String> {
 
 pub(crate) async fn run(session: &mut Session, command: LimitCommand) -> anyhow::Result<CommandOutcome> {
     let call = |method: Method, host: &str| Call::new(method, &["v1", "destinations", host]);
-    let limits = "limits of destinations";
+    let feature = "limits of destinations";
     let ask = match command {
-        LimitCommand::Set(SetArgs { of, rate, burst, in_flight }) => {
-            let fields = [
-                ("rate", rate.map(Into::into)),
-                ("burst", burst.map(Into::into)),
-                ("in_flight", in_flight.map(Into::into)),
-            ];
-            let call = call(Method::PUT, &of.host).json(&json!({"limits": object(fields)}));
-            session.client.ask(call, SHORT).await.map_err(|error| error.for_route(limits))
+        LimitCommand::Set(SetArgs { of, limits }) => {
+            let call = call(Method::PUT, &of.host).json(&json!({"limits": limits.json()}));
+            session.client.ask(call, SHORT).await.map_err(|error| error.for_route(feature))
         }
         LimitCommand::Get(HostArgs { host }) => {
             let call = call(Method::GET, &host);
-            session.client.ask(call, SHORT).await.map_err(|error| error.for_route(limits))
+            session.client.ask(call, SHORT).await.map_err(|error| error.for_route(feature))
         }
         // Its 404 says that the host has no limits.
         LimitCommand::Delete(HostArgs { host }) => {
@@ -132,6 +146,12 @@ fn table(destination: &DestinationResponse, colour: Colour) -> String {
         Cell::from(or_dash(next)),
     ];
     Table::new(["HOST", ">PORT", "", ">RATE", ">BURST", ">IN FLIGHT", ">NEXT"], colour).page(&[row])
+}
+
+/// Limits without what they are for, and how much of them is used.
+pub(super) fn limits_table(limits: &LimitsResponse, colour: Colour) -> String {
+    let row = shown(limits).map(|text| Cell::from(or_dash(text)));
+    Table::new([">RATE", ">BURST", ">IN FLIGHT", ">NEXT"], colour).page(&[row])
 }
 
 /// The rate, the burst, the callbacks in flight of how many, and in what time the next may begin, each empty if it is

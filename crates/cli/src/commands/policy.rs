@@ -5,6 +5,7 @@ use http::Method;
 use ringback_wire::{PolicyResponse, TopicDeleteResponse};
 use serde_json::{Map, Value};
 
+use super::limit::LimitFlags;
 use super::session::{Session, object, parse};
 use crate::args::values::{self, Pair, RETRY, Retry, Wait};
 use crate::args::{Format, TopicArgs, help};
@@ -24,11 +25,13 @@ Examples:
   ringback policy set thumbnails --ttr 5m --retry none
   ringback policy set remind --url http://127.0.0.1:8080/hook --header x-tenant:a7 --timeout 5s
   ringback policy set pay.notify --on-dead https://shop.example/dead --metrics
+  ringback policy set pay.notify --rate 100/s --burst 20 --in-flight 10
 
   ringback policy set pay.notify --unset expect_body,timeout
   ringback policy set pay.notify --replace --timeout 5s
 
-Defaults that are not given stay as they are, headers too. With --replace the new policy takes the place of the whole old \
+Defaults that are not given stay as they are, headers too. --rate, --burst and --in-flight limit the callbacks of the \
+topic to all destinations together, in place of all of its former limits; --unset limits removes them. With --replace the new policy takes the place of the whole old \
 one, and what is unset by that is named.";
 
 const GET_EXAMPLES: &str = "\
@@ -93,6 +96,8 @@ pub(crate) struct SetArgs {
     #[arg(long, help = help::written(help::policy("bury_on"), "Such as 400,422"), value_name = "STATUSES",
         value_delimiter = ',', value_parser = value_parser!(u16).range(300..=599))]
     pub(crate) bury_on: Vec<u16>,
+    #[command(flatten)]
+    pub(crate) limits: LimitFlags,
     #[arg(long, help = help::written(help::policy("archive"), "Such as done,dead; off for none"), value_name = "ENDS",
         value_delimiter = ',', value_parser = ["done", "dead", "expired", "cancelled", "purged", "off"])]
     pub(crate) archive_states: Vec<String>,
@@ -178,6 +183,7 @@ fn policy(args: SetArgs) -> Value {
         ("credentials", args.credentials.map(Value::from)),
         ("expect_body", args.expect_body.map(Value::from)),
         ("bury_on", (!args.bury_on.is_empty()).then(|| args.bury_on.into())),
+        ("limits", args.limits.json()),
         (
             "archive",
             Some(archive).filter(|archive| archive.as_object().is_some_and(|fields| !fields.is_empty())),

@@ -9,6 +9,7 @@ use ringback_core::duration::format_duration;
 use ringback_wire::TopicResponse;
 
 use super::destinations;
+use super::limit::limits_table;
 use super::pages::{self, List};
 use super::session::{Session, parse};
 use crate::args::{Page, TopicArgs, values};
@@ -101,7 +102,9 @@ async fn ask(session: &mut Session, call: Call) -> anyhow::Result<CommandOutcome
 }
 
 fn details(topic: &TopicResponse, view: &View) -> String {
-    table(view.colour).page(&[row(topic, view)])
+    let counts = table(view.colour).page(&[row(topic, view)]);
+    let limits = topic.limits.as_ref().map(|limits| format!("\n{}", limits_table(limits, view.colour)));
+    counts + &limits.unwrap_or_default()
 }
 
 fn table(colour: Colour) -> Table {

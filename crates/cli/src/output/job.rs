@@ -2,7 +2,7 @@
 //! a state, the result of an attempt, and a name with its tenant.
 
 use anstyle::{AnsiColor, Style};
-use ringback_wire::{JobResponse, LastAttemptDetails};
+use ringback_wire::{HeldBy, JobResponse, LastAttemptDetails, WaitCause, WaitDetails};
 
 use super::{Cell, Table, View};
 
@@ -80,6 +80,9 @@ pub(crate) fn job_details(job: &JobResponse, view: &View) -> String {
     if !job.paused_by.is_empty() {
         rows.push([Cell::from("paused"), Cell::from(pauses(&job.paused_by))]);
     }
+    if let Some(waiting) = &job.waiting {
+        rows.push([Cell::from("waiting"), Cell::from(wait(waiting, view))]);
+    }
     if let Some(note) = &job.note {
         rows.push([Cell::from("note"), Cell::from(note)]);
     }
@@ -90,6 +93,31 @@ pub(crate) fn job_details(job: &JobResponse, view: &View) -> String {
 fn pauses(paused_by: &[String]) -> String {
     let verb = if paused_by.len() == 1 { "is" } else { "are" };
     format!("its {} {verb} paused; until that is resumed it is not delivered", paused_by.join(" and its "))
+}
+
+/// What a job waits for, how many jobs come before it, and until when at least.
+fn wait(waiting: &WaitDetails, view: &View) -> String {
+    let WaitDetails { cause, by, since: _, before, more, until } = waiting;
+    let by: Vec<_> = by.iter().map(HeldBy::to_string).collect();
+    let whose = format!("its {}", by.join(" and its "));
+    let verb = if by.len() == 1 { "is" } else { "are" };
+    let until = until.as_deref().map(|until| view.both(until));
+    let at_the_earliest = |until| format!("at the earliest {until}");
+    let (what, until) = match cause {
+        WaitCause::Pause => (format!("until {whose} {verb} resumed"), None),
+        WaitCause::Breaker => {
+            ("for an answer of its receiver, which is probed".to_owned(), until.map(at_the_earliest))
+        }
+        WaitCause::Limit => (format!("for the limits of {whose}"), until.map(at_the_earliest)),
+        WaitCause::FreePlace => ("until a notifier or a consumer takes it".to_owned(), None),
+        WaitCause::Retry => ("for its retry".to_owned(), until),
+    };
+    let before = before.map(|before| match (before, more) {
+        (1, false) => "1 job before it".to_owned(),
+        (many, false) => format!("{many} jobs before it"),
+        (many, true) => format!("{many} or more jobs before it"),
+    });
+    [Some(what), before, until].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -117,6 +145,35 @@ mod tests {
     }
 
     #[test]
+    fn what_a_job_waits_for_is_in_one_line() {
+        let line = |json: &str| wait(&serde_json::from_str(json).unwrap(), &View::plain(1_763_600_000_000));
+        for (json, expected) in [
+            (
+                r#"{"for":"pause","by":["topic","destination"],"since":"2025-11-20T00:53:20.000Z","before":0}"#,
+                "until its topic and its destination are resumed, 0 jobs before it",
+            ),
+            (
+                r#"{"for":"limit","by":["destination"],"since":"2025-11-20T00:53:20.000Z","before":12,"until":"2025-11-20T00:53:23.000Z"}"#,
+                "for the limits of its destination, 12 jobs before it, at the earliest 2025-11-20T00:53:23.000Z (in 3s)",
+            ),
+            (
+                r#"{"for":"places","since":"2025-11-20T00:53:20.000Z","before":1000,"more":true}"#,
+                "until a notifier or a consumer takes it, 1000 or more jobs before it",
+            ),
+            (
+                r#"{"for":"places","since":"2025-11-20T00:53:20.000Z","before":1}"#,
+                "until a notifier or a consumer takes it, 1 job before it",
+            ),
+            (
+                r#"{"for":"retry","since":"2025-11-20T00:53:10.000Z","until":"2025-11-20T00:53:35.000Z"}"#,
+                "for its retry, 2025-11-20T00:53:35.000Z (in 15s)",
+            ),
+        ] {
+            assert_eq!(line(json), expected);
+        }
+    }
+
+    #[test]
     fn a_dead_job_is_shown_with_its_last_failure_and_the_reason() {
         let job = JobResponse {
             topic: "demo".to_owned(),
@@ -135,6 +192,7 @@ mod tests {
             reason: Some("exhausted".to_owned()),
             tags: vec!["customer:42".to_owned(), "order:7".to_owned()],
             paused_by: Vec::new(),
+            waiting: None,
             note: None,
         };
         let text = job_details(&job, &View::plain(1_763_600_060_000));

@@ -1,7 +1,7 @@
 //! Renders the request of a job and the settings that apply to it, one per line, with the body at the end; and the URL
 //! and the type of the body as cells of a list.
 
-use ringback_wire::{EffectiveRetry, EffectiveSettings, RequestDetails, SetBy};
+use ringback_wire::{EffectiveLimits, EffectiveRetry, EffectiveSettings, RequestDetails, SetBy};
 
 use super::{Cell, Colour, Table, escape_lines};
 
@@ -20,6 +20,7 @@ pub(crate) fn request_details(
     rows.extend(
         effective.expect_body.iter().map(|body| row("expect body", format!("{body:?} (of the topic)"))),
     );
+    rows.extend(effective.limits.iter().map(|of| row("limits", format!("{} (of the topic)", limits(of)))));
     rows.extend(effective.on_dead.iter().map(|of| row("on dead", value(of.from, &of.value))));
     rows.extend(effective.on_done.iter().map(|of| row("on done", value(of.from, &of.value))));
     rows.extend(request.traceparent.iter().map(|trace| row("trace", trace.clone())));
@@ -58,6 +59,20 @@ fn retry(retry: &EffectiveRetry) -> String {
         format!("{}, {end}, jitter {}", retry.delays.join(", "), retry.jitter)
     };
     format!("{what}{}", origin(retry.from))
+}
+
+fn limits(EffectiveLimits { rate, burst, in_flight }: &EffectiveLimits) -> String {
+    limits_summary(rate.as_deref(), *burst, *in_flight)
+}
+
+/// Limits in few words: `10/s, burst 20, 5 in flight`.
+pub(crate) fn limits_summary(rate: Option<&str>, burst: Option<u32>, in_flight: Option<u32>) -> String {
+    let parts = [
+        rate.map(str::to_owned),
+        burst.map(|burst| format!("burst {burst}")),
+        in_flight.map(|most| format!("{most} in flight")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// The headers of the callback with where each comes from; of a pull job, its own headers.
@@ -114,13 +129,14 @@ mod tests {
         let request = r#"{"url":"http://h/a","body":{"a": 1},"headers":{"x-a":"1"},"context":{"k":"v"},"timeout":"2s"}"#;
         let effective = r#"{"url":"http://h/a","retry":{"from":"installation","delays":["15s","3m"],"max":3,"jitter":0.1},
             "timeout":{"from":"job","value":"2s"},"headers":{"x-token":"[masked by ringback]","x-a":"1"},
-            "expect_body":"ok","on_dead":{"from":"topic","value":"http://h/dead"}}"#;
+            "expect_body":"ok","limits":{"rate":"10/s","burst":20,"in_flight":null},"on_dead":{"from":"topic","value":"http://h/dead"}}"#;
         let expected = "\
 url          http://h/a
 content      application/json, 8 bytes
 timeout      2s
 retry        15s, 3m, dead after 3 failures, jitter 0.1 (of the installation)
 expect body  \"ok\" (of the topic)
+limits       10/s, burst 20 (of the topic)
 on dead      http://h/dead (of the topic)
 header       x-token: [masked by ringback] (of the topic)
 header       x-a: 1

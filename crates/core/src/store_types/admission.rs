@@ -1,10 +1,12 @@
-//! Admission: which limited callbacks may begin. A notifier asks for places for the jobs of lanes whose destinations have
-//! limits, and gives them back. Also what a store keeps of a limit.
+//! Admission: which limited callbacks may begin. A notifier asks for places for the jobs of lanes whose destinations or
+//! topics have limits, and gives them back. Also what a store keeps of a limit.
 
 use std::time::Duration;
 
-use crate::destination::DestinationPause;
+use crate::destination::{Destination, DestinationPause, Origin};
 use crate::flow::Limits;
+use crate::job::{Tenant, TenantScope, Topic};
+use crate::lane::Lane;
 
 /// The most limits of an installation.
 pub const MAX_LIMITS: u64 = 10_000;
@@ -12,6 +14,75 @@ pub const MAX_LIMITS: u64 = 10_000;
 pub const MAX_LIMITS_OF_TENANT: u32 = 1000;
 /// The most places that a call may ask for one lane.
 pub const MAX_PLACES: u32 = 64;
+
+/// Which callbacks a limit holds for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LimitTarget {
+    /// Those to a destination, of the jobs of all or of one tenant.
+    Destination(DestinationPause),
+    /// Those of the jobs of a topic.
+    Topic(Topic),
+    /// Those of a tenant, or of the jobs without one, to one port of a host, by its breaker.
+    Breaker(DestinationPause),
+}
+
+impl LimitTarget {
+    /// What the names of topics and of breakers begin with. No host has these.
+    const TOPIC: char = '#';
+    const BREAKER: char = '^';
+
+    /// The target of the breaker for the jobs of a tenant, or of none, to an origin.
+    pub fn breaker(tenant: Option<Tenant>, origin: &Origin) -> Self {
+        let scope = TenantScope::One(tenant);
+        Self::Breaker(DestinationPause::new(&scope, Destination::of_origin(origin)))
+    }
+
+    /// The name under which stores keep the limit: that of a pause of the destination, with `^` before it if it is of a
+    /// breaker, or `#` and the topic.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Destination(of) => of.name(),
+            Self::Breaker(of) => format!("{}{}", Self::BREAKER, of.name()),
+            Self::Topic(topic) => format!("{}{}", Self::TOPIC, topic.as_str()),
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        if let Some(topic) = name.strip_prefix(Self::TOPIC) {
+            return Topic::from_stored(topic).map(Self::Topic);
+        }
+        match name.strip_prefix(Self::BREAKER) {
+            Some(of) => DestinationPause::from_name(of).map(Self::Breaker),
+            None => DestinationPause::from_name(name).map(Self::Destination),
+        }
+    }
+
+    /// The names of the limits that would hold a lane: those of its destination, that of its topic, and that of the
+    /// breaker. `None` for a pull lane.
+    pub fn names_of(lane: Lane<'_>) -> Option<[String; 6]> {
+        let [host, port, host_of_tenant, port_of_tenant] = DestinationPause::names_of(lane)?;
+        let breaker = format!("{}{port_of_tenant}", Self::BREAKER);
+        Some([host, port, host_of_tenant, port_of_tenant, format!("{}{}", Self::TOPIC, lane.topic), breaker])
+    }
+
+    /// The prefix of the names of all limits of the same kind that belong to the same tenant; `None` if this one belongs
+    /// to none.
+    pub fn tenant_prefix(&self) -> Option<String> {
+        match self {
+            Self::Destination(of) => of.tenant_prefix(),
+            Self::Breaker(of) => of.tenant_prefix().map(|prefix| format!("{}{prefix}", Self::BREAKER)),
+            Self::Topic(topic) => topic.tenant().map(|tenant| format!("{}{}", Self::TOPIC, tenant.prefix())),
+        }
+    }
+
+    /// The destination that somebody has limited; `None` for a topic or a breaker.
+    pub const fn destination(&self) -> Option<&DestinationPause> {
+        match self {
+            Self::Destination(of) => Some(of),
+            Self::Topic(_) | Self::Breaker(_) => None,
+        }
+    }
+}
 
 /// A place for one callback: it counts in each limit of the lane until it is given back, or until it lapses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,14 +119,44 @@ pub enum Admitted {
     Wait(Option<Duration>),
 }
 
-/// A limit of a destination, and how much of it is used.
+/// A limit, and how much of it is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitState {
-    /// Which callbacks it limits.
-    pub of: DestinationPause,
+    pub of: LimitTarget,
     pub limits: Limits,
     /// How many callbacks are in flight under it, if it limits them.
     pub in_flight: u32,
     /// How long after the call the next callback may begin by the rate.
     pub next_in: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_has_the_name_under_which_its_lanes_look_for_it() {
+        let tenant: Tenant = "acme".parse().unwrap();
+        let topic = "pay".parse::<Topic>().unwrap().of_tenant(Some(&tenant));
+        let lane = Lane::new(&topic, "https://a.example");
+        let names = LimitTarget::names_of(lane).unwrap();
+        let of = |scope| {
+            LimitTarget::Destination(DestinationPause::new(&scope, Destination::parse("a.example").unwrap()))
+        };
+        let origin = Origin::parse("https://a.example").unwrap();
+        let targets = [
+            of(TenantScope::All),
+            of(TenantScope::One(Some(tenant.clone()))),
+            LimitTarget::Topic(topic.clone()),
+            LimitTarget::breaker(Some(tenant), &origin),
+        ];
+        let prefixes = [None, Some("~acme/"), Some("#~acme/"), Some("^~acme/")];
+        for (target, prefix) in targets.into_iter().zip(prefixes) {
+            assert!(names.contains(&target.name()), "{target:?}");
+            assert_eq!(target.tenant_prefix().as_deref(), prefix);
+            assert_eq!(LimitTarget::from_name(&target.name()), Some(target));
+        }
+        assert_eq!(LimitTarget::names_of(Lane::new(&topic, "")), None);
+        assert_eq!(LimitTarget::from_name("#a/b"), None);
+    }
 }

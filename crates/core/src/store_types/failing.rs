@@ -4,8 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::{DestinationReport, Failures, tenant_limit};
+use super::{DestinationReport, Failures, LimitTarget, tenant_limit};
+use crate::breaker::Stage;
 use crate::clock::Timestamp;
+use crate::destination::Origin;
+use crate::flow::Limits;
 use crate::job::{Tenant, TenantScope};
 
 /// The most failing destinations that are known. A tenant, or those without one, has at most half of what the others
@@ -56,19 +59,25 @@ impl SharedFailing {
 
     pub fn destinations(&self, scope: &TenantScope) -> Vec<FailingDestination> {
         let read = |(name, (_, failing)): (&String, &(_, Option<Failures>))| {
-            let (tenant, origin) = name.split_once(SEPARATOR)?;
-            let tenant = if tenant.is_empty() { None } else { Some(tenant.parse().ok()?) };
+            let (tenant, origin) = split_name(name)?;
             Some(FailingDestination { tenant, origin: origin.into(), failures: failing.clone()? })
         };
         let all = self.entries.iter().filter_map(read);
         all.filter(|destination| scope.has_tenant(destination.tenant.as_ref())).collect()
     }
 
-    /// Merges reports into the list. Returns what changes in the store, also the removal of entries that are over.
-    pub fn report(&mut self, reports: &[DestinationReport]) -> Vec<FailingChange> {
+    /// What the breaker of the destination with this name allows.
+    pub fn breaker_limits(&self, name: &str) -> Limits {
+        let failing = self.entries.get(name).and_then(|(_, failing)| failing.as_ref());
+        failing.map(|failing| failing.breaker().limits()).unwrap_or_default()
+    }
+
+    /// Merges reports into the list; closes the breakers of their destinations if there are to be none. Returns what
+    /// changes in the store, also the removal of entries that are over.
+    pub fn report(&mut self, reports: &[DestinationReport], has_breakers: bool) -> Vec<FailingChange> {
         let mut full = BTreeSet::new();
         for report in reports {
-            self.take_in(report, &mut full);
+            self.take_in(report, has_breakers, &mut full);
         }
         let changes = self.entries.iter().map(|(name, (before, failing))| {
             let after = failing.as_ref().filter(|failing| !failing.is_over(self.now)).map(written);
@@ -79,7 +88,12 @@ impl SharedFailing {
 
     /// Merges one report. Ignores a success at a destination that is not in the list, and a failure at one for which
     /// there is no room. `full` collects the tenants without room.
-    fn take_in<'r>(&mut self, report: &'r DestinationReport, full: &mut BTreeSet<&'r Option<Tenant>>) {
+    fn take_in<'r>(
+        &mut self,
+        report: &'r DestinationReport,
+        has_breakers: bool,
+        full: &mut BTreeSet<&'r Option<Tenant>>,
+    ) {
         let of_tenant = format!("{}{SEPARATOR}", report.tenant.as_ref().map_or("", Tenant::as_str));
         let name = format!("{of_tenant}{}", report.origin);
         let known = self.entries.get(&name).is_some_and(|(_, failing)| failing.is_some());
@@ -99,6 +113,7 @@ impl SharedFailing {
         }
         if let Some(entry) = entry {
             entry.succeeded(report.success);
+            entry.record(report, has_breakers, self.now);
         }
     }
 
@@ -127,6 +142,27 @@ impl SharedFailing {
     }
 }
 
+impl FailingChange {
+    /// The target of the destination's breaker, if that is not closed, or was not before.
+    pub fn breaker(&self) -> Option<LimitTarget> {
+        let is_closed = |text: &Option<String>| {
+            let failures = text.as_deref().and_then(|text| serde_json::from_str::<Failures>(text).ok());
+            failures.is_none_or(|failures| failures.breaker().stage() == Stage::Closed)
+        };
+        if is_closed(&self.before) && is_closed(&self.after) {
+            return None;
+        }
+        let (tenant, origin) = split_name(&self.name)?;
+        Some(LimitTarget::breaker(tenant, &Origin::parse(origin)?))
+    }
+}
+
+/// The tenant and the origin of a name.
+fn split_name(name: &str) -> Option<(Option<Tenant>, &str)> {
+    let (tenant, origin) = name.split_once(SEPARATOR)?;
+    Some((if tenant.is_empty() { None } else { Some(tenant.parse().ok()?) }, origin))
+}
+
 fn written(failing: &Failures) -> String {
     serde_json::to_string(failing).expect("plain data always serialises")
 }
@@ -135,6 +171,7 @@ fn written(failing: &Failures) -> String {
 mod tests {
     use super::super::failures::FAILING_RETENTION;
     use super::*;
+    use crate::breaker::Counts;
     use crate::clock::millis;
 
     const S: u64 = 1_000;
@@ -152,7 +189,14 @@ mod tests {
     ) -> DestinationReport {
         let failures = failed.map(|ms| Failures::new(at(ms), Some(500), None));
         let tenant = tenant.map(|tenant| tenant.parse().expect("a tenant"));
-        DestinationReport { tenant, origin: origin.into(), failures, success: success.map(at) }
+        DestinationReport {
+            tenant,
+            origin: origin.into(),
+            failures,
+            success: success.map(at),
+            counts: Counts::default(),
+            rate: None,
+        }
     }
 
     /// A store of texts.
@@ -162,7 +206,7 @@ mod tests {
     impl Texts {
         fn take(&mut self, now: u64, reports: &[DestinationReport]) {
             let mut shared = SharedFailing::new(at(now), self.0.clone());
-            for FailingChange { name, before, after } in shared.report(reports) {
+            for FailingChange { name, before, after } in shared.report(reports, true) {
                 assert_eq!(self.0.get(&name), before.as_ref());
                 match after {
                     Some(after) => drop(self.0.insert(name, after)),
@@ -286,5 +330,29 @@ mod tests {
         assert_eq!(texts.one(S), None);
         texts.take(S, &[]);
         assert!(texts.0.is_empty());
+    }
+
+    #[test]
+    fn a_change_says_what_a_breaker_allows_from_then_on() {
+        let outages = |at| DestinationReport {
+            counts: Counts { attempts: 20, outages: 20, answers: 0 },
+            ..report(Some("t"), ORIGIN, Some(at), None)
+        };
+        let mut shared = SharedFailing::new(at(S), []);
+        let opened = shared.report(&[outages(S)], true).remove(0);
+        let target = opened.breaker().expect("it opened");
+        assert_eq!(target.name(), "^~t/a.example:81");
+        assert_eq!(shared.breaker_limits(&opened.name).in_flight, Some(1));
+        let stored = [(opened.name.clone(), opened.after.clone().expect("it fails"))];
+        // No success of others, and no time but a week, ends the failure while the breaker is not closed.
+        let mut later = SharedFailing::new(at(100 * S), stored.clone());
+        let success = report(Some("t"), ORIGIN, None, Some(99 * S));
+        assert_eq!(later.report(&[success], true).remove(0).breaker(), Some(target.clone()));
+        assert_eq!(later.breaker_limits(&opened.name).in_flight, Some(1));
+        // Without breakers it closes.
+        let mut without = SharedFailing::new(at(100 * S), stored);
+        let closed = without.report(&[outages(100 * S)], false).remove(0);
+        assert_eq!(closed.breaker(), Some(target));
+        assert!(without.breaker_limits(&closed.name).is_empty());
     }
 }

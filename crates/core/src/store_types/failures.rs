@@ -1,9 +1,11 @@
-//! The failures of one destination: how those of several processes are merged, when they are over, and their report.
+//! The failures of one destination and its breaker: how those of several processes are merged, when they are over, and
+//! their report.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::breaker::{Breaker, Counts, Stage};
 use crate::clock::Timestamp;
 use crate::job::Tenant;
 
@@ -28,12 +30,22 @@ pub struct Failures {
     /// The last success. It ends the failure if it is later than the last failure and nothing fails for a while.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     success: Option<Timestamp>,
+    #[serde(default)]
+    breaker: Breaker,
 }
 
 impl Failures {
     /// The failures after one failed attempt.
     pub fn new(at: Timestamp, status: Option<u16>, error: Option<&str>) -> Self {
-        Self { since: at, last: at, attempts: 1, status, error: error.map(Box::from), success: None }
+        Self {
+            since: at,
+            last: at,
+            attempts: 1,
+            status,
+            error: error.map(Box::from),
+            success: None,
+            breaker: Breaker::default(),
+        }
     }
 
     pub const fn since(&self) -> Timestamp {
@@ -74,11 +86,27 @@ impl Failures {
         self.success = self.success.max(at);
     }
 
-    /// Whether the destination no longer fails: its last failure is a week ago, or 10 s ago with a success after it.
+    /// Whether the destination no longer fails: its last failure is a week ago, or 10 s ago with a success after it
+    /// while its breaker is closed.
     pub fn is_over(&self, now: Timestamp) -> bool {
         let quiet = now.since(self.last);
         quiet >= FAILING_RETENTION
-            || quiet >= FAILING_QUIET && self.success.is_some_and(|success| success > self.last)
+            || quiet >= FAILING_QUIET
+                && self.success.is_some_and(|success| success > self.last)
+                && self.breaker.stage() == Stage::Closed
+    }
+
+    pub const fn breaker(&self) -> &Breaker {
+        &self.breaker
+    }
+
+    /// Records the attempts of a report in the breaker; closes it if there are to be no breakers.
+    pub(super) fn record(&mut self, report: &DestinationReport, has_breakers: bool, now: Timestamp) {
+        if has_breakers {
+            self.breaker.record(report.counts, report.rate, now);
+        } else {
+            self.breaker = Breaker::default();
+        }
     }
 }
 
@@ -91,12 +119,18 @@ pub struct DestinationReport {
     pub origin: Box<str>,
     pub failures: Option<Failures>,
     pub success: Option<Timestamp>,
+    /// How the attempts ended.
+    pub counts: Counts,
+    /// How many a second succeeded in the minute before the failures began, if they began since the last report.
+    pub rate: Option<u32>,
 }
 
 impl DestinationReport {
     /// Merges a later report of the same destination into this one.
     pub fn add(&mut self, later: Self) {
         self.success = self.success.max(later.success);
+        self.counts.add(later.counts);
+        self.rate = self.rate.or(later.rate);
         match (&mut self.failures, later.failures) {
             (Some(failures), Some(later)) => failures.add(&later),
             (failures @ None, later) => *failures = later,

@@ -4,6 +4,8 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use super::admission::LimitTarget;
+use super::destinations::PauseLimit;
 use crate::clock::Timestamp;
 use crate::job::{TenantLimits, TenantScope, Topic};
 use crate::topic_policy::Metrics;
@@ -105,6 +107,20 @@ pub struct JobPauses {
     pub destination: bool,
 }
 
+/// How many jobs before another one are counted.
+pub const MAX_BEFORE: u32 = 1000;
+
+/// What keeps a job from being delivered now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobWait {
+    pub pauses: JobPauses,
+    /// The limits of its lane; none of a pull job.
+    pub limits: Vec<LimitTarget>,
+    /// How many ready jobs of its lane come before it: [`MAX_BEFORE`] if there are as many or more. `None` if it is not
+    /// ready.
+    pub before: Option<u32>,
+}
+
 /// Whether a known topic has jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopicPresence {
@@ -163,6 +179,8 @@ pub enum PolicyPut {
     /// [`MAX_TOPICS_WITH_METRICS`](crate::topic_policy::MAX_TOPICS_WITH_METRICS) other topics have metrics of
     /// their own already. Nothing changed.
     TooManyWithMetrics,
+    /// The policy has limits, and there are as many limits as there may be. Nothing changed.
+    TooManyLimits(PauseLimit),
     /// The topic does not have the policy that was to be replaced. Nothing changed.
     Outdated,
 }

@@ -67,6 +67,42 @@ pub(crate) enum PostError {
     Local,
 }
 
+impl PostError {
+    /// Whether the receiver, or a part of its network, is away or broken. Not so if it sends too much, or if nothing was to
+    /// be sent.
+    pub(crate) const fn is_outage(self) -> bool {
+        match self {
+            Self::Timeout
+            | Self::Dns
+            | Self::Refused
+            | Self::Connect
+            | Self::Tls
+            | Self::NotTls
+            | Self::TlsVersion
+            | Self::TlsExpired
+            | Self::TlsNotYetValid
+            | Self::TlsName
+            | Self::TlsIssuer
+            | Self::TlsCertificate
+            | Self::TlsClientCertificate
+            | Self::Broken
+            | Self::Ended
+            | Self::Reset
+            | Self::Unprocessed
+            | Self::NotHttp => true,
+            Self::Forbidden
+            | Self::HeadTooLarge
+            | Self::InterimFlood
+            | Self::ResponseTooLarge
+            | Self::Body
+            | Self::Ports
+            | Self::Crowded
+            | Self::Unsigned
+            | Self::Local => false,
+        }
+    }
+}
+
 /// Whether this machine is out of file descriptors or memory.
 pub(super) fn is_out_of_resources(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| OUT_OF_RESOURCES.contains(&code))

@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use http::StatusCode;
+use ringback_core::breaker::Counts;
+use ringback_core::job::DEFAULT_TIMEOUT;
 use ringback_core::outcome::{LastAttempt, Outcome};
 use ringback_core::store_types::{Lease, Success};
 use ringback_core::topic_policy::{Logging, Policy};
@@ -112,6 +114,22 @@ impl Attempted {
         }
     }
 
+    /// How the attempt counts in the breaker of its destination; `None` if nothing was sent, the end is not known, or it
+    /// timed out sooner than jobs do by default, which may be the job's fault.
+    pub(super) fn counts(&self) -> Option<Counts> {
+        let (outages, answers) = match &self.ending {
+            Ending::Answered(Ok(response)) => match response.status.as_u16() {
+                429 => (0, 0),
+                502..=504 => (1, 0),
+                _ => (0, 1),
+            },
+            Ending::Answered(Err(PostError::Timeout)) if self.took < DEFAULT_TIMEOUT => return None,
+            Ending::Answered(Err(error)) => (u32::from(error.is_outage()), 0),
+            Ending::Expired | Ending::LeaseLost | Ending::CutOff => return None,
+        };
+        self.has_failed().map(|_| Counts { attempts: 1, outages, answers })
+    }
+
     /// The attempt as the last failed one of its job.
     pub(super) fn last(&self, lease: &Lease) -> LastAttempt {
         LastAttempt {
@@ -126,6 +144,21 @@ impl Attempted {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_says_that_nobody_is_there_is_an_outage() {
+        let counts = |error, took| {
+            let (ending, lateness) = (Ending::Answered(Err(error)), Duration::ZERO);
+            let attempted = Attempted { ending, started: Instant::now(), took, lateness };
+            attempted.counts().map(|counts| (counts.outages, counts.answers))
+        };
+        assert_eq!(counts(PostError::Refused, Duration::ZERO), Some((1, 0)));
+        assert_eq!(counts(PostError::TlsExpired, Duration::ZERO), Some((1, 0)));
+        assert_eq!(counts(PostError::Timeout, DEFAULT_TIMEOUT), Some((1, 0)));
+        assert_eq!(counts(PostError::Timeout, DEFAULT_TIMEOUT / 2), None);
+        assert_eq!(counts(PostError::HeadTooLarge, Duration::ZERO), Some((0, 0)));
+        assert_eq!(counts(PostError::Crowded, Duration::ZERO), None);
+    }
 
     #[test]
     fn a_receiver_has_failed_only_where_it_was_called() {

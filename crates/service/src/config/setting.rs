@@ -19,6 +19,7 @@ pub const ALL_NAMES: &[&str] = &[
     "PREFIX",
     "CONCURRENCY",
     "LANE_CONCURRENCY",
+    "BREAKERS",
     "RETRY",
     "RETRY_MIN_DELAY",
     "RETRY_MAX_FAILURES",

@@ -93,6 +93,7 @@ impl Role {
                     store: options,
                     concurrency: 64,
                     lane_concurrency: 8,
+                    breakers: true,
                     outgoing: Default::default(),
                     signing: Default::default(),
                     retry,

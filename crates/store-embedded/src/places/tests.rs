@@ -1,4 +1,4 @@
-//! Tests of what limits of destinations allow: tokens of rates, and places of callbacks in flight.
+//! Tests of what limits allow: tokens of rates, and places of callbacks in flight.
 
 use super::*;
 

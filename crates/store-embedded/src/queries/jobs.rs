@@ -1,15 +1,16 @@
-//! One job by its key, its pauses, and pages of jobs that match a filter. Jobs with a tag and dead jobs are read by an
-//! index, the dead ones shard by shard in the order of their death; all others in the order of their numbers.
+//! One job by its key, what it waits for, and pages of jobs that match a filter. Jobs with a tag and dead jobs are read
+//! by an index, the dead ones shard by shard in the order of their death; all others in the order of their numbers.
 
 use redb::ReadTransaction;
 use ringback_core::job::{ContentHash, Job, JobKey};
 use ringback_core::store_types::{
-    Cursor, Filter, FilterIndex, FoundJob, JobPauses, ListedJob, MAX_PAGE, Page, Shard, StoreError,
-    StoredJob, payload,
+    Cursor, Filter, FilterIndex, FoundJob, JobPauses, JobWait, ListedJob, MAX_BEFORE, MAX_PAGE, Page, Shard,
+    StoreError, StoredJob, payload,
 };
 
 use crate::error::Result;
-use crate::tables::{self, Body, Record, Records, Tables, TenantTag};
+use crate::tables::{self, Body, Record, Records, Stage, Tables, TenantTag};
+use crate::txn::Txn;
 use crate::{EmbeddedStore, answers};
 
 /// A page is full once its bodies have this many bytes.
@@ -40,15 +41,13 @@ impl EmbeddedStore {
         Ok(Some(FoundJob::Stored(Box::new(stored))))
     }
 
-    /// Returns whether the topic and the destination of a job are paused; neither if the job is unknown.
-    pub async fn paused_by(&self, shard: Shard, key: &JobKey) -> Result<JobPauses, StoreError> {
+    /// Returns what keeps a job from being delivered now: the pauses of a job that is delayed or ready, and for a ready
+    /// one also the limits of its lane and how many jobs come before it. Nothing for any other job, or an unknown one.
+    pub async fn waits(&self, shard: Shard, key: &JobKey) -> Result<JobWait, StoreError> {
         let (locator, keep) = (key.locator().0, self.keep_tombstones());
-        self.call(shard, 0, move |txn| {
-            let Some(record) = txn.find(locator, keep)? else { return Ok(JobPauses::default()) };
-            let (shard, lane) = (txn.shard(), record.lane().name());
-            let topic = txn.tables.counts.is_lane_paused(shard, &lane)?;
-            let destination = txn.tables.destinations.holder(shard, &lane)?.is_some();
-            Ok(JobPauses { topic, destination })
+        self.call(shard, 0, move |txn| match txn.find(locator, keep)? {
+            Some(record) => wait(txn, &record),
+            None => Ok(JobWait::default()),
         })
         .await
     }
@@ -172,6 +171,26 @@ impl EmbeddedStore {
         })
         .await
     }
+}
+
+/// Returns what keeps a job from being delivered.
+fn wait(txn: &mut Txn<'_>, record: &Record) -> Result<JobWait> {
+    let position = match record.stage {
+        Stage::Delayed => None,
+        Stage::Ready { position } => Some(position),
+        Stage::Reserved { .. } | Stage::Dead { .. } | Stage::Done { .. } | Stage::Cancelled { .. } => {
+            return Ok(JobWait::default());
+        }
+    };
+    let (shard, lane) = (txn.shard(), record.lane().name());
+    let tables = &mut txn.tables;
+    let topic = tables.counts.is_lane_paused(shard, &lane)?;
+    let destination = tables.destinations.holder(shard, &lane)?.is_some();
+    let pauses = JobPauses { topic, destination };
+    let Some(position) = position else { return Ok(JobWait { pauses, ..JobWait::default() }) };
+    let limits = tables.limits.targets_of_lane(&lane)?;
+    let before = tables.ready.before(shard, &lane, position, MAX_BEFORE)?;
+    Ok(JobWait { pauses, limits, before: Some(before) })
 }
 
 /// Reads the jobs of the first entries of an index, at most `limit` and until their bodies have [`PAGE_BYTES`]. An

@@ -117,7 +117,7 @@ tables! {
     32 FAILING "failing": Str => Str;
     /// Jobs that have not ended, by each of their tags, with the tenant before it, and number.
     33 TAGS "tags": (Str, u64) => ();
-    /// Limits of destinations, by name.
+    /// Limits of destinations and topics, by name.
     34 LIMITS "limits": Str => Bytes;
 }
 

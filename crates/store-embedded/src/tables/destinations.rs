@@ -73,8 +73,13 @@ impl Destinations<Writing<'_>> {
         let (name, all) = (pause.name(), self.all(shard)?);
         let known = all.iter().find(|(known, _)| *known == name).map(|(_, row)| row.number);
         if known.is_none() {
-            let names = all.iter().map(|(name, _)| name.as_str());
-            let exceeded = exceeded(names, pause, MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT);
+            let (prefix, names) = (pause.tenant_prefix(), all.iter().map(|(name, _)| name.as_str()));
+            let exceeded = exceeded(
+                names,
+                prefix.as_deref(),
+                MAX_PAUSED_DESTINATIONS,
+                MAX_PAUSED_DESTINATIONS_OF_TENANT,
+            );
             if exceeded.is_some() {
                 return Ok(exceeded);
             }
@@ -95,17 +100,17 @@ impl Destinations<Writing<'_>> {
 }
 
 /// Returns which bound one more pause or limit beside those with these names would exceed: how many there may be in
-/// all, or of a tenant.
+/// all, or of the tenant whose names begin with `prefix`; `None` if the one more belongs to no tenant.
 pub(super) fn exceeded<'n>(
     names: impl Iterator<Item = &'n str>,
-    more: &DestinationPause,
+    prefix: Option<&str>,
     most: u64,
     most_of_tenant: u32,
 ) -> Option<PauseLimit> {
-    let (prefix, mut used, mut own) = (more.tenant_prefix(), 0, 0);
+    let (mut used, mut own) = (0, 0);
     for name in names {
         used += 1;
-        own += u64::from(prefix.as_ref().is_some_and(|prefix| name.starts_with(prefix)));
+        own += u64::from(prefix.is_some_and(|prefix| name.starts_with(prefix)));
     }
     if used >= most {
         return Some(PauseLimit::Installation);

@@ -1,7 +1,7 @@
 //! Ready queues: the ready jobs of each lane in order, and the lanes that are not empty, by turn. Lanes of pull jobs
 //! take no turns: all have the turn [`PULL`], behind the others, and consumers name them. Lanes that a pause or a limit
 //! holds are kept at a turn too: [`PAUSED`] for a topic, [`turn_of_pause`] for a destination, [`turn_of_limited`] for a
-//! limit of one.
+//! limit.
 
 use std::ops::Bound;
 
@@ -37,8 +37,8 @@ pub(crate) fn is_of_destination(turn: u64) -> bool {
     (OF_DESTINATIONS..PAUSED).contains(&turn)
 }
 
-/// Returns the turn of a lane whose destination has a limit, once a reserve has met the lane. It is a hash of the
-/// lane's name, so that a random turn leads to a random lane.
+/// Returns the turn of a lane that has a limit, once a reserve has met the lane. It is a hash of the lane's name, so
+/// that a random turn leads to a random lane.
 pub(crate) fn turn_of_limited(lane: &str) -> u64 {
     OF_LIMITS + xxh3_64(lane.as_bytes()) % MOST_NUMBERS
 }
@@ -81,6 +81,12 @@ impl<A: Access> Ready<A> {
     pub(crate) fn first(&self, shard: u16, lane: &str, limit: usize) -> Result<Vec<(i64, u64)>> {
         let queue = (shard, lane, i64::MIN)..=(shard, lane, i64::MAX);
         self.queues.list(queue, limit, |(.., position), number| (position, number))
+    }
+
+    /// Returns how many jobs of a lane come before a position, counted up to `limit`.
+    pub(crate) fn before(&self, shard: u16, lane: &str, position: i64, limit: u32) -> Result<u32> {
+        let rows = self.queues.range((shard, lane, i64::MIN)..(shard, lane, position))?;
+        rows.take(limit as usize).try_fold(0, |count, row| Ok(row.map(|_| count + 1)?))
     }
 
     pub(crate) fn is_empty(&self, shard: u16, lane: &str) -> Result<bool> {

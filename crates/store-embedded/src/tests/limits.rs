@@ -1,9 +1,12 @@
-//! Tests of limits of destinations: which lanes a reserve leaves alone, and which it lists.
+//! Tests of limits of destinations and topics: which lanes a reserve leaves alone, which it lists, and what a job says
+//! that it waits for.
 
 use ringback_core::destination::{Destination, DestinationPause};
 use ringback_core::flow::Limits;
-use ringback_core::job::TenantScope;
-use ringback_core::store_types::{Admission, Admitted, Reserve, Reserved, Waiting};
+use ringback_core::job::{TenantScope, Topic};
+use ringback_core::store_types::{
+    Admission, Admitted, JobPauses, JobWait, LimitTarget, MAX_BEFORE, Reserve, Reserved, Waiting,
+};
 
 use super::*;
 
@@ -14,8 +17,16 @@ fn limit(in_flight: u32) -> Limits {
     Limits { in_flight: Some(in_flight), ..Limits::default() }
 }
 
-fn of(host: &str) -> DestinationPause {
+fn pause(host: &str) -> DestinationPause {
     DestinationPause::new(&TenantScope::All, Destination::parse(host).unwrap())
+}
+
+fn of(host: &str) -> LimitTarget {
+    LimitTarget::Destination(pause(host))
+}
+
+fn of_topic() -> LimitTarget {
+    LimitTarget::Topic("t".parse().unwrap())
 }
 
 async fn reserve(store: &EmbeddedStore, sequence: u64, admitted: &[(&str, usize)]) -> Reserved {
@@ -94,8 +105,8 @@ async fn a_lane_gets_its_turn_back_when_its_limit_ends() {
 #[tokio::test]
 async fn a_pause_holds_a_limited_lane_and_the_limit_holds_it_after_the_pause() {
     let store = with_jobs(3).await;
-    let destination = of("receiver.example");
-    store.put_limit(&destination, &limit(2)).await.unwrap();
+    let destination = pause("receiver.example");
+    store.put_limit(&of("receiver.example"), &limit(2)).await.unwrap();
     assert_eq!(reserve(&store, 1, &[]).await.limited, listed(3));
     store.pause_destination(SHARD, &destination).await.unwrap();
     let found = reserve(&store, 2, &[(LANE, 3)]).await;
@@ -132,4 +143,92 @@ async fn limits_are_there_after_a_restart_and_callbacks_in_flight_are_not() {
     assert_eq!((state.limits, state.in_flight), (limits, 0));
     assert!(state.next_in > Duration::from_secs(9), "{:?}", state.next_in);
     assert!(matches!(&*store.admit(&ask).await.unwrap(), [Admitted::Wait(Some(_))]));
+}
+
+/// A ready job with a small body.
+fn ready_job(n: usize) -> NewJob {
+    let mut job = NewJob { due: Due::In(Duration::ZERO), ..job(n) };
+    job.delivery.body.bytes = "small".into();
+    job
+}
+
+/// Asks for this many places for each lane, and returns how many each got.
+async fn admit(store: &EmbeddedStore, lanes: &[&str], wanted: u32) -> Vec<Option<usize>> {
+    let wanted = lanes.iter().map(|lane| ((*lane).to_owned(), wanted)).collect();
+    let ask = Admission { wanted, lasts: Duration::from_secs(60), ..Admission::default() };
+    let places = |admitted| match admitted {
+        Admitted::Unlimited => None,
+        Admitted::Granted { begin_in, .. } => Some(begin_in.len()),
+        Admitted::Wait(_) => Some(0),
+    };
+    store.admit(&ask).await.unwrap().into_iter().map(places).collect()
+}
+
+#[tokio::test]
+async fn the_limit_of_a_topic_holds_its_lanes_together_and_no_others() {
+    let (store, other_lane) = (in_memory().await, "t http://other.example");
+    let mut jobs: Vec<_> = (0..6).map(ready_job).collect();
+    for job in &mut jobs[2..4] {
+        job.delivery.callback = Callback::parse("http://other.example/hook").unwrap();
+    }
+    let other_topic: Topic = "t2".parse().unwrap();
+    for job in &mut jobs[4..] {
+        job.key.topic = other_topic.clone();
+    }
+    store.submit(SHARD, &jobs).await.unwrap();
+    assert_eq!(store.put_limit(&of_topic(), &limit(3)).await.unwrap(), None);
+    assert_eq!(store.limit_names().await.unwrap(), [of_topic()]);
+
+    let mut found = reserve(&store, 1, &[]).await;
+    assert_eq!(found.leases.len(), 2, "only those of the other topic");
+    found.limited.sort();
+    assert_eq!(found.limited, [(other_lane.to_owned(), 2), (LANE.to_owned(), 2)]);
+
+    let lanes = [LANE, other_lane, "t2 http://receiver.example", "t "];
+    assert_eq!(admit(&store, &lanes, 2).await, [Some(2), Some(1), None, None]);
+    assert_eq!(store.limits(&[of_topic()]).await.unwrap()[0].in_flight, 3);
+    assert_eq!(reserve(&store, 2, &[(LANE, 2), (other_lane, 1)]).await.leases.len(), 3);
+    assert!(store.check(Repair::No).await.unwrap().is_clean());
+
+    store.put_limit(&of_topic(), &Limits::default()).await.unwrap();
+    store.mark_limit(SHARD, &of_topic(), false).await.unwrap();
+    assert_eq!(reserve(&store, 3, &[]).await.leases.len(), 1);
+}
+
+#[tokio::test]
+async fn a_ready_job_waits_for_the_jobs_before_it_and_for_its_limits() {
+    let store = in_memory().await;
+    let jobs: Vec<_> = (0..3).map(ready_job).chain([job(3)]).collect();
+    store.submit(SHARD, &jobs).await.unwrap();
+    let waits = async |n: usize| store.waits(SHARD, &job(n).key).await.unwrap();
+    let ready = JobWait { before: Some(2), ..JobWait::default() };
+
+    store.put_limit(&of_topic(), &limit(1)).await.unwrap();
+    store.put_limit(&of("other.example"), &limit(1)).await.unwrap();
+    assert_eq!(waits(2).await, JobWait { limits: vec![of_topic()], ..ready.clone() });
+    store.put_limit(&of("receiver.example"), &limit(1)).await.unwrap();
+    assert_eq!(waits(2).await.limits, [of("receiver.example"), of_topic()]);
+    for limit in [of_topic(), of("receiver.example")] {
+        store.put_limit(&limit, &Limits::default()).await.unwrap();
+    }
+    assert_eq!(waits(2).await, ready);
+
+    store.pause_destination(SHARD, &pause("receiver.example")).await.unwrap();
+    let pauses = JobPauses { destination: true, ..JobPauses::default() };
+    assert_eq!(waits(2).await, JobWait { pauses, ..ready.clone() });
+    assert_eq!(waits(3).await, JobWait { pauses, ..JobWait::default() }, "delayed");
+    store.cancel(SHARD, &job(0).key).await.unwrap();
+    assert_eq!(waits(2).await.before, Some(1), "the position before it is free");
+    assert_eq!(waits(0).await, JobWait::default(), "ended");
+    assert_eq!(waits(9).await, JobWait::default(), "unknown");
+}
+
+#[tokio::test]
+async fn jobs_before_another_one_are_counted_up_to_a_bound() {
+    let (store, most) = (in_memory().await, MAX_BEFORE as usize);
+    let jobs: Vec<_> = (0..most + 2).map(ready_job).collect();
+    store.submit(SHARD, &jobs).await.unwrap();
+    for (n, before) in [(0, 0), (most - 1, MAX_BEFORE - 1), (most, MAX_BEFORE), (most + 1, MAX_BEFORE)] {
+        assert_eq!(store.waits(SHARD, &job(n).key).await.unwrap().before, Some(before), "{n}");
+    }
 }

@@ -1,12 +1,11 @@
-//! Limits of destinations: stores and lists them, gives places under them, and gives lanes their turns back that have
-//! no limit any more.
+//! Limits of destinations and topics: stores and lists them, gives places under them, and gives lanes their turns back
+//! that have no limit any more.
 
 use std::sync::{Arc, Mutex};
 
-use ringback_core::destination::DestinationPause;
 use ringback_core::flow::Limits;
 use ringback_core::store_types::{
-    Admission, Admitted, LimitState, MAX_RESUMED_LANES, PauseLimit, Shard, StoreError,
+    Admission, Admitted, LimitState, LimitTarget, MAX_RESUMED_LANES, PauseLimit, Shard, StoreError,
 };
 
 use crate::error::Result;
@@ -17,11 +16,11 @@ use crate::txn::Txn;
 use crate::{ANY_SHARD, EmbeddedStore, TRANSITION_BYTES};
 
 impl EmbeddedStore {
-    /// Stores a limit of a destination, in place of another one; removes it if nothing is limited. If it would be one
+    /// Stores a limit, in place of another one; removes it if nothing is limited. If it would be one
     /// too many, changes nothing and returns which bound it would exceed. The limit holds in all shards at once.
     pub async fn put_limit(
         &self,
-        of: &DestinationPause,
+        of: &LimitTarget,
         limits: &Limits,
     ) -> Result<Option<PauseLimit>, StoreError> {
         let (location, of, limits) = (Arc::clone(&self.shared.location), of.clone(), *limits);
@@ -34,7 +33,7 @@ impl EmbeddedStore {
     pub async fn mark_limit(
         &self,
         shard: Shard,
-        _of: &DestinationPause,
+        _of: &LimitTarget,
         is_limited: bool,
     ) -> Result<(), StoreError> {
         let mut next = (!is_limited).then_some(0);
@@ -44,15 +43,13 @@ impl EmbeddedStore {
         Ok(())
     }
 
-    /// Whose callbacks to which destinations are limited.
-    pub async fn limit_names(&self) -> Result<Vec<DestinationPause>, StoreError> {
-        let names = self.call(ANY_SHARD, 0, |txn| txn.tables.limits.names()).await?;
-        let unreadable = || StoreError::Unreadable("a limit of a destination");
-        names.iter().map(|name| DestinationPause::from_name(name).ok_or_else(unreadable)).collect()
+    /// Which callbacks are limited.
+    pub async fn limit_names(&self) -> Result<Vec<LimitTarget>, StoreError> {
+        self.call(ANY_SHARD, 0, |txn| txn.tables.limits.targets()).await
     }
 
     /// Returns the limits with these names, without those that do not exist.
-    pub async fn limits(&self, of: &[DestinationPause]) -> Result<Vec<LimitState>, StoreError> {
+    pub async fn limits(&self, of: &[LimitTarget]) -> Result<Vec<LimitState>, StoreError> {
         let (location, of) = (Arc::clone(&self.shared.location), of.to_vec());
         self.call(ANY_SHARD, 0, move |txn| states(txn, &location.places, &of)).await
     }
@@ -67,7 +64,7 @@ impl EmbeddedStore {
 fn put(
     txn: &mut Txn<'_>,
     places: &Mutex<LimitUsage>,
-    of: &DestinationPause,
+    of: &LimitTarget,
     limits: &Limits,
 ) -> Result<Option<PauseLimit>> {
     let name = of.name();
@@ -84,7 +81,7 @@ fn put(
     Ok(exceeded)
 }
 
-fn states(txn: &Txn<'_>, places: &Mutex<LimitUsage>, of: &[DestinationPause]) -> Result<Vec<LimitState>> {
+fn states(txn: &Txn<'_>, places: &Mutex<LimitUsage>, of: &[LimitTarget]) -> Result<Vec<LimitState>> {
     let mut states = Vec::new();
     for of in of {
         let name = of.name();
@@ -118,7 +115,7 @@ fn release(txn: &mut Txn<'_>, from: u64) -> Result<Option<u64>> {
 }
 
 impl Txn<'_> {
-    /// Returns the turn at which a lane is kept because its topic or its destination is paused, or else its destination
+    /// Returns the turn at which a lane is kept because its topic or its destination is paused, or else one of them
     /// is limited; `None` if it is neither.
     pub(crate) fn held_turn(&mut self, lane: &str) -> Result<Option<u64>> {
         if let Some(turn) = self.paused_turn(lane)? {

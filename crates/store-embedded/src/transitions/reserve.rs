@@ -1,7 +1,7 @@
 //! reserve: ready → reserved, for a notifier, and exchange, which settles and reserves in one call. Lanes take turns. A
 //! lane gives no job while it is full (the caller allows no more of its jobs), throttled (no more of its origin or its
-//! tenant), paused (by its topic or its destination), or limited (its destination is, and the caller has no places).
-//! Many throttled lanes would hide the lanes behind them, so they are deferred: their turns come later.
+//! tenant), paused (by its topic or its destination), or limited (its topic or its destination is, and the caller has
+//! no places). Many throttled lanes would hide the lanes behind them, so they are deferred: their turns come later.
 
 mod groups;
 

@@ -1,6 +1,6 @@
--- Limits of destinations: what they allow, how much of it is used, and which callbacks may begin.
+-- Limits of destinations and topics: what they allow, how much of it is used, and which callbacks may begin.
 --
--- `limits` is a hash: the name of each limit, as pauses have names (prelude/destinations.lua), and its row of doubles:
+-- `limits` is a hash: the name of each limit (prelude/destinations.lua), and its row of doubles:
 -- count and seconds of the rate, burst, callbacks in flight, interval between callbacks (us), 0 for what is not limited;
 -- then when its bucket is full (us), and the number after the last place under it. `places:<limit>` is a sorted set of
 -- the places under a limit of callbacks in flight, by when they lapse (ms). `place` is the number of the last place:

@@ -1,15 +1,14 @@
-//! Limits of destinations: stores and reads them, marks them in shards, and gives places under them.
+//! Limits of destinations and topics: stores and reads them, marks them in shards, and gives places under them.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use redis::Value;
 use ringback_core::clock::millis_up;
-use ringback_core::destination::DestinationPause;
 use ringback_core::flow::{Bucket, Limits, Rate};
 use ringback_core::store_types::{
-    Admission, Admitted, LimitState, MAX_LIMITS, MAX_LIMITS_OF_TENANT, MAX_RESUMED_LANES, PauseLimit,
-    PlaceId, Shard, StoreError,
+    Admission, Admitted, LimitState, LimitTarget, MAX_LIMITS, MAX_LIMITS_OF_TENANT, MAX_RESUMED_LANES,
+    PauseLimit, PlaceId, Shard, StoreError,
 };
 
 use crate::keys::KeySpace;
@@ -21,11 +20,11 @@ use crate::script;
 const UNREADABLE: StoreError = StoreError::Unreadable("a limit");
 
 impl RedisStore {
-    /// Stores a limit of a destination, in place of another one; removes it if nothing is limited. If it would be one too
+    /// Stores a limit, in place of another one of the same target; removes it if nothing is limited. If it would be one too
     /// many, changes nothing and returns which bound it would exceed.
     pub async fn put_limit(
         &self,
-        of: &DestinationPause,
+        of: &LimitTarget,
         limits: &Limits,
     ) -> Result<Option<PauseLimit>, StoreError> {
         let prefix = of.tenant_prefix().unwrap_or_default();
@@ -40,11 +39,11 @@ impl RedisStore {
         }
     }
 
-    /// Marks in a shard that a destination has a limit, or none: then its lanes get their turns, a part at a time.
+    /// Marks in a shard that there is a limit, or none any more: then its lanes get their turns, a part at a time.
     pub async fn mark_limit(
         &self,
         shard: Shard,
-        of: &DestinationPause,
+        of: &LimitTarget,
         is_limited: bool,
     ) -> Result<(), StoreError> {
         if is_limited {
@@ -61,18 +60,18 @@ impl RedisStore {
         }
     }
 
-    /// Whose callbacks to which destinations are limited.
-    pub async fn limit_names(&self) -> Result<Vec<DestinationPause>, StoreError> {
+    /// Which callbacks are limited.
+    pub async fn limit_names(&self) -> Result<Vec<LimitTarget>, StoreError> {
         let names: Vec<String> = self.call(&script::LIMIT_NAMES, KeySpace::Installation).run().await?;
-        names.iter().map(|name| DestinationPause::from_name(name).ok_or(UNREADABLE)).collect()
+        names.iter().map(|name| LimitTarget::from_name(name).ok_or(UNREADABLE)).collect()
     }
 
-    /// Returns the limits with these names, without those that do not exist.
-    pub async fn limits(&self, of: &[DestinationPause]) -> Result<Vec<LimitState>, StoreError> {
+    /// Returns the limits of these targets, without those that do not exist.
+    pub async fn limits(&self, of: &[LimitTarget]) -> Result<Vec<LimitState>, StoreError> {
         if of.is_empty() {
             return Ok(Vec::new());
         }
-        let names: Vec<_> = of.iter().map(DestinationPause::name).collect();
+        let names: Vec<_> = of.iter().map(LimitTarget::name).collect();
         let mut rows: Vec<Value> =
             self.call(&script::LIMITS, KeySpace::Installation).arg(names).run().await?;
         let now = rows.pop().ok_or(UNREADABLE)?;
@@ -125,7 +124,7 @@ fn settings(limits: &Limits) -> [f64; 5] {
     [count, seconds, burst, f64::from(limits.in_flight.unwrap_or(0)), interval]
 }
 
-fn limit_state(of: &DestinationPause, row: Value, now: f64) -> Result<Option<LimitState>, StoreError> {
+fn limit_state(of: &LimitTarget, row: Value, now: f64) -> Result<Option<LimitState>, StoreError> {
     let mut parts = take::list(row)?.into_iter();
     let (Some(row), Some(in_flight)) = (parts.next(), parts.next()) else { return Ok(None) };
     let row: Bytes = take::bytes(row)?;

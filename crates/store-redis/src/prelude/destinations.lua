@@ -1,11 +1,11 @@
--- Paused and limited destinations: hosts, or single ports of them, that get no callbacks, or that get them only from a
--- notifier with places (installation/admission.lua).
+-- Paused destinations: hosts, or single ports of them, that get no callbacks. And limited destinations and topics, whose
+-- callbacks only a notifier with places makes (installation/admission.lua).
 --
 -- `destinations` is a hash: the name of each pause, and its state, PAUSED or RESUMING. A name is `host` or `host:port`,
 -- for the jobs of all; with `~tenant/` before it, for the jobs of a tenant, with `~/`, for the jobs without one. All
 -- shards have the same pauses. The field `paused_hosts` of the shard's hash is their number, so that nothing else is
--- read while there are none. `limited` is a hash of limits by the same names: LIMITED, or ENDING while lanes get turns
--- again. The field `limits` is their number.
+-- read while there are none. `limited` is a hash of limits by the same names, `#topic`, or `^` and the name for
+-- a breaker: LIMITED, or ENDING while lanes get turns again. The field `limits` is their number.
 -- Uses lanes, shard, topics.
 destinations.PAUSED, destinations.RESUMING = '1', '2'
 destinations.LIMITED, destinations.ENDING = '1', '2'
@@ -24,7 +24,8 @@ do
     local host, port = lanes.destination(name)
     if host then
       local with_port, of_tenant = host .. ':' .. port, lanes.tenant(name) .. '/'
-      all = {host, with_port, of_tenant .. host, of_tenant .. with_port}
+      local own = of_tenant .. with_port
+      all = {host, with_port, of_tenant .. host, own, '#' .. lanes.topic(name), '^' .. own}
     end
     names_of[name] = all
     return all
@@ -51,12 +52,16 @@ do
     if fields.limits > 0 then read_into(limited, KEY.limited, lane_names) end
   end
 
-  -- Whether a lane with this name has a limit. `load` must have read the lane's limits.
-  function destinations.is_limited(name)
-    if fields.limits == 0 then return false end
-    for _, limit in ipairs(names(name)) do if limited[limit] == destinations.LIMITED then return true end end
-    return false
+  -- Returns the names of the limits of a lane with this name. `load` must have read them.
+  function destinations.limits(name)
+    local found = {}
+    if fields.limits == 0 then return found end
+    for _, limit in ipairs(names(name)) do
+      if limited[limit] == destinations.LIMITED then found[#found + 1] = limit end
+    end
+    return found
   end
+  function destinations.is_limited(name) return #destinations.limits(name) > 0 end
 
   -- Stores the mark of a limit; nil removes it.
   function destinations.mark(limit, mark)

@@ -1,5 +1,5 @@
--- One job: reads its data, its pauses, and the log of its attempts.
--- Uses attempt_logs, due_index, lanes, paused_lanes, records, shard, tombs.
+-- One job: reads its data, what it waits for, and the log of its attempts.
+-- Uses attempt_logs, destinations, due_index, lanes, paused_lanes, ready, records, shard, tombs.
 
 -- get: the data of a job.
 -- KEYS  shard
@@ -27,18 +27,31 @@ function scripts.get_stored(args)
   return {due_index.code(loc, raw, s), s or '', lanes.name(lane) or '', raw}
 end
 
--- paused_by: whether the topic and the destination of a job are paused.
+-- waits: what keeps a job from being delivered.
 -- KEYS  shard
--- ARGV  locator
--- Returns {1 if its topic is paused, 1 if its destination is}
-function scripts.paused_by(args)
+-- ARGV  locator, how many jobs before it are counted
+-- Returns {1 if its topic is paused, 1 if its destination is, how many ready jobs of its lane are before it or -1 if it is
+--   not ready, name of a limit, ...}
+function scripts.waits(args)
+  local loc, most = args[1], tonumber(args[2])
   shard.begin()
-  local raw = jobs.get(args[1])
+  local raw, s = tombs.find(loc)
   local lane = raw and record.lane(raw)
-  if not lane then return {0, 0} end
+  if not lane then return {0, 0, -1} end
   shard.load_rows({lane})
   local is_topic, is_destination = paused_lanes.pauses(lane)
-  return {is_topic and 1 or 0, is_destination and 1 or 0}
+  local answer = {is_topic and 1 or 0, is_destination and 1 or 0, -1}
+  if due_index.code(loc, raw, s) ~= READY then return answer end
+  local before, entry = most, loc .. jobs.due(raw, s)
+  for i, found in ipairs(ready.range(lane, 0, most)) do
+    if found == entry then
+      before = i - 1
+      break
+    end
+  end
+  answer[3] = before
+  for _, limit in ipairs(destinations.limits(lanes.name(lane))) do answer[#answer + 1] = limit end
+  return answer
 end
 
 -- attempts: the log of a job's attempts.

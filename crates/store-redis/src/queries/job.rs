@@ -1,15 +1,20 @@
-//! One job: reads it with or without everything that is stored of it, its pauses, and the log of its attempts.
+//! One job: reads it with or without everything that is stored of it, what it waits for, and the log of its attempts.
 
 use bytes::Bytes;
 use redis::Value;
 use ringback_core::job::{Job, JobKey};
 use ringback_core::store_types::attempt_log::shown;
-use ringback_core::store_types::{Attempt, FoundJob, JobPauses, Shard, StoreError};
+use ringback_core::store_types::{
+    Attempt, FoundJob, JobPauses, JobWait, LimitTarget, MAX_BEFORE, Shard, StoreError,
+};
 
 use super::page;
 use crate::record::{FixedFields, OptionalFields, number, parse_tombstone};
 use crate::redis_store::RedisStore;
-use crate::{reply, script};
+use crate::reply::{self, take};
+use crate::script;
+
+const UNREADABLE: StoreError = StoreError::Unreadable("what a job waits for");
 
 /// How often a job is read whose payload is missing.
 const MAX_TRIES: usize = 8;
@@ -57,10 +62,17 @@ impl RedisStore {
         Ok(stored.map_or(Found::WithoutPayload, |job| Found::Known(Some(FoundJob::Stored(Box::new(job))))))
     }
 
-    pub async fn paused_by(&self, shard: Shard, key: &JobKey) -> Result<JobPauses, StoreError> {
-        let (topic, destination): (u8, u8) =
-            self.call(&script::PAUSED_BY, shard).arg(&key.locator().0).run().await?;
-        Ok(JobPauses { topic: topic == 1, destination: destination == 1 })
+    pub async fn waits(&self, shard: Shard, key: &JobKey) -> Result<JobWait, StoreError> {
+        let call = self.call(&script::WAITS, shard).arg((&key.locator().0, MAX_BEFORE));
+        let mut parts = call.run::<Vec<Value>>().await?.into_iter();
+        let mut number = || parts.next().map_or(Err(UNREADABLE), |part| take::int(&part));
+        let pauses = JobPauses { topic: number()? == 1, destination: number()? == 1 };
+        let before = u32::try_from(number()?).ok();
+        let target = |name: Value| {
+            let name: String = reply::read(name, script::WAITS.name())?;
+            LimitTarget::from_name(&name).ok_or(UNREADABLE)
+        };
+        Ok(JobWait { pauses, before, limits: parts.map(target).collect::<Result<_, _>>()? })
     }
 
     pub async fn attempts(&self, shard: Shard, key: &JobKey) -> Result<Option<Vec<Attempt>>, StoreError> {

@@ -120,7 +120,14 @@ impl RedisStore {
                 if !met.insert(locator) || !std::ptr::eq(script(job), script_now) {
                     later.push((number, taken));
                 } else if let Some(lane) = lane_of(&mut lanes, key, taken, job) {
-                    arrivals.push(Arrival { number, job, locator, lane, taken, packed: record::pack(job, lane) });
+                    arrivals.push(Arrival {
+                        number,
+                        job,
+                        locator,
+                        lane,
+                        taken,
+                        packed: record::pack(job, lane),
+                    });
                 } else {
                     later.push((number, taken + 1));
                 }

@@ -77,7 +77,7 @@ contract! {
         // Jobs, read.
         fn get(shard: Shard, key: &JobKey) -> Option<Job>;
         fn get_stored(shard: Shard, key: &JobKey) -> Option<FoundJob>;
-        fn paused_by(shard: Shard, key: &JobKey) -> JobPauses;
+        fn waits(shard: Shard, key: &JobKey) -> JobWait;
         fn lease_info(receipt: &Receipt) -> Option<RetryContext>;
         fn page_listed(filter: &Filter, from: Option<Cursor>, look: usize) -> Page<ListedJob>;
         fn page_stored(filter: &Filter, from: Option<Cursor>, look: usize) -> Page<StoredJob>;
@@ -113,7 +113,7 @@ contract! {
         fn pause_destination(shard: Shard, pause: &DestinationPause) -> Option<PauseLimit>;
         fn resume_destination(shard: Shard, pause: &DestinationPause) -> bool;
         fn paused_destinations(shard: Shard) -> Vec<DestinationPause>;
-        fn mark_limit(shard: Shard, of: &DestinationPause, is_limited: bool) -> ();
+        fn mark_limit(shard: Shard, of: &LimitTarget, is_limited: bool) -> ();
         fn failing() -> SharedFailing;
         fn change_failing(changes: &[FailingChange]) -> bool;
 
@@ -127,9 +127,9 @@ contract! {
         fn put_entry(entry: ConfigEntry<'_>, replaced: Option<&str>) -> PolicyPut;
         fn delete_entry(name: &str) -> Option<PolicyVersion>;
         fn policies(known: Option<PolicyVersion>) -> Option<(PolicyVersion, PolicyRows)>;
-        fn put_limit(of: &DestinationPause, limits: &Limits) -> Option<PauseLimit>;
-        fn limit_names() -> Vec<DestinationPause>;
-        fn limits(of: &[DestinationPause]) -> Vec<LimitState>;
+        fn put_limit(of: &LimitTarget, limits: &Limits) -> Option<PauseLimit>;
+        fn limit_names() -> Vec<LimitTarget>;
+        fn limits(of: &[LimitTarget]) -> Vec<LimitState>;
         fn admit(admission: &Admission) -> Vec<Admitted>;
         fn grant_quota(tenant: &Tenant, request: QuotaRequest, now: Timestamp) -> QuotaGrant;
         fn start_bulk(id: BulkId, target: &BulkTarget, rate: u32) -> Option<Bulk>;

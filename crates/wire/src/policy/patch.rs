@@ -17,7 +17,8 @@ const HEADERS: &str = "headers";
 const ARCHIVE: &str = "archive";
 
 /// A change of some fields of a policy (RFC 7396): a field takes the place of the stored one, and null removes it.
-/// `headers` and `archive` are merged one by one. The fields of `retry` belong together, so it is replaced as a whole.
+/// `headers` and `archive` are merged one by one. The fields of `retry` belong together, and so do those of `limits`:
+/// each of the two is replaced as a whole.
 #[derive(Clone, Debug)]
 pub struct PolicyPatch(Vec<(String, Box<RawValue>)>);
 
@@ -118,6 +119,12 @@ mod tests {
                 r#"{"retry":{"preset":"none"}}"#,
             ),
             (
+                r#"{"limits":{"rate":"1/s","burst":2}}"#,
+                r#"{"limits":{"in_flight":5}}"#,
+                r#"{"limits":{"in_flight":5}}"#,
+            ),
+            (r#"{"limits":{"in_flight":5}}"#, r#"{"limits":null}"#, "{}"),
+            (
                 r#"{"archive":{"states":["done"]}}"#,
                 r#"{"archive":{"bodies":true}}"#,
                 r#"{"archive":{"bodies":true,"states":["done"]}}"#,
@@ -176,9 +183,10 @@ mod tests {
     #[test]
     fn dropped_fields_are_those_that_were_set_and_no_longer_are() {
         let policy = |json: &str| parse_policy(json.as_bytes()).unwrap();
-        let before = policy(r#"{"timeout":"1s","expect_body":"ok","headers":{"x-a":"1"}}"#);
+        let before =
+            policy(r#"{"timeout":"1s","expect_body":"ok","headers":{"x-a":"1"},"limits":{"in_flight":5}}"#);
         let after = policy(r#"{"timeout":"2s","ttr":"5s"}"#);
-        assert_eq!(dropped_fields(Some(&before), &after), ["headers", "expect_body"]);
+        assert_eq!(dropped_fields(Some(&before), &after), ["headers", "expect_body", "limits"]);
         assert!(dropped_fields(None, &after).is_empty());
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ringback_core::credential::CredentialName;
+use ringback_core::flow::Limits;
 use ringback_core::job::Headers;
 use ringback_core::store_types::{EndedState, EndedStates};
 use ringback_core::topic_policy::{
@@ -19,6 +20,7 @@ use super::secrets::{SealedSecret, secrets};
 use crate::declare::request;
 use crate::field_parsers::object::read;
 use crate::kinds::{Flag, Given, Part, Text, kinds, list, valid, worded};
+use crate::limits::FlowLimits;
 use crate::schema::{
     CallbackUrl, CredentialNameText, ExpectedBody, FinalStatus, HeadersPatch, HeadersText, Origin,
     RetryPolicy, SealedHeaders, Timeout, Ttr,
@@ -27,6 +29,7 @@ use crate::schema::{
 const CREDENTIALS: &str = "the name of a credential, [A-Za-z0-9._-]{1,64}, neither . nor ..";
 const EXPECTED: &str = "a string of at most 1024 bytes, without white space at its ends";
 const STATUSES: &str = "a list of 1 to 32 statuses, 300 to 599, each once, such as [400, 422]";
+const LIMITS: &str = "an object with rate, in_flight or both, such as {\"rate\":\"100/s\",\"burst\":20,\"in_flight\":10}; for no limits, leave it out or set it to null";
 const LOGGED: &str = "\"failed\", \"all\" or \"off\"";
 const ARCHIVE: &str = "an object with states (a list) and bodies (true or false); each may be left out";
 const STATES: &str = "a list of done, dead, expired, cancelled and purged, each once; an empty list for none";
@@ -60,6 +63,9 @@ request! {
         /// The statuses of answers, 300 to 599, after which a job is dead at once, with the reason `rejected`. 410 is
         /// always one, with the reason `gone`.
         bury_on: FinalStatuses [STATUSES];
+        /// Limits of the topic's callbacks to all destinations together, over all notifiers. Limits of a destination
+        /// hold too. Pull jobs are not limited.
+        limits: FlowLimits [LIMITS], or Limits::default();
         /// Which attempts are logged.
         attempts: Text<LoggedAttempts, Logging> [LOGGED];
         /// The URL for dead-letter notices of jobs without an `on_dead` of their own, once the policy is
@@ -91,6 +97,8 @@ request! {
         headers: Given<HeadersPatch>;
         /// The origins whose callbacks get the headers. Stored values of secret headers go to no new one.
         headers_to: HeadersTo;
+        /// Limits of the topic's callbacks, as a whole.
+        limits: FlowLimits;
         /// Which ended jobs of the topic go to the archive; each of its two fields by itself.
         archive: Part<TopicArchive>;
     }

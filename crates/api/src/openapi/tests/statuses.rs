@@ -17,7 +17,7 @@ use ringback_core::destination::{Destination, DestinationPause};
 use ringback_core::flow::Limits;
 use ringback_core::job::{TenantScope, Topic};
 use ringback_core::store_types::{
-    ArchiveSettings, EndedStates, MAX_LIMITS, MAX_PAUSED_DESTINATIONS, PolicyPut, WhenFull,
+    ArchiveSettings, EndedStates, LimitTarget, MAX_LIMITS, MAX_PAUSED_DESTINATIONS, PolicyPut, WhenFull,
 };
 use ringback_core::topic_policy::{MAX_POLICIES, Policy};
 use serde_json::{Value, json};
@@ -345,7 +345,8 @@ async fn limit_all_destinations(api: &Api) {
     let mut limited = stream::iter(0..MAX_LIMITS)
         .map(|n| async move {
             let destination = Destination::parse(&format!("{n}.example")).unwrap();
-            api.store.limit_destination(&DestinationPause::new(&TenantScope::All, destination), limits).await
+            let of = DestinationPause::new(&TenantScope::All, destination);
+            api.store.limit(&LimitTarget::Destination(of), limits).await
         })
         .buffer_unordered(500);
     while let Some(limited) = limited.next().await {
