@@ -38,30 +38,17 @@ async fn a_policy_is_set_shown_and_deleted() {
             "--on-done",
             "http://h/done",
             "--metrics",
-            "--rate",
-            "100/s",
-            "--burst",
-            "20",
-            "--in-flight",
-            "10",
         ],
     )
     .await;
     assert_eq!((run.code, run.out.as_str()), (Some(0), "the topic t has a policy now\n"), "{run:?}");
     let policy = json!({"retry": {"delays": ["15s", "3m"], "max": -1, "jitter": 0.5}, "timeout": "5s", "ttr": 90,
         "url": "http://h/", "headers": {"x-tenant": "a7", "x-b": "2"}, "headers_to": ["http://h"], "expect_body": "success",
-        "on_dead": "http://h/dead", "on_done": "http://h/done", "metrics": true,
-        "limits": {"rate": "100/s", "burst": 20, "in_flight": 10}});
+        "on_dead": "http://h/dead", "on_done": "http://h/done", "metrics": true});
     let shown = stack.get("/v1/topics/t").await.json();
     assert_eq!((&shown["topic"], &shown["policy"]), (&json!("t"), &policy));
     let run = ringback(&server, &["policy", "get", "t", "--output", "json"]).await;
     assert_eq!((run.code, run.json()), (Some(0), shown));
-
-    let run = ringback(&server, &["topic", "t"]).await;
-    assert!(
-        run.out.ends_with("\n\n RATE  BURST  IN FLIGHT  NEXT\n100/s     20    0 of 10   now\n"),
-        "{run:?}"
-    );
 
     // Fields that are not given stay.
     let run = ringback(&server, &["policy", "set", "t", "--timeout", "6s", "--header", "x-b:3"]).await;
@@ -69,10 +56,6 @@ async fn a_policy_is_set_shown_and_deleted() {
     let mut changed = policy;
     (changed["timeout"], changed["headers"]["x-b"]) = (json!("6s"), json!("3"));
     assert_eq!(stack.get("/v1/topics/t").await.json()["policy"], changed);
-    // Limits are replaced as a whole.
-    let run = ringback(&server, &["policy", "set", "t", "--in-flight", "5"]).await;
-    assert_eq!(run.code, Some(0), "{run:?}");
-    assert_eq!(stack.get("/v1/topics/t").await.json()["policy"]["limits"], json!({"in_flight": 5}));
     let run = ringback(&server, &["policy", "set", "t", "--unset", "expect_body,on_dead"]).await;
     assert!(run.code == Some(0) && run.err.contains("no longer set: expect_body, on_dead"), "{run:?}");
     let run = ringback(&server, &["policy", "set", "t", "--replace", "--retry", "none"]).await;
@@ -105,6 +88,26 @@ async fn deleting_a_topic_waits_for_a_job_that_is_being_delivered() {
     let held = ringback(&server, &["reserve", "t", "--output", "json"]).await;
     assert_eq!(held.json()["jobs"].as_array().map(Vec::len), Some(1));
     reports(&server, &["policy", "delete", "t", "--force"], 1, "1 are in delivery").await;
+}
+
+#[tokio::test]
+async fn the_limits_of_a_topic_are_set_as_a_whole_and_shown_with_what_is_used() {
+    let stack = StackOptions::api_only().start().await;
+    let server = stack.url("");
+    let limits = async || stack.get("/v1/topics/t").await.json()["policy"]["limits"].clone();
+    let flags = ["policy", "set", "t", "--rate", "100/s", "--burst", "20", "--in-flight", "10"];
+    assert_eq!(ringback(&server, &flags).await.code, Some(0));
+    assert_eq!(limits().await, json!({"rate": "100/s", "burst": 20, "in_flight": 10}));
+    let run = ringback(&server, &["topic", "t"]).await;
+    assert!(
+        run.out.ends_with("\n\n RATE  BURST  IN FLIGHT  NEXT\n100/s     20    0 of 10   now\n"),
+        "{run:?}"
+    );
+    let run = ringback(&server, &["policy", "set", "t", "--in-flight", "5"]).await;
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(limits().await, json!({"in_flight": 5}));
+    let run = ringback(&server, &["policy", "set", "t", "--unset", "limits"]).await;
+    assert_eq!((run.code, limits().await), (Some(0), json!(null)), "{run:?}");
 }
 
 #[tokio::test]

@@ -139,10 +139,7 @@ impl RedisStore {
                 for ArrivingLane { id, lane, limits } in &lanes {
                     cmd.arg([&id.0[..], &pack_limits(*limits)].concat()).arg(lane.name());
                 }
-                let sizes = arrivals
-                    .iter()
-                    .map(|Arrival { packed, .. }| [ARGS, packed.rest.len(), packed.external.len()]);
-                cmd.reserve_space_for_args(sizes.flatten());
+                reserve_space(cmd, &arrivals);
                 push(cmd, &arrivals);
             });
             let mut answered = take::list(call.run().await?)?;
@@ -179,6 +176,13 @@ impl RedisStore {
         }
         answers.into_iter().collect::<Option<_>>().ok_or(UNREADABLE)
     }
+}
+
+/// Reserves memory for the arguments of jobs.
+fn reserve_space(cmd: &mut Cmd, arrivals: &[Arrival<'_>]) {
+    let sizes =
+        arrivals.iter().map(|Arrival { packed, .. }| [ARGS, packed.rest.len(), packed.external.len()]);
+    cmd.reserve_space_for_args(sizes.flatten());
 }
 
 /// Returns the id of a job's lane, which is added to `lanes` if it is new, with the first id after `taken` ones. `None`
