@@ -118,7 +118,7 @@ impl Breaker {
                 self.stage = Stage::Returning { since, rate: 1, at: now };
                 self.counts = [Counts::default(); 2];
             }
-            // Attempts that began before it opened are no probes.
+            // An attempt that began before the breaker opened is not a probe.
             Stage::Open { since, failed, at } if new.outages > 0 && now.since(at) >= pause(failed) => {
                 let failed = (failed + 1).min(PROBES.len() as u8 - 1);
                 self.stage = Stage::Open { since, failed, at: now };

@@ -36,7 +36,7 @@ pub(crate) struct Reports {
 struct Destinations {
     by_origin: HashMap<Box<str>, Vec<Known>>,
     count: usize,
-    /// Those of them with a report.
+    /// How many destinations have a report.
     reported: usize,
     /// Whether a destination that fails has a report.
     is_failing: bool,

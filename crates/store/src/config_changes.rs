@@ -225,7 +225,7 @@ struct Written {
 }
 
 impl Written {
-    /// That of a quota or a credential.
+    /// A quota or a credential, which has no limits.
     fn of(entry: &impl Serialize) -> Self {
         Self { text: written(entry), metrics: Metrics::Together, limits: None }
     }

@@ -18,11 +18,11 @@ pub const MAX_PLACES: u32 = 64;
 /// Which callbacks a limit holds for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LimitTarget {
-    /// Those to a destination, of the jobs of all or of one tenant.
+    /// The callbacks to a destination, for all jobs or for the jobs of one tenant.
     Destination(DestinationPause),
-    /// Those of the jobs of a topic.
+    /// The callbacks of a topic.
     Topic(Topic),
-    /// Those of a tenant, or of the jobs without one, to one port of a host, by its breaker.
+    /// The callbacks of a tenant, or of jobs without a tenant, to one port of a host whose breaker is not closed.
     Breaker(DestinationPause),
 }
 
