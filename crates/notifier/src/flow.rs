@@ -221,8 +221,7 @@ impl Flow {
         self.held.extend(call.held);
         // Their tokens may have been put back, so only the places are given back again.
         for (lane, first, n) in call.unused {
-            let places = (first.0..).take(n as usize);
-            self.ended.extend(places.map(|place| (lane.clone(), PlaceId(place))));
+            self.ended.extend((first.0..).take(n as usize).map(|place| (lane.clone(), PlaceId(place))));
         }
     }
 
