@@ -16,6 +16,7 @@ mod list;
 mod list_export_import;
 mod listen;
 mod many_jobs;
+mod order;
 mod policy;
 mod pull_jobs;
 mod quotas;

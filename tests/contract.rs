@@ -35,6 +35,8 @@ pub(crate) mod list_tagged;
 mod look_up;
 mod model;
 mod notice_outbox;
+mod order;
+mod order_random;
 pub(crate) mod policies;
 mod prepare;
 mod promote;
@@ -413,7 +415,28 @@ contract! {
         all_limits_of_a_lane_hold_together,
         a_limit_of_a_topic_holds_its_lanes_together_and_no_others,
         a_breaker_is_enforced_by_a_limit_until_it_is_closed,
+        a_receiver_that_asks_for_fewer_callbacks_gets_none_until_its_time,
+        breakers_that_are_forced_closed_limit_nothing_until_they_are_reset,
         what_a_job_waits_for_is_known_with_the_jobs_before_it,
+    }
+    order {
+        jobs_of_a_key_go_one_at_a_time_and_those_of_others_beside_them,
+        jobs_of_a_key_that_are_due_at_once_keep_the_order_of_their_submits,
+        an_attempted_job_stays_first_until_it_has_ended,
+        a_job_goes_after_those_that_were_due_before_it_came,
+        a_job_that_is_not_due_blocks_nobody,
+        the_next_job_goes_when_the_first_dies_is_cancelled_or_replaced,
+        a_dead_job_holds_its_key_until_it_is_revived_purged_or_the_key_is_unblocked,
+        what_a_job_of_an_ordered_topic_waits_for_is_known,
+        jobs_that_wait_go_when_their_topic_is_no_longer_ordered,
+        an_order_holds_for_jobs_that_wait_already,
+        consumers_get_the_jobs_of_a_key_one_at_a_time_too,
+        bulk_changes_and_imports_keep_the_order,
+        firings_of_a_schedule_do_not_wait_for_each_other,
+        a_dead_job_is_kept_while_it_holds_its_key,
+    }
+    order_random {
+        a_key_has_one_job_at_a_time_in_its_order_whatever_happens,
     }
     destinations {
         nothing_goes_to_a_paused_destination_until_it_is_resumed,

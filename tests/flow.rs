@@ -1,6 +1,8 @@
-//! Flow control: limits and breakers, at the receiver, over several notifiers and on each store.
+//! Flow control: limits, breakers and the order of keys, at the receiver, over several notifiers and on each store.
 
-use ringback_testkit::{RedisServer, Role, now};
+use std::collections::{BTreeMap, HashMap};
+
+use ringback_testkit::{RedisServer, Role, Script, now};
 
 use crate::prelude::*;
 
@@ -182,5 +184,124 @@ async fn a_receiver_that_is_away_is_probed_and_comes_back_gently() {
             assert!(n <= (4 << second), "{n} callbacks {second} s after the first answer");
         }
         stack.wait_count("done", JOBS as u64, LONG).await;
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_that_answers_429_gets_nothing_until_its_time_and_others_go_on() {
+    const JOBS: usize = 200;
+    let embedded = StackOptions::embedded();
+    for options in [Stack::options().count(Role::Api, 1).count(Role::Notifier, 2), embedded] {
+        let options = options.role_env(Role::Notifier, "RINGBACK_LANE_CONCURRENCY", "4");
+        let (stack, sink, other) = (options.start().await, Sink::start().await, Sink::start().await);
+        let busy = Answer::status(429).header("Retry-After", "4").after(Duration::from_millis(50));
+        sink.answer(busy);
+        submit(&stack, &sink, 2, JOBS).await;
+        eventually(LONG, "the receiver is left alone", async || {
+            let last = stack.get("/v1/jobs/topic-1/job-199").await.expect(200);
+            if last["waiting"]["for"] == "breaker" { Ok(()) } else { Err(last.to_string()) }
+        })
+        .await;
+        let held = now().as_microsecond() as f64 / 1e6;
+        sink.answer(Answer::status(200));
+        stack.accept(&with_all(job(&other, "other"), &json!({"topic": "topic-0"}))).await;
+        other.wait_for_job("other", 1, SOON).await;
+        let at = other.arrivals()[0].at.as_microsecond() as f64 / 1e6;
+        stack.wait_count("done", JOBS as u64 + 1, LONG).await;
+        let times = times(&sink);
+        assert!(at < times[0] + 4.0, "the other receiver waited for this one");
+        // What was in flight, or reserved ahead, still goes.
+        let early = times.iter().filter(|time| **time > held + 0.5 && **time < times[0] + 4.0).count();
+        assert_eq!(early, 0, "of {} attempts", times.len());
+        let before = times.iter().filter(|time| **time <= held + 0.5).count();
+        assert!(before < JOBS / 2, "{before} attempts were made before it was left alone");
+        let state = stack.get("/v1/destinations").await.expect(200);
+        assert_eq!(state["items"][0]["failing"]["breaker"], Value::Null, "{state}");
+    }
+}
+
+/// The key of a job, and its place in the key.
+fn place(id: &str) -> (String, usize) {
+    let (key, n) = id.split_once('~').expect("a key");
+    (key.to_owned(), n.parse().expect("a number"))
+}
+
+/// Asserts of each key that no request began before the one before it was answered, after `delay`, and that its jobs
+/// succeeded in their order. A request whose job fails is answered so at first, as `fails` says; `dies` of one that never
+/// succeeds.
+fn in_order(delay: Duration, fails: fn(usize) -> bool, dies: fn(usize) -> bool, sinks: &[Sink]) {
+    let mut requests: BTreeMap<String, Vec<(f64, usize)>> = BTreeMap::new();
+    for arrival in sinks.iter().flat_map(Sink::arrivals) {
+        let (key, n) = place(arrival.job_id());
+        requests.entry(key).or_default().push((arrival.at.as_microsecond() as f64 / 1e6, n));
+    }
+    for (key, mut requests) in requests {
+        requests.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for pair in requests.windows(2) {
+            let gap = pair[1].0 - pair[0].0;
+            assert!(
+                gap >= delay.as_secs_f64() * 0.9,
+                "{key}: {} began {gap:.4} s after {}",
+                pair[1].1,
+                pair[0].1
+            );
+        }
+        let (mut attempts, mut succeeded) = (HashMap::new(), Vec::new());
+        for (_, n) in requests {
+            let attempt = attempts.entry(n).or_insert(0);
+            *attempt += 1;
+            if !dies(n) && *attempt == 1 + usize::from(fails(n)) {
+                succeeded.push(n);
+            }
+        }
+        let all: Vec<_> = (0..succeeded.last().map_or(0, |last| last + 1)).filter(|n| !dies(*n)).collect();
+        assert_eq!(succeeded, all, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn jobs_of_a_key_succeed_in_their_order_while_some_fail_and_die_and_a_notifier_is_killed() {
+    const DELAY: Duration = Duration::from_millis(10);
+    const KEYS: usize = 40;
+    let fails = |n: usize| n % 5 == 2;
+    let dies = |n: usize| n % 13 == 7;
+    let redis = Stack::options().count(Role::Api, 1).count(Role::Notifier, 3).lease_margin("1s");
+    for options in [redis, StackOptions::embedded()] {
+        let options = options.role_env(Role::Notifier, "RINGBACK_RETRY", "200ms 200ms");
+        let (mut stack, sinks) = (options.start().await, [Sink::start().await, Sink::start().await]);
+        assert_eq!(stack.put("/v1/topics/states", &json!({"order": "key"})).await.status, 201);
+        let jobs: Vec<_> =
+            (0..KEYS * 15).map(|i| (format!("key-{}~{}", i % KEYS, i / KEYS), i % 3)).collect();
+        for (id, _) in &jobs {
+            let (_, n) = place(id);
+            let ok = Answer::status(200).after(DELAY);
+            for sink in &sinks {
+                if fails(n) {
+                    sink.answer_job(
+                        id,
+                        Script::first(1, Answer::status(500).after(DELAY)).finally(ok.clone()),
+                    );
+                } else {
+                    sink.answer_job(id, if dies(n) { Answer::status(410).after(DELAY) } else { ok.clone() });
+                }
+            }
+        }
+        for part in jobs.chunks(100) {
+            let part: Vec<_> = part
+                .iter()
+                .map(|(id, to)| with_all(job(&sinks[usize::from(*to == 0)], id), &json!({"topic": "states"})))
+                .collect();
+            let (status, answer) = stack.batch(&part).await;
+            assert_eq!((status, &answer["refused"]), (200, &json!(0)), "{answer}");
+        }
+        sinks[0].wait_for(100, LONG).await;
+        if let Some(notifier) = stack.notifiers.first_mut() {
+            notifier.kill();
+            stack.add(Role::Notifier).await;
+        }
+        let dead = jobs.iter().filter(|(id, _)| dies(place(id).1)).count();
+        stack.wait_count("dead", dead as u64, LONG).await;
+        stack.wait_count("done", (jobs.len() - dead) as u64, LONG).await;
+        in_order(DELAY, fails, dies, &sinks);
     }
 }

@@ -38,6 +38,7 @@ pages! {
     after_an_outage_works: "guides/after-an-outage.md";
     close_unpaid_orders_works: "guides/close-unpaid-orders.md";
     debounce_works: "guides/debounce.md";
+    deliver_in_order_works: "guides/deliver-in-order.md";
     find_and_cancel_works: "guides/find-and-cancel.md";
     finished_jobs_in_sql_works: "guides/finished-jobs-in-sql.md";
     limit_a_receiver_works: "guides/limit-a-receiver.md";

@@ -25,6 +25,7 @@ mod masks;
 mod metrics_and_logs;
 mod missing_jobs;
 mod openapi;
+mod order;
 mod policies;
 mod pull_jobs;
 mod reschedule_run_revive;

@@ -12,6 +12,7 @@ mod fast_paths;
 pub(crate) mod keys;
 mod lane_ids;
 mod lost_state;
+mod order;
 mod policies;
 mod replaced_jobs;
 mod server_settings;

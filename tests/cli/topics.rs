@@ -113,13 +113,25 @@ async fn a_host_is_paused_and_resumed_and_destinations_are_listed() {
     assert_eq!(lines[2], ["merchant.example", "443", "https", "paused", "1", "0", "0", "0"]);
     let run = ringback(&server, &["resume", "--host", "merchant.example", "--json"]).await;
     assert_eq!((run.code, &run.json()["paused"]), (Some(0), &json!(false)), "{run:?}");
+    for (verb, state) in [("close", "closed"), ("open", "open"), ("reset", "auto")] {
+        let run = ringback(&server, &["breaker", verb, "--host", "merchant.example", "--json"]).await;
+        assert_eq!((run.code, &run.json()["breaker"]), (Some(0), &json!(state)), "{run:?}");
+    }
+    let run = ringback(&server, &["breaker", "close", "--host", "[::1]:8443"]).await;
+    let words: Vec<_> = run.out.split_whitespace().collect();
+    assert_eq!(words, ["HOST", "PORT", "BREAKER", "PAUSED", "BY", "[::1]", "8443", "closed", "-"], "{run:?}");
+    ringback(&server, &["pause", "--host", "[::1]:8443"]).await;
     let run = ringback(&server, &["destinations", "--limit", "1", "--json"]).await;
     assert!(run.err.contains("the first 1 destinations; more with --limit or --all"), "{run:?}");
     assert_eq!((&run.json()["host"], &run.json()["pauses"]), (&json!("[::1]"), &json!(["[::1]:8443"])));
 
-    for words in
-        [&["pause"][..], &["pause", "a", "--host", "b"], &["resume"], &["resume", "a", "--host", "b"]]
-    {
+    for words in [
+        &["pause"][..],
+        &["pause", "a", "--host", "b"],
+        &["resume"],
+        &["resume", "a", "--host", "b"],
+        &["breaker", "open"],
+    ] {
         assert_eq!(ringback(&server, words).await.code, Some(64), "{words:?}");
     }
     reports(&server, &["pause", "--host", "http://a"], 64, "the host of a callback URL").await;

@@ -249,8 +249,13 @@ pub(crate) async fn a_breaker_is_enforced_by_a_limit_until_it_is_closed(bench: &
     assert!(given(bench).await.is_empty(), "{job:?}");
     let target = bench.store().limit_names().await.expect("names").remove(0);
     assert_eq!(target.name(), "^~/receiver.example:80");
-    assert_eq!(places(&ask(bench, &lane_of(topic), 9).await).len(), 1, "one probe");
-    assert!(matches!(ask(bench, &lane_of(topic), 9).await, Admitted::Wait(_)));
+    assert!(matches!(ask(bench, &lane_of(topic), 9).await, Admitted::Wait(Some(_))), "it has just opened");
+    let probe = eventually(SOON, "a probe begins", async || {
+        let answer = ask(bench, &lane_of(topic), 9).await;
+        if matches!(answer, Admitted::Wait(_)) { Err(format!("{answer:?}")) } else { Ok(places(&answer)) }
+    });
+    assert_eq!(probe.await.len(), 1, "one probe");
+    assert!(matches!(ask(bench, &lane_of(topic), 9).await, Admitted::Wait(None)), "it is in flight");
     // The same origin for a tenant, and another origin.
     assert_eq!(ask(bench, &lane_of("~t/a"), 9).await, Admitted::Unlimited);
     assert_eq!(ask(bench, &format!("{topic} http://receiver.example:81"), 9).await, Admitted::Unlimited);
@@ -268,14 +273,66 @@ pub(crate) async fn a_breaker_is_enforced_by_a_limit_until_it_is_closed(bench: &
     assert_eq!(given(bench).await.len(), 1);
 }
 
+pub(crate) async fn a_receiver_that_asks_for_fewer_callbacks_gets_none_until_its_time(bench: &Workbench) {
+    let job = bench.accept(bench.job("a")).await;
+    let limited = Counts { attempts: 1, outages: 0, answers: 0 };
+    let until = |wait| Some(now().plus(wait));
+    let mut slowed = DestinationReport { slow_until: until(2 * SECOND), ..failed(ORIGIN, limited) };
+    report(bench, &slowed, true).await;
+    assert!(given(bench).await.is_empty(), "{job:?}");
+    let next_in = async || match ask(bench, &lane_of("a"), 9).await {
+        Admitted::Wait(Some(wait)) => wait,
+        other => panic!("it is asked for nothing yet: {other:?}"),
+    };
+    let first = next_in().await;
+    assert!(first > SECOND && first < 2 * SECOND, "{first:?}");
+    for lane in [lane_of("~t/a"), "a http://receiver.example:81".to_owned()] {
+        assert_eq!(ask(bench, &lane, 9).await, Admitted::Unlimited, "{lane}");
+    }
+    // The receiver asks again, and for longer than it is obeyed.
+    slowed.slow_until = until(3600 * SECOND);
+    report(bench, &slowed, true).await;
+    let longest = next_in().await;
+    assert!(longest > 57 * SECOND && longest < 61 * SECOND, "{longest:?}");
+    // What it asks for ends when breakers are reset.
+    bench.store().reset_breakers(&pause_of(&ALL, HOST)).await.expect("a reset");
+    assert_eq!(bench.store().limit_names().await.expect("names"), []);
+    assert_eq!(given(bench).await.len(), 1);
+}
+
+pub(crate) async fn breakers_that_are_forced_closed_limit_nothing_until_they_are_reset(bench: &Workbench) {
+    bench.accept(bench.job("a")).await;
+    let outages = failed(ORIGIN, Counts { attempts: 20, outages: 20, answers: 0 });
+    report(bench, &outages, true).await;
+    let (of, names) = (pause_of(&ALL, HOST), async || bench.store().limit_names().await.expect("names"));
+    assert_eq!(names().await.len(), 1);
+    bench.store().force_breakers_closed(&of).await.expect("forced").expect("there is room");
+    assert_eq!(bench.store().forced_closed(&ALL).await.expect("a list"), std::slice::from_ref(&of));
+    report(bench, &outages, true).await;
+    assert_eq!(names().await, []);
+    assert_eq!(given(bench).await.len(), 1);
+    bench.store().reset_breakers(&of).await.expect("a reset");
+    assert_eq!(bench.store().forced_closed(&ALL).await.expect("a list"), []);
+    report(bench, &outages, true).await;
+    assert_eq!(names().await.len(), 1);
+}
+
 fn failed(origin: &str, counts: Counts) -> DestinationReport {
     let failures = Some(Failures::new(now(), None, Some("refused")));
-    DestinationReport { tenant: None, origin: origin.into(), failures, success: None, counts, rate: None }
+    DestinationReport {
+        tenant: None,
+        origin: origin.into(),
+        failures,
+        success: None,
+        counts,
+        rate: None,
+        slow_until: None,
+    }
 }
 
 async fn report(bench: &Workbench, report: &DestinationReport, has_breakers: bool) {
     let taken = bench.store().report_destinations(std::slice::from_ref(report), has_breakers).await;
-    assert!(taken.expect("a report"));
+    assert!(taken.expect("a report").is_some());
 }
 
 pub(crate) async fn what_a_job_waits_for_is_known_with_the_jobs_before_it(bench: &Workbench) {

@@ -56,6 +56,35 @@ async fn a_paused_host_gets_nothing_until_it_is_resumed_whatever_becomes_of_the_
 }
 
 #[tokio::test]
+async fn breakers_of_a_host_are_forced_open_and_closed_and_reset() {
+    for options in [Stack::options(), StackOptions::embedded()] {
+        let (stack, sink) = (options.start().await, Sink::start().await);
+        let force = async |state: &str| {
+            let path = "/v1/destinations/127.0.0.1/breaker";
+            let answer = stack.post(path, &json!({"state": state})).await.expect(200);
+            let shown = stack.get("/v1/destinations/127.0.0.1").await.expect(200);
+            assert_eq!(shown["breaker"], answer["breaker"]);
+            (answer["breaker"].clone(), answer["paused"].clone(), answer["pauses"].clone())
+        };
+        let (none, own) = (json!([]), json!(["127.0.0.1"]));
+        assert_eq!(force("open").await, (json!("open"), json!(true), own));
+        stack.accept(&job(&sink, "held")).await;
+        let other = stack.post("/v1/destinations/a.example:81/breaker", &json!({"state": "closed"})).await;
+        assert_eq!(other.expect(200)["breaker"], "closed");
+        let listed = stack.get("/v1/destinations").await.expect(200);
+        let breakers: Vec<_> =
+            listed["items"].as_array().expect("items").iter().map(|item| &item["breaker"]).collect();
+        assert_eq!(breakers, ["open", "closed"], "{listed}");
+        assert!(sink.arrivals().is_empty());
+        assert_eq!(force("closed").await, (json!("closed"), json!(false), none.clone()));
+        sink.wait_for_job("held", 1, SOON).await;
+        assert_eq!(force("auto").await, (json!("auto"), json!(false), none));
+        let wrong = stack.post("/v1/destinations/a.example/breaker", &json!({"state": "half"})).await;
+        assert_eq!((wrong.status, &wrong.json()["field"]), (422, &json!("state")), "{}", wrong.json());
+    }
+}
+
+#[tokio::test]
 async fn a_pause_of_a_port_and_one_of_a_topic_hold_each_by_itself() {
     let (stack, first, second) = (Stack::start().await, Sink::start().await, Sink::start().await);
     let held = format!("127.0.0.1:{}", port(&first));

@@ -10,11 +10,12 @@ use crate::sample_jobs::{SOON, TOPIC, between, job, with};
 
 const STATES: [&str; 6] = ["delayed", "ready", "reserved", "done", "dead", "cancelled"];
 /// The metrics of jobs that carriers show. Their names do not begin with the role.
-pub(super) const GAUGES: [&str; 7] = [
+pub(super) const GAUGES: [&str; 8] = [
     "ringback_jobs",
     "ringback_missing_jobs",
     "ringback_tombstones_evicted_early",
     "ringback_store_memory_ratio",
+    "ringback_open_breakers",
     "ringback_oldest_ready_seconds",
     "ringback_topic_jobs",
     "ringback_topic_oldest_ready_seconds",

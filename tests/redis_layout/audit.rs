@@ -29,7 +29,7 @@ const EXTERNAL: u8 = 2;
 /// The length of a slot, in ms.
 const WIDTH: u64 = 600_000;
 
-fn number(raw: &[u8]) -> u64 {
+pub(super) fn number(raw: &[u8]) -> u64 {
     raw.iter().fold(0, |n, b| n << 8 | u64::from(*b))
 }
 
@@ -99,6 +99,7 @@ pub(crate) async fn keys(redis: &mut MultiplexedConnection, prefix: &str) {
         let counted = shard_field(redis, format!("{base}:shard"), "fronts").await;
         assert_eq!(counted, fronts.remove(base).unwrap_or(0), "lanes of {base} with a front");
         empty_lists(redis, base).await;
+        super::order::heads(redis, base).await;
         attempts(redis, base).await;
         outbox(redis, base).await;
         archive(redis, base, &mut archived).await;
@@ -262,6 +263,9 @@ async fn indexed(
                 score(redis, &key("slots", b""), (due / WIDTH).to_string().as_bytes()).await.is_some()
                     && !is_void
             } else {
+                if super::order::waits(redis, base, locator, &entry[12..]).await {
+                    return "ready";
+                }
                 let turns = if lane[0] < 128 { "lanes" } else { "pulls" };
                 let queued = is_in(redis, &key("ready:", lane), &entry).await
                     || is_in(redis, &key("front:", lane), &entry).await;
@@ -370,6 +374,6 @@ async fn scan(redis: &mut MultiplexedConnection, prefix: &str) -> HashSet<Vec<u8
     }
 }
 
-async fn ask<T: FromRedisValue>(redis: &mut MultiplexedConnection, cmd: &redis::Cmd) -> T {
+pub(super) async fn ask<T: FromRedisValue>(redis: &mut MultiplexedConnection, cmd: &redis::Cmd) -> T {
     cmd.query_async(redis).await.expect("redis answers")
 }

@@ -26,7 +26,7 @@ async fn a_store_of_another_layout_is_refused_and_left_alone() {
     let before: BTreeMap<String, String> = ask(&mut redis, &[b"HGETALL", install.as_bytes()]).await;
     let store = Store::open(bench.options()).expect("the options are right");
     let error = store.prepare().await.expect_err("another layout");
-    let says = "the store has layout 99, and this build reads layout 5; set another RINGBACK_PREFIX, or use the build that wrote it";
+    let says = "the store has layout 99, and this build reads layout 6; set another RINGBACK_PREFIX, or use the build that wrote it";
     assert!(matches!(&error, StoreError::Unfit(why) if why == says), "{error}");
     let after: BTreeMap<String, String> = ask(&mut redis, &[b"HGETALL", install.as_bytes()]).await;
     assert_eq!(after, before);

@@ -17,7 +17,7 @@ use crate::redis_layout::keys::{ask, bench, key, run};
 const FLAGS: usize = 12;
 const ID: usize = 33;
 const TOKEN: u8 = 4;
-const TAGGED: u8 = 16;
+const TAGGED: u8 = 64;
 /// The hexadecimal digits before the locator in a member.
 const PREFIX: usize = 12;
 

@@ -1,7 +1,7 @@
 //! The problems of jobs that would exceed a limit of the store, and those about a single field.
 
 use http::StatusCode;
-use ringback_core::store_types::{Limit, MAX_LANES, MAX_TOPICS};
+use ringback_core::store_types::{Limit, MAX_LANES, MAX_TOPICS, MAX_WAITING_KEYS};
 use ringback_wire::{FieldError, Problem};
 
 /// A 422 problem about a single field.
@@ -32,6 +32,12 @@ pub fn limit_reached(limit: Limit) -> Problem {
         ),
         Limit::TenantTopics => tenant_has_all("topics with jobs"),
         Limit::TenantLanes => tenant_has_all("pairs of a topic and an origin with jobs"),
+        Limit::Keys => {
+            let detail = format!(
+                "the job would wait behind another one of its key, and in its shard of the store jobs of {MAX_WAITING_KEYS} keys wait so, which is the limit; nothing was accepted: retry when jobs have ended"
+            );
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, detail)
+        }
     }
 }
 

@@ -17,9 +17,9 @@ pub(crate) use self::body::Upload;
 pub(crate) use self::idempotency::{IdempotencyKey, NoIdempotencyKey, key_and_id};
 pub(crate) use self::json::{JsonBody, MaybeJson, NoBody, PatchBody};
 pub(crate) use self::path::{
-    BulkPath, CredentialPath, DestinationPath, JobPath, KeyPath, QuotaPath, ReceiptPath, SchedulePath,
-    SecretPath, TopicPath, check_topics_of, parse_receipt, unknown_access_key, unknown_bulk, unknown_receipt,
-    unknown_secret,
+    BulkPath, CredentialPath, DestinationPath, JobPath, KeyPath, OrderKeyPath, QuotaPath, ReceiptPath,
+    SchedulePath, SecretPath, TopicPath, check_topics_of, parse_receipt, unknown_access_key, unknown_bulk,
+    unknown_receipt, unknown_secret,
 };
 pub(crate) use self::query::{
     AuditLogFilter, AuditLogQuery, DeadPageQuery, DetachQuery, EndedJobsQuery, ErasureQuery, ForceQuery,

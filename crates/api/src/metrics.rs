@@ -23,7 +23,7 @@ ringback_service::metrics! {
         seconds: Histogram<f64> = "ringback_api_request_duration_seconds",
             "From the head of a request to the head of its response", by "route", buckets SECONDS;
         submitted: Counter<u64> = "ringback_api_submitted_jobs_total",
-            "Jobs submitted or imported; conflict is a 409, over_quota a refusal by a quota or a part of a tenant, invalid any other 4xx, unavailable a 5xx; also created, repeated, replaced, postponed", by "result";
+            "Jobs submitted or imported; conflict is a 409, over_quota a refusal by a quota or a part of a tenant, too_many_keys one while jobs of too many keys wait for others of their key, invalid any other 4xx, unavailable a 5xx; also created, repeated, replaced, postponed", by "result";
         pulled: Counter<u64> = "ringback_api_pulled_jobs_total",
             "Jobs that consumers have reserved";
         unlogged: Counter<u64> = "ringback_api_unlogged_attempts_total",
@@ -76,6 +76,7 @@ pub(crate) enum SubmitOutcome {
     Conflict,
     Invalid,
     OverQuota,
+    TooManyKeys,
     Unavailable,
 }
 
@@ -90,6 +91,7 @@ impl From<SubmitResult> for SubmitOutcome {
                 Self::Conflict
             }
             SubmitResult::Full(Limit::TenantTopics | Limit::TenantLanes) => Self::OverQuota,
+            SubmitResult::Full(Limit::Keys) => Self::TooManyKeys,
             SubmitResult::Full(Limit::Topics | Limit::Lanes) => Self::Invalid,
         }
     }

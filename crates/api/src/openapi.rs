@@ -55,7 +55,6 @@ use crate::{routes, schema};
         schema::TenantName,
         schema::JobCursor,
         schema::TopicCursor,
-        schema::DestinationHost,
         schema::DestinationCursor,
         schema::DeletionCursor,
         schema::DeadCursorText,

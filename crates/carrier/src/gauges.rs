@@ -1,5 +1,5 @@
 //! Gauges that are read from the store: jobs by state, the oldest ready job and the archive outbox of the shards that
-//! this carrier holds, and the store's use of memory. Only a scrape of `/metrics` causes a read, by one task, and its
+//! this carrier holds, the open breakers, and the store's use of memory. Only a scrape of `/metrics` causes a read, by one task, and its
 //! answer is reused for 5 to 20 s. So scrapes cost the store a bounded share of its time, however many come.
 //!
 //! Each shard has one carrier, and a carrier that has lost a shard gets no answer for it. So the counts of
@@ -11,14 +11,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringback_core::job::Topic;
-use ringback_core::store_types::{Epoch, Shard, ShardGauges};
+use ringback_core::job::{TenantScope, Topic};
+use ringback_core::store_types::{Epoch, FailingDestination, Shard, ShardGauges};
 use ringback_core::topic_policy::{MAX_TOPICS_WITH_METRICS, Metrics as TopicMetrics};
 use ringback_service::telemetry::with_causes;
 use ringback_service::{GaugeValues, Shutdown};
 use ringback_store::{SharedConfig, Store};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
+
+use self::families::WholeStore;
 
 /// The shortest time for which an answer of the store is reused.
 const FRESH: Duration = Duration::from_secs(5);
@@ -73,8 +75,8 @@ struct Reading {
     shards: HashMap<Shard, (Epoch, Option<ShardGauges>)>,
     /// The topics in the gauges of each shard.
     topics: Vec<Topic>,
-    /// The share of its memory limit that the store uses; `None` without a limit.
-    memory: Option<f64>,
+    /// What was read of the store as a whole.
+    store: WholeStore,
 }
 
 impl Reading {
@@ -119,7 +121,11 @@ impl GaugeReader {
         let asked = held.iter().map(|(shard, epoch)| (*shard, epoch.clone())).collect();
         let mut shards: HashMap<_, _> =
             held.into_iter().map(|(shard, epoch)| (shard, (epoch, None))).collect();
-        let (answers, memory) = tokio::join!(self.store.gauges(asked, &topics), self.store.memory_share());
+        let (answers, memory, failing) = tokio::join!(
+            self.store.gauges(asked, &topics),
+            self.store.memory_share(),
+            self.store.failing_destinations(&TenantScope::All)
+        );
         let mut fresh = (PAUSE * at.elapsed()).clamp(FRESH, MAX_FRESH);
         for (shard, answer) in answers {
             let gauges = answer.unwrap_or_else(|error| {
@@ -132,8 +138,12 @@ impl GaugeReader {
                 *slot = gauges;
             }
         }
-        let memory = memory.ok().filter(|share| *share > 0.0);
-        Reading { at, fresh_until: Instant::now() + fresh, shards, topics, memory }
+        let is_open = |of: &&FailingDestination| of.failures.breaker().is_open();
+        let store = WholeStore {
+            memory: memory.ok().filter(|share| *share > 0.0),
+            open_breakers: failing.ok().map(|failing| failing.iter().filter(is_open).count()),
+        };
+        Reading { at, fresh_until: Instant::now() + fresh, shards, topics, store }
     }
 
     /// Returns the first [`MAX_TOPICS_WITH_METRICS`] topics, by name, whose policy asks for metrics; none before the
@@ -161,8 +171,8 @@ impl GaugeView {
         let topics = latest.as_ref().map_or(&[][..], |reading| reading.topics.as_slice());
         let gauges = latest.as_ref().and_then(|reading| reading.of(&held));
         // Shown only together with the gauges of the shards.
-        let memory = latest.as_ref().filter(|_| gauges.is_some()).and_then(|reading| reading.memory);
-        families::of(gauges.as_deref().unwrap_or_default(), topics, memory)
+        let store = latest.as_ref().filter(|_| gauges.is_some()).map(|reading| reading.store);
+        families::of(gauges.as_deref().unwrap_or_default(), topics, store.unwrap_or_default())
     }
 }
 

@@ -65,6 +65,8 @@ ringback_service::metrics! {
             "Tombstones of these shards that were evicted before RINGBACK_KEEP_DONE, since the installation began";
         MEMORY: Gauge = "ringback_store_memory_ratio",
             "The share of maxmemory that Redis uses, of several servers that of the fullest; absent without a limit and on an embedded store";
+        OPEN_BREAKERS: Gauge = "ringback_open_breakers",
+            "Breakers of tenants and origins that are open or returning, of the whole installation, in each carrier that holds shards";
         EVICTS_KEYS: Gauge = "ringback_store_evicts_keys",
             "1 if the maxmemory-policy of Redis removes jobs when memory is short, else 0; with 1 submits are refused and no process is ready";
         ARCHIVE_PENDING: Gauge = "ringback_archive_pending_ended_jobs",

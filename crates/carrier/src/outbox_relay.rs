@@ -253,6 +253,7 @@ fn entry_result(answer: SubmitResult, rejections: &mut Rejections) -> EntryResul
             rejections.note(&match limit {
                 Limit::Topics | Limit::TenantTopics => "a shard has jobs of too many topics",
                 Limit::Lanes | Limit::TenantLanes => "a shard has jobs for too many origins",
+                Limit::Keys => "a shard has jobs of too many keys that wait behind another one",
             });
             EntryResult::Rejected
         }

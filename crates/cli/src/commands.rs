@@ -5,6 +5,7 @@ mod archive;
 mod attempts;
 mod audit_log;
 mod backup;
+mod breaker;
 mod bulk;
 mod call_retries;
 mod check;
@@ -180,11 +181,17 @@ pub(crate) enum Command {
     /// Deliver the jobs of a paused topic, or to a paused host, again
     #[command(after_help = topics::RESUME_EXAMPLES)]
     Resume(topics::PauseArgs),
+    /// Deliver the jobs of a key that wait behind a dead one, in an ordered topic
+    #[command(after_help = topics::UNBLOCK_EXAMPLES)]
+    Unblock(topics::UnblockArgs),
     /// List the hosts that callbacks go to, with their jobs and limits, and paused hosts
     Destinations(destinations::DestinationsArgs),
     /// Limit how fast, and how many at a time, callbacks go to a host: set, show or delete its limits
     #[command(subcommand, after_help = limit::EXAMPLES)]
     Limit(limit::LimitCommand),
+    /// Force the breakers of a host open or closed, or reset them
+    #[command(subcommand, after_help = breaker::EXAMPLES)]
+    Breaker(breaker::BreakerCommand),
     /// Show the number of jobs per state, and how late deliveries were
     #[command(after_help = STATS_EXAMPLES)]
     Stats,
@@ -307,10 +314,12 @@ fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Topic(args) => online(remote, async |session| topics::get(session, &args).await),
         Command::Pause(args) => online(remote, async |session| topics::pause(session, &args).await),
         Command::Resume(args) => online(remote, async |session| topics::resume(session, &args).await),
+        Command::Unblock(args) => online(remote, async |session| topics::unblock(session, &args).await),
         Command::Destinations(args) => {
             online(remote, async |session| destinations::list(session, &args).await)
         }
         Command::Limit(command) => online(remote, async |session| limit::run(session, command).await),
+        Command::Breaker(command) => online(remote, async |session| breaker::run(session, command).await),
         Command::Forecast(args) => online(remote, async |session| forecast::run(session, args).await),
         Command::Watch(args) => online(remote, async |session| watch::run(session, &args).await),
         Command::Check(args) => online(remote, async |session| check::run(session, &args).await),

@@ -1,6 +1,6 @@
 //! Circuit breakers: when callbacks to an origin stop because nothing there answers, how often one callback probes it,
-//! and how fast the others come back. Pure. Processes share the state of each breaker in the list of failing destinations,
-//! and it is enforced by limits (`flow`).
+//! how fast the others come back, and how long they wait if the receiver asks for it. Pure. Processes share the state of
+//! each breaker in the list of failing destinations, and it is enforced by limits (`flow`).
 
 use std::time::Duration;
 
@@ -15,8 +15,11 @@ pub const LEAST_ATTEMPTS: u32 = 20;
 pub const WINDOW: Duration = Duration::from_secs(30);
 /// How long callbacks go at the rate of before the breaker opened, until it is closed.
 pub const WATCH: Duration = Duration::from_secs(60);
-/// Probes a minute after each failed one: first one a second, in the end one a minute.
-const PROBES: [u32; 7] = [60, 30, 15, 8, 4, 2, 1];
+/// The longest that callbacks wait because a receiver asks for it, by 429 or by 503 with `Retry-After`.
+pub const LONGEST_SLOWED: Duration = Duration::from_secs(60);
+/// The seconds to the next probe after each failed one. Up to a fifth less, so that the probes of breakers that opened
+/// together do not stay together.
+const PAUSES: [u64; 7] = [1, 2, 4, 8, 15, 30, 60];
 /// The rate, in callbacks a second, up to which an origin comes back of which no success is known.
 const UNKNOWN_RATE: u32 = 1024;
 
@@ -61,14 +64,23 @@ pub enum Stage {
     /// Callbacks go as ever.
     #[default]
     Closed,
+    /// The receiver has asked for fewer callbacks: none begins for a time.
+    Slowed {
+        /// When it asked last.
+        at: Timestamp,
+        /// Until when none begins.
+        until: Timestamp,
+    },
     /// One callback at a time probes the origin.
     Open {
         /// When it opened.
         since: Timestamp,
-        /// How many probes in a row have failed, at most as many as there are rates of probes.
+        /// How many probes in a row have failed, at most as many as there are pauses.
         failed: u8,
         /// When it opened, or the last probe failed.
         at: Timestamp,
+        /// When the next probe may begin.
+        next: Timestamp,
     },
     /// The origin has answered: callbacks come back, twice as many each second.
     Returning {
@@ -85,26 +97,33 @@ impl Breaker {
         self.stage
     }
 
-    /// Whether callbacks go as ever, and nothing has been counted for a whole window.
-    pub fn is_idle(&self, now: Timestamp) -> bool {
-        matches!(self.stage, Stage::Closed) && half_of(now).saturating_sub(self.half) > 1
+    /// Whether nobody there has answered, or not for long.
+    pub const fn is_open(&self) -> bool {
+        matches!(self.stage, Stage::Open { .. } | Stage::Returning { .. })
     }
 
-    /// What limits the callbacks to the origin.
+    /// What limits the callbacks to the origin. A limit of a breaker allows the first one an interval after it was put.
     pub fn limits(&self) -> Limits {
-        let per = |count, seconds| Rate::from_parts(count, seconds);
         match self.stage {
             Stage::Closed => Limits::default(),
-            Stage::Open { failed, .. } => {
-                Limits { rate: per(probes_a_minute(failed), 60), burst: None, in_flight: Some(1) }
+            Stage::Slowed { at, until } => {
+                Limits { rate: one_in(until.since(at)), burst: None, in_flight: None }
             }
-            Stage::Returning { rate, .. } => Limits { rate: per(rate, 1), burst: None, in_flight: None },
+            Stage::Open { at, next, .. } => {
+                Limits { rate: one_in(next.since(at)), burst: None, in_flight: Some(1) }
+            }
+            Stage::Returning { rate, .. } => {
+                Limits { rate: Rate::from_parts(rate, 1), burst: None, in_flight: None }
+            }
         }
     }
 
     /// Records how attempts have ended since the last record of a process. `rate` is how many a second succeeded there
-    /// in the minute before the failures began, if this is its first record since.
-    pub fn record(&mut self, new: Counts, rate: Option<u32>, now: Timestamp) {
+    /// in the minute before the failures began, if this is its first record since. `jitter`, any number, spreads probes.
+    pub fn record(&mut self, new: Counts, rate: Option<u32>, now: Timestamp, jitter: u64) {
+        if matches!(self.stage, Stage::Slowed { until, .. } if now >= until) {
+            self.stage = Stage::Closed;
+        }
         if new == Counts::default() && rate.is_none() {
             return;
         }
@@ -113,28 +132,47 @@ impl Breaker {
         }
         self.count(new, now);
         match self.stage {
-            Stage::Closed if self.window().is_outage() => self.open(now, now),
+            Stage::Closed | Stage::Slowed { .. } if self.window().is_outage() => self.open(now, now, jitter),
             Stage::Open { since, .. } if new.answers > 0 => {
                 self.stage = Stage::Returning { since, rate: 1, at: now };
                 self.counts = [Counts::default(); 2];
             }
             // An attempt that began before the breaker opened is not a probe.
-            Stage::Open { since, failed, at } if new.outages > 0 && now.since(at) >= pause(failed) => {
-                let failed = (failed + 1).min(PROBES.len() as u8 - 1);
-                self.stage = Stage::Open { since, failed, at: now };
+            Stage::Open { since, failed, next, .. } if new.attempts > 0 && now >= next => {
+                let failed = (failed + 1).min(PAUSES.len() as u8 - 1);
+                self.stage = Stage::Open { since, failed, at: now, next: now.plus(pause(failed, jitter)) };
             }
             Stage::Returning { since, .. } if self.window().is_outage() || is_lost(new) => {
-                self.open(since, now);
+                self.open(since, now, jitter);
             }
             Stage::Returning { since, rate, at } => self.go_on(new, since, rate, at, now),
-            Stage::Closed | Stage::Open { .. } => {}
+            Stage::Closed | Stage::Slowed { .. } | Stage::Open { .. } => {}
+        }
+    }
+
+    /// Lets no callback begin until a time that the receiver has named, at most [`LONGEST_SLOWED`] from now. An origin
+    /// that comes back is probed then.
+    pub fn slow(&mut self, until: Timestamp, now: Timestamp) {
+        let until = until.min(now.plus(LONGEST_SLOWED));
+        match self.stage {
+            Stage::Closed if until > now => self.stage = Stage::Slowed { at: now, until },
+            Stage::Slowed { until: before, .. } if until > before => {
+                self.stage = Stage::Slowed { at: now, until };
+            }
+            Stage::Open { since, failed, next, .. } if until > next => {
+                self.stage = Stage::Open { since, failed, at: now, next: until };
+            }
+            Stage::Returning { since, .. } if until > now => {
+                self.stage = Stage::Open { since, failed: 0, at: now, next: until };
+            }
+            Stage::Closed | Stage::Slowed { .. } | Stage::Open { .. } | Stage::Returning { .. } => {}
         }
     }
 
     /// Doubles the rate after a second in which all succeeded; closes after [`WATCH`] at the former rate.
     fn go_on(&mut self, new: Counts, since: Timestamp, rate: u32, at: Timestamp, now: Timestamp) {
         let most = if self.rate == 0 { UNKNOWN_RATE } else { self.rate };
-        if new.outages > 0 {
+        if new.answers < new.attempts {
             self.stage = Stage::Returning { since, rate, at: now };
         } else if rate >= most {
             if now.since(at) >= WATCH {
@@ -145,8 +183,8 @@ impl Breaker {
         }
     }
 
-    fn open(&mut self, since: Timestamp, now: Timestamp) {
-        self.stage = Stage::Open { since, failed: 0, at: now };
+    fn open(&mut self, since: Timestamp, now: Timestamp, jitter: u64) {
+        self.stage = Stage::Open { since, failed: 0, at: now, next: now.plus(pause(0, jitter)) };
         self.counts = [Counts::default(); 2];
     }
 
@@ -173,13 +211,18 @@ const fn is_lost(new: Counts) -> bool {
     new.outages > 0 && new.answers == 0 && new.outages == new.attempts
 }
 
-fn probes_a_minute(failed: u8) -> u32 {
-    PROBES[usize::from(failed).min(PROBES.len() - 1)]
+/// The time to the next probe.
+fn pause(failed: u8, jitter: u64) -> Duration {
+    let longest = 1000 * PAUSES[usize::from(failed).min(PAUSES.len() - 1)];
+    Duration::from_millis(longest - jitter % (longest / 5))
 }
 
-/// The time between two probes.
-fn pause(failed: u8) -> Duration {
-    Duration::from_secs(60) / probes_a_minute(failed)
+/// The rate of one callback in this time, as limits keep to it: in the day that an interval is multiplied by.
+fn one_in(pause: Duration) -> Option<Rate> {
+    const DAY: u64 = 24 * 3600;
+    let day_us = Rate::from_parts(1, DAY)?.interval_us();
+    let count = day_us / (pause.as_micros() as f64).max(1e5);
+    Rate::from_parts(count as u32, DAY)
 }
 
 fn half_of(now: Timestamp) -> u64 {
@@ -187,115 +230,4 @@ fn half_of(now: Timestamp) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(ms: u64) -> Timestamp {
-        Timestamp::from_millis(1_800_000_000_000 + ms)
-    }
-
-    fn outages(n: u32) -> Counts {
-        Counts { attempts: n, outages: n, answers: 0 }
-    }
-
-    fn answers(n: u32) -> Counts {
-        Counts { attempts: n, outages: 0, answers: n }
-    }
-
-    fn is_open(breaker: &Breaker) -> bool {
-        matches!(breaker.stage, Stage::Open { .. })
-    }
-
-    fn rate(breaker: &Breaker) -> Option<String> {
-        breaker.limits().rate.map(|rate| rate.to_string())
-    }
-
-    fn opened() -> Breaker {
-        let mut breaker = Breaker::default();
-        breaker.record(outages(20), Some(100), at(0));
-        assert!(is_open(&breaker));
-        breaker
-    }
-
-    #[test]
-    fn a_breaker_opens_after_twenty_attempts_of_which_half_met_an_outage_and_none_an_answer() {
-        for (counts, opens) in [
-            (outages(19), false),
-            (outages(20), true),
-            (Counts { attempts: 40, outages: 20, answers: 0 }, true),
-            (Counts { attempts: 40, outages: 19, answers: 0 }, false),
-            (Counts { attempts: 40, outages: 39, answers: 1 }, false),
-        ] {
-            let mut breaker = Breaker::default();
-            breaker.record(counts, None, at(0));
-            assert_eq!(is_open(&breaker), opens, "{counts:?}");
-        }
-    }
-
-    #[test]
-    fn only_the_attempts_of_half_a_minute_count() {
-        let mut breaker = Breaker::default();
-        breaker.record(outages(10), None, at(0));
-        breaker.record(outages(9), None, at(16_000));
-        assert!(!is_open(&breaker));
-        breaker.record(outages(1), None, at(29_000));
-        assert!(is_open(&breaker), "twenty in 29 s");
-        let mut breaker = Breaker::default();
-        breaker.record(outages(19), None, at(0));
-        breaker.record(outages(19), None, at(46_000));
-        assert!(!is_open(&breaker));
-        assert!(!breaker.is_idle(at(60_000)));
-        assert!(breaker.is_idle(at(90_000)));
-    }
-
-    #[test]
-    fn probes_become_rarer_down_to_one_a_minute() {
-        let mut breaker = opened();
-        assert_eq!(breaker.limits().in_flight, Some(1));
-        let (mut now, mut rates) = (0, Vec::new());
-        for _ in 0..8 {
-            rates.push(rate(&breaker).unwrap());
-            // What was in flight when it opened, or when the last probe failed, is none.
-            breaker.record(outages(64), None, at(now + 100));
-            assert_eq!(rate(&breaker).as_deref(), rates.last().map(String::as_str));
-            now += 61_000;
-            breaker.record(outages(1), None, at(now));
-        }
-        assert_eq!(rates, ["60/m", "30/m", "15/m", "8/m", "4/m", "2/m", "1/m", "1/m"]);
-    }
-
-    #[test]
-    fn an_origin_that_answers_comes_back_twice_as_fast_each_second() {
-        let mut breaker = opened();
-        breaker.record(answers(1), None, at(10_000));
-        assert_eq!(breaker.limits().in_flight, None);
-        let mut rates = vec![rate(&breaker).unwrap()];
-        for second in 11..19 {
-            breaker.record(answers(1), None, at(second * 1000 - 500));
-            assert_eq!(rate(&breaker).as_ref(), rates.last(), "not before a second is over");
-            breaker.record(answers(1), None, at(second * 1000));
-            rates.push(rate(&breaker).unwrap());
-        }
-        assert_eq!(rates, ["1/s", "2/s", "4/s", "8/s", "16/s", "32/s", "64/s", "100/s", "100/s"]);
-        breaker.record(answers(1), None, at(17_000 + 59_000));
-        assert_eq!(rate(&breaker).as_deref(), Some("100/s"));
-        breaker.record(answers(1), None, at(17_000 + 60_000));
-        assert_eq!(breaker, Breaker::default());
-    }
-
-    #[test]
-    fn a_failure_on_the_way_back_holds_the_rate_and_an_outage_opens_again() {
-        let mut breaker = opened();
-        breaker.record(answers(1), None, at(10_000));
-        breaker.record(answers(1), None, at(11_000));
-        breaker.record(Counts { attempts: 2, outages: 1, answers: 1 }, None, at(12_000));
-        assert_eq!(rate(&breaker).as_deref(), Some("2/s"));
-        breaker.record(answers(1), None, at(12_900));
-        assert_eq!(rate(&breaker).as_deref(), Some("2/s"), "a second has to be clean");
-        breaker.record(answers(1), None, at(13_000));
-        assert_eq!(rate(&breaker).as_deref(), Some("4/s"));
-        breaker.record(outages(1), None, at(14_000));
-        assert!(is_open(&breaker));
-        assert_eq!(rate(&breaker).as_deref(), Some("60/m"));
-    }
-}
+mod tests;

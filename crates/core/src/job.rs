@@ -22,7 +22,7 @@ pub use callback::{
 pub use expires::Expires;
 pub use host::without_root;
 pub use if_exists::IfExists;
-pub use key::{JobId, JobKey, Locator, NameError, Tenant, TenantScope, Topic};
+pub use key::{JobId, JobKey, Locator, NameError, OrderKey, Tenant, TenantScope, Topic};
 pub use method::CallbackMethod;
 pub use secret_headers::{MASK, is_masked, is_secret};
 pub use tags::{MAX_TAG, MAX_TAGS, Tags};

@@ -18,6 +18,7 @@ mod failing;
 mod failures;
 mod feeds;
 mod filter;
+mod forced_breakers;
 mod forecast;
 mod gauges;
 mod lateness;
@@ -25,6 +26,7 @@ mod lease;
 mod loss;
 mod moves;
 mod options;
+mod order;
 mod outbox;
 mod page;
 mod pass;
@@ -63,6 +65,7 @@ pub use self::{
     loss::*,
     moves::*,
     options::*,
+    order::*,
     outbox::*,
     page::*,
     pass::*,

@@ -62,6 +62,8 @@ pub struct Policy {
     pub bury_on: Option<Vec<u16>>,
     /// What limits its callbacks, over all notifiers together.
     pub limits: Limits,
+    /// Whether its jobs of one key are delivered in order, one at a time, and what the death of one means to the others.
+    pub order: Option<OrderOnDead>,
     pub attempts: Option<Logging>,
     /// The URL for dead-letter notices of jobs without their own.
     pub on_dead: Option<Callback>,
@@ -126,6 +128,7 @@ impl fmt::Debug for Policy {
             expect_body,
             bury_on,
             limits,
+            order,
             attempts,
             on_dead,
             on_done,
@@ -146,6 +149,7 @@ impl fmt::Debug for Policy {
             .field("expect_body", expect_body)
             .field("bury_on", bury_on)
             .field("limits", limits)
+            .field("order", order)
             .field("attempts", attempts)
             .field("on_dead", on_dead)
             .field("on_done", on_done)
@@ -168,6 +172,17 @@ impl ArchivePolicy {
     pub fn wants(&self, kind: EndedState, states: EndedStates) -> bool {
         self.states.unwrap_or(states).has(kind)
     }
+}
+
+/// What the death of a job means to the jobs of its key that wait behind it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::EnumString, strum::VariantNames)]
+#[strum(serialize_all = "lowercase", parse_err_ty = String, parse_err_fn = must_be::<Self>)]
+pub enum OrderOnDead {
+    /// The next one is delivered.
+    #[default]
+    Next,
+    /// They wait until the dead job is revived or purged, or the key is unblocked.
+    Hold,
 }
 
 /// Whether metrics show the jobs of a topic by itself.

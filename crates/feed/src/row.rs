@@ -20,7 +20,7 @@ use crate::source::{Page, Value};
 /// The columns that are fields of a submit by the same name, and hold JSON.
 const JSON_COLUMNS: [&str; 4] = ["headers", "context", "tags", "retry"];
 /// The columns that are fields of a submit by the same name.
-const PLAIN_COLUMNS: [&str; 7] = ["url", "method", "timeout", "ttr", "expires", "on_dead", "on_done"];
+const PLAIN_COLUMNS: [&str; 8] = ["key", "url", "method", "timeout", "ttr", "expires", "on_dead", "on_done"];
 /// The columns of an outbox that are not fields of a job. `seq` orders the rows.
 pub(crate) const OUTBOX_COLUMNS: [&str; 4] = ["seq", "error", "loaded_at", "created_at"];
 /// The largest row, in bytes. No job is nearly as large.
@@ -306,6 +306,7 @@ fn json(name: &str, value: &Value) -> Result<String, String> {
 fn plain(name: &str, value: &Value) -> Result<String, String> {
     let json = match value {
         Value::Text(text) => Json::from(text.as_str()),
+        Value::Int(key) if name == "key" => Json::from(key.to_string()),
         Value::Int(number) => Json::from(*number),
         Value::Float(number) if number.is_finite() => Json::from(*number),
         Value::Bool(is) => Json::from(*is),

@@ -32,7 +32,7 @@ use crate::failing::{Failing, FailingDestinations, Report};
 use crate::metrics::{AttemptResult, Metrics};
 use crate::reports::Reports;
 use crate::request;
-use crate::response_class::{ResponseClass, classify};
+use crate::response_class::{ResponseClass, classify, slows};
 use crate::signer::Signer;
 use crate::store_call::Settlement;
 
@@ -329,8 +329,8 @@ impl Deliverer {
         }
     }
 
-    /// Records a success or a failure of the destination, for the log and for the store. An answer of 410 is neither; an
-    /// attempt that was released, expired or lost its lease says nothing about it. Returns what to log; `None` for nothing.
+    /// Records a success or a failure of the destination, for the log and for the store. An answer of 410, or of 425
+    /// with `Retry-After`, is neither; an attempt that was released, expired or lost its lease says nothing about it. Returns what to log; `None` for nothing.
     fn destination(&self, lease: &Lease, attempted: &Attempted, result: AttemptResult) -> Option<Report> {
         if matches!(attempted.ending, Ending::Expired) {
             return None;
@@ -344,9 +344,11 @@ impl Deliverer {
                 self.reports.succeeded(topic, origin, counts, at);
                 failing().succeeded(origin, at)
             }
-            AttemptResult::Retry | AttemptResult::Bury if attempted.status() != Some(410) => {
+            AttemptResult::Retry | AttemptResult::Bury if attempted.is_about_destination() => {
                 let failure = Failures::new(at, attempted.status(), attempted.error());
-                self.reports.failed(topic, origin, counts, failure.clone());
+                let slowed = attempted.response().and_then(|response| slows(response, self.clock.now()));
+                let slow_until = slowed.map(|length| at.plus(length));
+                self.reports.failed(topic, origin, counts, failure.clone(), slow_until);
                 failing().failed(origin, failure)
             }
             AttemptResult::Bury => {

@@ -140,7 +140,9 @@ fn start_with(
         credentials,
     };
     let (of, call_timeout) = (store.clone(), config.store.call_timeout);
-    tasks.spawn("reports", reports.run(of, config.breakers, call_timeout, shutdown.clone()));
+    let (clock, counted) = (Arc::clone(clock), metrics.clone());
+    let reports = reports.run(of, config.breakers, call_timeout, clock, counted, shutdown.clone());
+    tasks.spawn("reports", reports);
     let lanes = Lanes::new(config.concurrency, config.lane_concurrency);
     let dispatcher = Dispatcher::new(signals, lanes, deliverer, slow_calls, metrics, shutdown.clone());
     tasks.spawn("dispatcher", dispatcher.run());

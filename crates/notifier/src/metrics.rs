@@ -30,6 +30,8 @@ ringback_service::metrics! {
             "Jobs whose outcome could not be settled in time: a failure until its lease expired, a success for five minutes more";
         unlogged: Counter<u64> = "ringback_notifier_unlogged_attempts_total",
             "Attempts that are missing in the attempt log, because the store was too full, too slow or away";
+        breaker_openings: Counter<u64> = "ringback_notifier_breaker_openings_total",
+            "Breakers that have opened, or opened again, by reports of this notifier";
         forbidden: Counter<u64> = "ringback_notifier_forbidden_connections_total",
             "Connections to destinations that the address guard has refused";
     }

@@ -1,19 +1,24 @@
 //! `Reports`: collects how late attempts were, and how those of each destination have ended, by tenant, and reports it to
-//! the store every five seconds; what fails every second, or at once if a breaker may have to open. `failing` collects the failures for the log.
+//! the store every five seconds; what fails, or has a breaker that is not closed, every second, or at once if callbacks
+//! may have to stop. `failing` collects the failures for the log.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ringback_core::breaker::Counts;
-use ringback_core::clock::Timestamp;
+use ringback_core::breaker::{Counts, Stage};
+use ringback_core::clock::{Clock, Timestamp};
 use ringback_core::job::{Tenant, TenantScope, Topic};
-use ringback_core::store_types::{DestinationReport, FAILING_QUIET, Failures, Lateness};
+use ringback_core::store_types::{
+    DestinationReport, FAILING_QUIET, FailingDestination, Failures, Lateness, ReportedBreakers,
+};
 use ringback_service::shutdown::Shutdown;
 use ringback_store::Store;
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, timeout};
-use tracing::debug;
+use tracing::{debug, warn};
+
+use crate::metrics::Metrics;
 
 /// How often what fails is reported, so that breakers act soon.
 const TICK: Duration = Duration::from_secs(1);
@@ -27,8 +32,8 @@ const MAX: usize = 10_000;
 pub(crate) struct Reports {
     destinations: Mutex<Destinations>,
     lateness: Mutex<Lateness>,
-    /// Notified when a breaker may have to open.
-    outage: Notify,
+    /// Notified when callbacks may have to stop.
+    urgent: Notify,
 }
 
 /// By origin; each of a tenant, or of those without one.
@@ -38,8 +43,10 @@ struct Destinations {
     count: usize,
     /// How many destinations have a report.
     reported: usize,
-    /// Whether a destination that fails has a report.
+    /// Whether a destination that fails, or has a breaker that is not closed, has a report.
     is_failing: bool,
+    /// How many had a breaker that was not closed, at their last report.
+    held: usize,
 }
 
 /// A destination of a tenant.
@@ -50,6 +57,8 @@ struct Known {
     successes: Successes,
     /// When it failed last; `None` if it does not fail.
     failed: Option<Timestamp>,
+    /// What its breaker did at its last report.
+    breaker: Stage,
 }
 
 /// How many attempts succeeded in this minute and in the one before.
@@ -93,8 +102,15 @@ impl Reports {
         self.lateness().record(late);
     }
 
-    /// Records a failed attempt, and how it counts in the breaker.
-    pub(crate) fn failed(&self, topic: &Topic, origin: &str, counts: Counts, failures: Failures) {
+    /// Records a failed attempt, how it counts in the breaker, and until when the receiver wants no callbacks.
+    pub(crate) fn failed(
+        &self,
+        topic: &Topic,
+        origin: &str,
+        counts: Counts,
+        failures: Failures,
+        slow_until: Option<Timestamp>,
+    ) {
         let at = failures.last_at();
         self.destinations().change(topic, origin, |known, report| {
             if known.failed.is_none() {
@@ -102,12 +118,14 @@ impl Reports {
             }
             known.failed = known.failed.max(Some(at));
             report.counts.add(counts);
+            let is_first_to_slow = slow_until.is_some() && report.slow_until.is_none();
+            report.slow_until = report.slow_until.max(slow_until);
             match &mut report.failures {
                 Some(known) => known.add(&failures),
                 none => *none = Some(failures),
             }
-            if report.counts.is_outage() {
-                self.outage.notify_one();
+            if known.breaker == Stage::Closed && (is_first_to_slow || report.counts.is_outage()) {
+                self.urgent.notify_one();
             }
         });
     }
@@ -128,12 +146,14 @@ impl Reports {
     }
 
     /// Makes the reports until the shutdown, and a last one then. What the store does not accept is in the next report.
-    /// Without breakers those of the destinations that are reported are closed.
+    /// Without breakers those of the destinations that are reported are closed. `clock` is that of the store.
     pub(crate) async fn run(
         self: Arc<Self>,
         store: Store,
         has_breakers: bool,
         call_timeout: Duration,
+        clock: Arc<dyn Clock>,
+        metrics: Metrics,
         shutdown: Shutdown,
     ) {
         let mut rounds = interval(TICK * EVERY);
@@ -145,18 +165,22 @@ impl Reports {
             let is_round = tokio::select! {
                 _ = rounds.tick() => true,
                 _ = ticks.tick() => false,
-                () = self.outage.notified() => false,
+                () = self.urgent.notified() => false,
                 () = shutdown.stopping() => true,
             };
             if is_round {
                 self.report_lateness(&store, call_timeout).await;
             }
-            let reports = self.destinations().take(is_round);
+            let reports = self.destinations().take(is_round, clock.now());
             if reports.is_empty() {
                 continue;
             }
             match timeout(call_timeout, store.report_destinations(&reports, has_breakers)).await {
-                Ok(Ok(true)) => {}
+                Ok(Ok(Some(ReportedBreakers { stages, opened }))) => {
+                    self.destinations().learn(&reports, stages);
+                    metrics.breaker_openings.add(opened.len() as u64, &[]);
+                    opened.iter().for_each(log_opened);
+                }
                 result => {
                     debug!(
                         ?result,
@@ -199,17 +223,10 @@ impl Destinations {
         let of = |scope: &TenantScope| scope.has(topic);
         let Some(known) = self.known(origin, of, || topic.tenant()) else { return };
         let was_reported = known.report.is_some();
-        let mut report = known.report.take().unwrap_or_else(|| DestinationReport {
-            tenant: topic.tenant(),
-            origin: origin.into(),
-            failures: None,
-            success: None,
-            counts: Counts::default(),
-            rate: None,
-        });
+        let mut report = known.report.take().unwrap_or_else(|| empty(topic.tenant(), origin));
         change(known, &mut report);
         known.report = Some(report);
-        let is_failing = known.failed.is_some();
+        let is_failing = known.failed.is_some() || known.breaker != Stage::Closed;
         self.is_failing |= is_failing;
         self.reported += usize::from(!was_reported);
     }
@@ -225,7 +242,7 @@ impl Destinations {
         let found = self.by_origin.get(origin).and_then(place);
         if found.is_none() {
             if self.count >= MAX && self.reported < self.count {
-                self.retain(|known| known.report.is_some());
+                self.retain(|known| known.report.is_some() || known.breaker != Stage::Closed);
             }
             if self.count >= MAX {
                 return None;
@@ -236,6 +253,7 @@ impl Destinations {
                 report: None,
                 successes: Successes::default(),
                 failed: None,
+                breaker: Stage::Closed,
             };
             self.by_origin.entry(origin.into()).or_default().push(known);
         }
@@ -246,8 +264,12 @@ impl Destinations {
         }
     }
 
-    /// Takes the reports; unless `all`, only if one is of a destination that fails.
-    fn take(&mut self, all: bool) -> Vec<DestinationReport> {
+    /// Takes the reports; unless `all`, only if one is of a destination that fails. Adds one for each receiver whose time
+    /// without callbacks is over, so that its breaker closes.
+    fn take(&mut self, all: bool, now: Timestamp) -> Vec<DestinationReport> {
+        if self.held > 0 {
+            self.report_ended(now);
+        }
         if !all && !self.is_failing {
             return Vec::new();
         }
@@ -255,8 +277,41 @@ impl Destinations {
         let known = self.by_origin.values_mut().flatten();
         let reports = known.filter_map(|known| known.report.take()).collect();
         // The others have nothing that a later report needs.
-        self.retain(|known| known.successes.now + known.successes.before > 0);
+        self.retain(|known| {
+            known.successes.now + known.successes.before > 0 || known.breaker != Stage::Closed
+        });
         reports
+    }
+
+    fn report_ended(&mut self, now: Timestamp) {
+        for (origin, all) in &mut self.by_origin {
+            for known in all {
+                if matches!(known.breaker, Stage::Slowed { until, .. } if now >= until) {
+                    let TenantScope::One(tenant) = &known.scope else { continue };
+                    self.is_failing = true;
+                    if known.report.is_none() {
+                        known.report = Some(empty(tenant.clone(), origin));
+                        self.reported += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Records what the breakers of reported destinations do.
+    fn learn(&mut self, reports: &[DestinationReport], stages: Vec<Stage>) {
+        for (report, stage) in reports.iter().zip(stages) {
+            let of = |scope: &TenantScope| scope.has_tenant(report.tenant.as_ref());
+            let all = self.by_origin.get(&report.origin);
+            let is_known = all.is_some_and(|all| all.iter().any(|known| of(&known.scope)));
+            if (is_known || stage != Stage::Closed)
+                && let Some(known) = self.known(&report.origin, of, || report.tenant.clone())
+            {
+                known.breaker = stage;
+            }
+        }
+        let known = self.by_origin.values().flatten();
+        self.held = known.filter(|known| known.breaker != Stage::Closed).count();
     }
 
     fn retain(&mut self, is_kept: impl Fn(&Known) -> bool) {
@@ -285,99 +340,27 @@ impl Destinations {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(ms: u64) -> Timestamp {
-        Timestamp::from_millis(ms)
-    }
-
-    fn failures(ms: u64) -> Failures {
-        Failures::new(at(ms), Some(500), None)
-    }
-
-    fn topic(text: &str) -> Topic {
-        Topic::from_stored(text).expect("a topic")
-    }
-
-    fn sorted(reports: &Reports) -> Vec<DestinationReport> {
-        let mut all = reports.destinations().take(true);
-        all.sort_by(|one, other| (&one.origin, &one.tenant).cmp(&(&other.origin, &other.tenant)));
-        all
-    }
-
-    const OUTAGE: Counts = Counts { attempts: 1, outages: 1, answers: 0 };
-    const ANSWER: Counts = Counts { attempts: 1, outages: 0, answers: 1 };
-
-    #[test]
-    fn what_attempts_say_is_kept_by_destination_and_tenant_until_it_is_taken() {
-        let reports = Reports::default();
-        reports.failed(&topic("a"), "http://a", OUTAGE, failures(1));
-        reports.failed(&topic("b"), "http://a", OUTAGE, failures(3));
-        reports.succeeded(&topic("~t/a"), "http://a", ANSWER, at(5));
-        reports.succeeded(&topic("~t/b"), "http://a", ANSWER, at(4));
-        reports.succeeded(&topic("a"), "http://a", ANSWER, at(2));
-        reports.succeeded(&topic("a"), "http://b", ANSWER, at(6));
-        let mut both = failures(1);
-        both.add(&failures(3));
-        let report = |tenant: Option<&str>, origin: &str, failures, success, counts| DestinationReport {
-            tenant: tenant.map(|tenant| tenant.parse().expect("a tenant")),
-            origin: origin.into(),
-            failures,
-            success: Some(at(success)),
-            counts,
-            rate: None,
-        };
-        let expected = [
-            DestinationReport {
-                rate: Some(0),
-                ..report(None, "http://a", Some(both), 2, Counts { attempts: 3, outages: 2, answers: 1 })
-            },
-            report(Some("t"), "http://a", None, 5, Counts { attempts: 2, outages: 0, answers: 2 }),
-            report(None, "http://b", None, 6, ANSWER),
-        ];
-        assert_eq!(sorted(&reports), expected);
-        assert_eq!(sorted(&reports), []);
-    }
-
-    #[test]
-    fn only_what_fails_is_reported_at_once_and_with_the_successes_of_before() {
-        let reports = Reports::default();
-        for n in 0..600 {
-            reports.succeeded(&topic("a"), "http://a", ANSWER, at(1_000_000 + n * 100));
-        }
-        assert_eq!(reports.destinations().take(false), []);
-        reports.failed(&topic("a"), "http://a", OUTAGE, failures(1_060_000));
-        let taken = reports.destinations().take(false);
-        assert_eq!(taken.iter().map(|report| report.rate).collect::<Vec<_>>(), [Some(10)]);
-        reports.failed(&topic("a"), "http://a", OUTAGE, failures(1_060_001));
-        let taken = reports.destinations().take(false);
-        assert_eq!(taken.iter().map(|report| report.rate).collect::<Vec<_>>(), [None]);
-    }
-
-    #[test]
-    fn what_the_store_did_not_take_is_in_the_next_report_with_what_came_since() {
-        let reports = Reports::default();
-        reports.failed(&topic("a"), "http://a", OUTAGE, failures(1));
-        reports.failed(&topic("a"), "http://b", OUTAGE, failures(2));
-        let taken = reports.destinations().take(true);
-        reports.failed(&topic("a"), "http://a", OUTAGE, failures(3));
-        reports.destinations().put_back(taken);
-        let all = sorted(&reports);
-        assert_eq!(all.len(), 2);
-        let first = all[0].failures.as_ref().expect("it fails");
-        assert_eq!((first.since(), first.last_at(), first.attempts()), (at(1), at(3), 2));
-    }
-
-    #[test]
-    fn a_report_has_room_for_so_many_destinations() {
-        let reports = Reports::default();
-        for n in 0..=MAX {
-            reports.failed(&topic("a"), &format!("http://{n}"), OUTAGE, failures(1));
-        }
-        assert_eq!(reports.destinations().take(true).len(), MAX);
-        reports.failed(&topic("a"), "http://a", OUTAGE, failures(1));
-        assert_eq!(reports.destinations().take(true).len(), 1, "there is room again");
+/// A report of nothing.
+fn empty(tenant: Option<Tenant>, origin: &str) -> DestinationReport {
+    DestinationReport {
+        tenant,
+        origin: origin.into(),
+        failures: None,
+        success: None,
+        counts: Counts::default(),
+        rate: None,
+        slow_until: None,
     }
 }
+
+fn log_opened(FailingDestination { tenant, origin, failures }: &FailingDestination) {
+    let (tenant, status, error) =
+        (tenant.as_ref().map(Tenant::as_str), failures.last_status(), failures.last_error());
+    warn!(
+        destination = &**origin,
+        tenant, status, error, "a breaker opens: nobody answers there, and callbacks wait but for probes"
+    );
+}
+
+#[cfg(test)]
+mod tests;

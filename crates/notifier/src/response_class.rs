@@ -1,4 +1,5 @@
-//! Classifies the response or error of an attempt: complete, failed, bury or release. Also reads `Retry-After`. Pure.
+//! Classifies the response or error of an attempt: complete, failed, bury or release; and what it asks for other callbacks.
+//! Also reads `Retry-After`. Pure.
 
 use std::time::{Duration, SystemTime};
 
@@ -17,6 +18,9 @@ const CROWDED_DELAY: Duration = Duration::from_secs(5);
 
 /// How long a job waits if a secret that signs it cannot be opened, which takes an operator.
 const UNSIGNED_DELAY: Duration = Duration::from_secs(5);
+
+/// How long callbacks wait after a 429 that names no time.
+const UNNAMED_DELAY: Duration = Duration::from_secs(1);
 
 /// The meaning of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +53,21 @@ pub(crate) fn classify(
         Err(PostError::Unsigned) => ResponseClass::Release(UNSIGNED_DELAY),
         Err(_) => ResponseClass::Failed { retry_after: None },
     }
+}
+
+/// How long a receiver wants no callbacks: by 429, a second if it names no time, or by 503 with `Retry-After`.
+pub(crate) fn slows(response: &PostResponse, now: Timestamp) -> Option<Duration> {
+    let after = || retry_after(&response.headers, now);
+    match response.status {
+        StatusCode::TOO_MANY_REQUESTS => Some(after().unwrap_or(UNNAMED_DELAY)),
+        StatusCode::SERVICE_UNAVAILABLE => after(),
+        _ => None,
+    }
+}
+
+/// Whether it says "this job later": 425 with `Retry-After`. It says nothing about the receiver.
+pub(crate) fn is_later(response: &PostResponse) -> bool {
+    response.status.as_u16() == 425 && response.headers.contains_key(RETRY_AFTER)
 }
 
 /// The wait that `Retry-After` asks for: seconds or a date (RFC 9110, section 10.2.3), the longest if there are
@@ -139,6 +158,26 @@ mod tests {
             assert_eq!(answered(status, None), failed(None), "{status}");
         }
         assert_eq!(answered(410, Some("5")), ResponseClass::Bury(Reason::Gone));
+    }
+
+    #[test]
+    fn a_429_and_a_503_with_retry_after_slow_other_callbacks_and_a_425_says_this_job_later() {
+        for (status, after, seconds, later) in [
+            (429, Some("7"), Some(7), false),
+            (429, None, Some(1), false),
+            (503, Some("3600"), Some(3600), false),
+            (503, None, None, false),
+            (500, Some("7"), None, false),
+            (425, Some("7"), None, true),
+            (425, None, None, false),
+        ] {
+            let after = after.map(|after| (RETRY_AFTER, after.parse().unwrap()));
+            let headers = HeaderMap::from_iter(after);
+            let status = StatusCode::from_u16(status).unwrap();
+            let answer = PostResponse { status, headers, body: bytes::Bytes::new(), is_expected: false };
+            let expected = (seconds.map(Duration::from_secs), later);
+            assert_eq!((slows(&answer, NOW), is_later(&answer)), expected, "{status}");
+        }
     }
 
     #[test]

@@ -1,8 +1,10 @@
-//! Check and repair: checks that every job is in the indexes that lead to it, and that all counts are right. `walk`
-//! reads a snapshot, which does not change, so its findings are exact. The writer applies the repairs. It checks
-//! missing entries of indexes again, and corrects counts by differences, which stay right meanwhile.
+//! Check and repair: checks that every job is in the indexes that lead to it or waits behind another of its key, and that
+//! all counts are right. `walk` reads a snapshot, which does not change, so its findings are exact. The writer applies
+//! the repairs. It checks missing entries of indexes again, and corrects counts by differences, which stay right
+//! meanwhile.
 
 mod counts;
+mod order;
 mod repair;
 mod walk;
 

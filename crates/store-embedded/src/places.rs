@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ringback_core::clock::micros;
 use ringback_core::flow::{Bucket, Limits, Rate};
-use ringback_core::store_types::{Admission, Admitted, PlaceId};
+use ringback_core::store_types::{Admission, Admitted, LimitTarget, PlaceId};
 
 /// The limits of lanes, with their names, by the names of the lanes.
 pub(crate) type LimitsOfLanes<'l> = BTreeMap<&'l str, Vec<(String, Limits)>>;
@@ -39,14 +39,20 @@ impl LimitUsage {
         Self { opened: now, ..Self::default() }
     }
 
-    /// Begins with a limit that is stored now, and goes on with what the limit `before` of the same name has used.
-    pub(crate) fn put(&mut self, name: &str, before: Option<&Limits>, limits: &Limits, now: u64) {
-        match before {
-            Some(before) => self.tokens(name, before).bucket.change(limits, now as f64),
-            None => {
-                self.forget(name);
-                self.tokens.insert(name.to_owned(), Tokens { bucket: Bucket::default(), after: 0 });
+    /// Begins with a limit that is stored now, and goes on with what the limit `before` of the same target has used. That
+    /// of a breaker allows the first callback after an interval.
+    pub(crate) fn put(&mut self, of: &LimitTarget, before: Option<&Limits>, limits: &Limits, now: u64) {
+        let (name, now) = (of.name(), now as f64);
+        if before.is_none() {
+            self.forget(&name);
+            self.tokens.insert(name.clone(), Tokens { bucket: Bucket::default(), after: 0 });
+        }
+        let tokens = self.tokens(&name, before.unwrap_or(limits));
+        match of {
+            LimitTarget::Breaker(_) => {
+                tokens.bucket = Bucket::full_at(now + limits.rate.map_or(0.0, Rate::interval_us));
             }
+            LimitTarget::Destination(_) | LimitTarget::Topic(_) => tokens.bucket.change(limits, now),
         }
     }
 

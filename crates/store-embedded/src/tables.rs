@@ -14,6 +14,7 @@ pub(crate) mod format;
 mod last_reserves;
 mod lateness;
 mod limits;
+mod order;
 mod outbox;
 mod policies;
 mod ready;
@@ -51,12 +52,14 @@ pub(crate) use self::last_reserves::Granted;
 use self::last_reserves::LastReserves;
 use self::lateness::Minutes;
 use self::limits::StoredLimits;
+use self::order::Order;
+pub(crate) use self::order::{KeyRow, OrderRow, Place, key_name};
 use self::outbox::Outbox;
 pub(crate) use self::outbox::{Notice, OutboxRow};
 use self::policies::Policies;
 use self::ready::Ready;
 pub(crate) use self::ready::{PAUSED, PULL, QueueEnd, is_of_destination, is_of_limit, turn_of_limited};
-pub(crate) use self::record::{Body, Generation, Last, Record, Stage};
+pub(crate) use self::record::{Arrival, Body, Generation, Last, Record, Stage};
 pub(crate) use self::records::{Records, StoredJob};
 use self::rows::Access;
 pub(crate) use self::rows::{Journal, Writing};
@@ -96,6 +99,7 @@ pub(crate) struct Tables<A: Access> {
     pub(crate) failing: Failing<A>,
     pub(crate) destinations: Destinations<A>,
     pub(crate) limits: StoredLimits<A>,
+    pub(crate) order: Order<A>,
 }
 
 impl<A: Access> Tables<A> {
@@ -123,6 +127,7 @@ impl<A: Access> Tables<A> {
             failing: Failing(access.open(FAILING)?),
             destinations: Destinations(access.open(DESTINATIONS)?),
             limits: StoredLimits(access.open(LIMITS)?),
+            order: Order::open(access)?,
         })
     }
 
@@ -134,6 +139,10 @@ impl<A: Access> Tables<A> {
             Stage::Ready { position } => {
                 Ok(self.ready.at(shard, &record.lane().name(), *position)? == Some(number))
             }
+            Stage::Waiting(place) => {
+                let key = self.order_key(record)?;
+                key.map_or(Ok(false), |key| Ok(self.order.at(shard, &key, *place)? == Some(number)))
+            }
             Stage::Reserved { deadline, postponed, .. } => {
                 self.leases.has(shard, deadline + postponed, number)
             }
@@ -142,7 +151,16 @@ impl<A: Access> Tables<A> {
         }
     }
 
-    /// Returns how many entries the indexes of jobs have together, locators and bodies included.
+    /// Returns the name of the key that a job shares with others, if their topic is ordered; `None` if it shares none, has
+    /// ended, or has no body.
+    pub(crate) fn order_key(&self, record: &Record) -> Result<Option<String>> {
+        if record.arrival == Arrival::Fired {
+            return Ok(None);
+        }
+        Ok(self.records.id(record.number)?.and_then(|id| key_name(&record.topic, &id)))
+    }
+
+    /// Returns how many entries the indexes of jobs have together, locators and bodies included, without those of keys.
     pub(crate) fn index_entries(&self) -> Result<u64> {
         let times = self.leases.len()? + self.dead.len()? + self.tombstones.len()?;
         let states = self.due.len()? + self.ready.len()? + times;

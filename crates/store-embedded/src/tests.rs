@@ -7,6 +7,7 @@ mod creation;
 mod growth;
 mod limits;
 mod open_files;
+mod order;
 mod replay;
 
 use std::io::{Error, ErrorKind};

@@ -16,6 +16,7 @@ mod lateness;
 mod limits;
 mod moves;
 pub(crate) mod new_record;
+mod order;
 mod outbox;
 mod pull;
 pub(crate) mod quota;

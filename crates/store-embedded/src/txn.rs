@@ -2,6 +2,7 @@
 //! transition, and the wake-ups, events and log lines that its group publishes. `state_changes` has the steps that
 //! transitions are made of.
 
+mod order;
 pub(crate) mod set_back;
 pub(crate) mod state_changes;
 

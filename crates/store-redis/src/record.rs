@@ -23,8 +23,12 @@ const INLINE: usize = 2048;
 const COMPRESSED: u8 = 1;
 const EXTERNAL: u8 = 2;
 const TOKEN: u8 = 4;
-/// The flag of a record with tags, which come after their length (2) before the payload.
-const TAGGED: u8 = 16;
+/// The flag of a record of an ordered topic, which the scripts set: its number (6) is before the payload.
+const NUMBERED: u8 = 16;
+/// The flag of the record of a firing, which has no key of its own.
+const FIRING: u8 = 32;
+/// The flag of a record with tags, which come after their length (2), before the number and the payload.
+const TAGGED: u8 = 64;
 /// The bytes of a record before the id.
 pub(crate) const RECORD: usize = 34;
 /// The place of the flags in a record.
@@ -96,6 +100,13 @@ pub(crate) fn pack(job: &NewJob, lane: LaneId) -> Packed {
     Packed { rest, external: payload }
 }
 
+/// Packs the job of a firing of a schedule.
+pub(crate) fn pack_firing(job: &NewJob, lane: LaneId) -> Packed {
+    let mut packed = pack(job, lane);
+    packed.rest[0] |= FIRING;
+    packed
+}
+
 /// The part of a record between the fixed part and the payload, beginning with the length of the id.
 struct Names {
     id: JobId,
@@ -115,6 +126,10 @@ impl Names {
             need(raw, 2)?;
             let length = usize::from(raw.get_u16());
             tags = Tags::from_stored(&text(raw, length)?).ok_or(UNREADABLE)?;
+        }
+        if flags & NUMBERED != 0 {
+            need(raw, 6)?;
+            raw.advance(6);
         }
         Ok(Self { id, token, tags })
     }

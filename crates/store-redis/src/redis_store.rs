@@ -122,7 +122,7 @@ impl RedisStore {
     }
 
     /// The version of the layout of keys and records.
-    pub const LAYOUT: u64 = 5;
+    pub const LAYOUT: u64 = 6;
 
     pub const fn layout(&self) -> u64 {
         Self::LAYOUT

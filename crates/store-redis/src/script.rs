@@ -148,14 +148,14 @@ const PIECES: &[&str] = files! {
     "prelude/base" "prelude/shard" "prelude/lanes" "prelude/records" "prelude/due_index"
     "prelude/ready" "prelude/due" "prelude/waiter" "prelude/oldest" "prelude/leases" "prelude/dead_letters" "prelude/outbox" "prelude/archive" "prelude/tombs"
     "prelude/lateness"
-    "prelude/topics" "prelude/tag_index" "prelude/destinations" "prelude/paused_lanes" "prelude/arrivals" "prelude/grants" "prelude/outcomes" "prelude/events" "prelude/moves"
+    "prelude/topics" "prelude/tag_index" "prelude/destinations" "prelude/paused_lanes" "prelude/arrivals" "prelude/order" "prelude/grants" "prelude/outcomes" "prelude/events" "prelude/moves"
     "prelude/bulks" "prelude/attempt_logs" "prelude/recurring" "prelude/carrier" "prelude/check" "prelude/start"
 };
 
 const FILES: &[&str] = files! {
     "transitions/submit" "transitions/replace" "transitions/import" "transitions/cancel" "transitions/moves" "transitions/purge" "transitions/bulk"
     "transitions/promote" "transitions/reserve" "transitions/pull" "transitions/renew" "transitions/settle" "transitions/settle_receipts"
-    "transitions/recover" "transitions/evict" "shard/take_shard" "shard/pauses" "shard/lateness" "shard/log_attempts" "shard/watch"
+    "transitions/recover" "transitions/evict" "shard/take_shard" "shard/pauses" "shard/order" "shard/lateness" "shard/log_attempts" "shard/watch"
     "transitions/schedules" "shard/archive"
     "queries/job" "queries/page" "queries/dead" "shard/outbox" "queries/stats" "queries/topics"
     "queries/destinations" "queries/forecast"
@@ -216,6 +216,10 @@ scripts! {
     RESUME_DESTINATION: "resume_destination", Drains;
     MARK_LIMIT: "mark_limit", Drains;
     UNMARK_LIMIT: "unmark_limit", Drains;
+    ORDER_TOPIC: "order_topic", Drains;
+    UNORDER_TOPIC: "unorder_topic", Drains;
+    TOPIC_ORDER: "topic_order", Reads;
+    UNBLOCK: "unblock", Drains;
     LOG_ATTEMPTS: "log_attempts", Fills;
     ADD_LATENESS: "add_lateness", Drains;
     WATCH: "watch", Drains;
@@ -305,7 +309,7 @@ mod tests {
             begin_bulk put_policy grant_quota put_limit log_attempts fire list_schedule";
         const READ: &str = "get get_stored waits page indexed stats accepted topics gauges topic_gauges \
             pull_lanes lease_info dead bulks versions attempts outbox due_schedules schedules list_schedules \
-            unlisted_schedules archive_status destinations paused_destinations limits limit_names forecast_near forecast_far \
+            unlisted_schedules archive_status destinations paused_destinations limits limit_names topic_order forecast_near forecast_far \
             read_audit_log failing check_shard check_jobs check_states check_tags check_lanes check_entries \
             check_lists check_confirm check_schedules check_slots";
         let has = |names: &str, name| names.split_ascii_whitespace().any(|one| one == name);

@@ -48,8 +48,15 @@ impl Store {
     async fn replace_policy<E>(
         &self,
         topic: &Topic,
-        make: impl FnMut(Option<&str>) -> Result<Result<Policy, E>, StoreError>,
+        mut make: impl FnMut(Option<&str>) -> Result<Result<Policy, E>, StoreError>,
     ) -> Result<Result<(Policy, PolicyPut), E>, StoreError> {
+        let mut was_ordered = false;
+        let make = |stored: Option<&str>| {
+            // A policy that cannot be read may have been one of an ordered topic.
+            was_ordered |=
+                stored.is_some_and(|text| parse_stored(text).map_or(true, |old| old.order.is_some()));
+            make(stored)
+        };
         let write = |policy: &Policy| Written {
             text: policy.written().to_owned(),
             metrics: policy.metrics,
@@ -61,6 +68,10 @@ impl Store {
         };
         if !replaced.as_ref().is_ok_and(is_limited) {
             self.follow_policy(topic).await?;
+        }
+        // The order begins once the policy is put: a failure before that changes nothing.
+        if was_ordered || replaced.as_ref().is_ok_and(|(policy, _)| policy.order.is_some()) {
+            self.follow_order(topic).await?;
         }
         Ok(replaced)
     }
@@ -106,6 +117,9 @@ impl Store {
     pub async fn delete_policy(&self, topic: &Topic) -> Result<Option<PolicyVersion>, StoreError> {
         let deleted = backend!(self.delete_entry(topic.as_str()).await)?;
         self.follow_policy(topic).await?;
+        if deleted.is_some() {
+            self.follow_order(topic).await?;
+        }
         Ok(deleted)
     }
 

@@ -5,12 +5,14 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::try_join_all;
+use ringback_core::breaker::Stage;
 use ringback_core::destination::{DestinationPause, Origin};
+use ringback_core::flow::Limits;
 use ringback_core::job::TenantScope;
 use ringback_core::store_types::{
     DestinationCounts, DestinationPage, DestinationPlace, DestinationQuery, DestinationReport, FailingChange,
-    FailingDestination, Failures, LaneSpan, LimitTarget, MAX_DESTINATION_PAGE, PauseLimit, Shard,
-    SharedFailing, StoreError,
+    FailingDestination, Failures, LaneSpan, LimitTarget, MAX_DESTINATION_PAGE, PauseLimit, ReportedBreakers,
+    Shard, SharedFailing, StoreError,
 };
 
 use crate::backend::backend;
@@ -62,7 +64,8 @@ impl Store {
         query: &DestinationQuery,
     ) -> Result<DestinationPage, StoreError> {
         let limit = query.limit.clamp(1, MAX_DESTINATION_PAGE);
-        let mut failing = failing_places(&self.failing_destinations(scope).await?);
+        let shared = backend!(self.failing().await)?;
+        let mut failing = failing_places(&shared.destinations(scope));
         if query.failing && failing.is_empty() {
             return Ok(DestinationPage::default());
         }
@@ -74,7 +77,9 @@ impl Store {
         let shows_pauses = !is_of_topics && !query.failing;
         let limits = if shows_pauses { backend!(self.limit_names().await)? } else { Vec::new() };
         let limits = limits.iter().filter_map(LimitTarget::destination);
-        let own = pauses.iter().chain(limits).filter(|of| shows_pauses && of.is_of(scope));
+        let forced_closed = shared.forced_closed(scope);
+        let own = pauses.iter().chain(limits).chain(&forced_closed);
+        let own = own.filter(|of| shows_pauses && of.is_of(scope));
         let without_jobs = own.cloned().collect();
         let empty = Sums { after: query.after.as_ref(), limit, only, without_jobs, found: BTreeMap::new() };
         let of_shards = self.shards().map(async |shard| {
@@ -100,26 +105,70 @@ impl Store {
         }
         let next = items.last_key_value().filter(|_| is_more).map(|(place, _)| place.clone());
         failing.retain(|place, _| items.contains_key(place));
-        Ok(DestinationPage { items, next, pauses, failing })
+        Ok(DestinationPage { items, next, pauses, forced_closed, failing })
     }
 
-    /// Merges reports into the stored list of failing destinations, and limits callbacks as their breakers say. Returns
-    /// false if other processes changed the same destinations in each of several tries, so that nothing was stored.
-    /// Reporting the same again can count its failures twice.
+    /// Merges reports into the stored list of failing destinations, and limits callbacks as their breakers say, which it
+    /// returns. Returns `None` if other processes changed the same destinations in each of several tries, so that nothing
+    /// was stored. Reporting the same again can count its failures twice.
     pub async fn report_destinations(
         &self,
         reports: &[DestinationReport],
         has_breakers: bool,
-    ) -> Result<bool, StoreError> {
-        for _ in 0..TRIES {
-            let mut shared = backend!(self.failing().await)?;
+    ) -> Result<Option<ReportedBreakers>, StoreError> {
+        let change = |shared: &mut SharedFailing| {
             let changes = shared.report(reports, has_breakers);
-            if changes.is_empty() || backend!(self.change_failing(&changes).await)? {
-                self.limit_by_breakers(&changes, shared).await?;
-                return Ok(true);
+            let breakers = shared.breakers(reports, &changes);
+            Ok((changes, breakers))
+        };
+        Ok(self.change_failing(change).await?.and_then(Result::ok))
+    }
+
+    /// Forces the breakers of a destination closed until they are reset. If it would be one too many, changes nothing and
+    /// returns which bound that is. Tries again while other processes change the same destinations.
+    pub async fn force_breakers_closed(
+        &self,
+        of: &DestinationPause,
+    ) -> Result<Result<(), PauseLimit>, StoreError> {
+        loop {
+            let force = |shared: &mut SharedFailing| Ok((shared.force_closed(of)?, ()));
+            if let Some(result) = self.change_failing(force).await? {
+                return Ok(result);
             }
         }
-        Ok(false)
+    }
+
+    /// Closes the breakers of a destination, and lets them open again as they do. Tries again while other processes change
+    /// the same destinations.
+    pub async fn reset_breakers(&self, of: &DestinationPause) -> Result<(), StoreError> {
+        let reset = |shared: &mut SharedFailing| Ok((shared.reset_breakers(of), ()));
+        while self.change_failing(reset).await?.is_none() {}
+        Ok(())
+    }
+
+    /// The destinations whose breakers are forced closed, for jobs of this scope.
+    pub async fn forced_closed(&self, scope: &TenantScope) -> Result<Vec<DestinationPause>, StoreError> {
+        Ok(backend!(self.failing().await)?.forced_closed(scope))
+    }
+
+    /// Changes the stored list as `change` says, with the limits of its breakers. Returns `None` if other processes
+    /// changed it in each of several tries.
+    async fn change_failing<T>(
+        &self,
+        change: impl Fn(&mut SharedFailing) -> Result<(Vec<FailingChange>, T), PauseLimit>,
+    ) -> Result<Option<Result<T, PauseLimit>>, StoreError> {
+        for _ in 0..TRIES {
+            let mut shared = backend!(self.failing().await)?;
+            let (changes, answer) = match change(&mut shared) {
+                Ok(changes) => changes,
+                Err(limit) => return Ok(Some(Err(limit))),
+            };
+            if changes.is_empty() || backend!(self.change_failing(&changes).await)? {
+                self.limit_by_breakers(&changes, shared).await?;
+                return Ok(Some(Ok(answer)));
+            }
+        }
+        Ok(None)
     }
 
     /// Makes the limits of changed breakers those that the list says, until it has not changed meanwhile.
@@ -128,23 +177,18 @@ impl Store {
         changes: &[FailingChange],
         mut shared: SharedFailing,
     ) -> Result<(), StoreError> {
-        let breaker = |change: &FailingChange| Some((change.name.clone(), change.breaker()?));
-        let (names, targets): (Vec<_>, Vec<_>) = changes.iter().filter_map(breaker).unzip();
+        let mut breakers: Vec<_> = changes.iter().filter_map(ChangedBreaker::of).collect();
+        let targets: Vec<_> = breakers.iter().map(|breaker| breaker.target.clone()).collect();
         for _ in 0..TRIES {
             let states = self.limits(&targets).await?;
             let mut is_done = true;
-            for (name, target) in names.iter().zip(&targets) {
-                let now = states.iter().find(|state| state.of == *target);
+            for breaker in &mut breakers {
+                let now = states.iter().find(|state| state.of == breaker.target);
                 let now = now.map(|state| state.limits).unwrap_or_default();
-                let wanted = shared.breaker_limits(name);
-                if now != wanted {
+                let wanted = shared.breaker_limits(breaker.name);
+                if now != wanted || breaker.is_stale(&wanted) {
                     is_done = false;
-                    if self.limit(target, &wanted).await?.is_err() {
-                        tracing::warn!(
-                            destination = name,
-                            "no breaker: there are as many limits as there may be"
-                        );
-                    }
+                    self.limit_by_breaker(breaker, &now, wanted).await?;
                 }
             }
             if is_done {
@@ -152,6 +196,27 @@ impl Store {
             }
             shared = backend!(self.failing().await)?;
         }
+        Ok(())
+    }
+
+    /// Puts the limit of a breaker. Shards that know of it, because the breaker was not closed before, are not told again.
+    async fn limit_by_breaker(
+        &self,
+        breaker: &mut ChangedBreaker<'_>,
+        now: &Limits,
+        wanted: Limits,
+    ) -> Result<(), StoreError> {
+        let is_marked = breaker.put.map_or(breaker.was_limited, |put| !put.is_empty());
+        let is_exceeded = if is_marked && !now.is_empty() && !wanted.is_empty() {
+            backend!(self.put_limit(&breaker.target, &wanted).await)?.is_some()
+        } else {
+            self.limit(&breaker.target, &wanted).await?.is_err()
+        };
+        if is_exceeded {
+            let destination = breaker.name;
+            tracing::warn!(destination, "no breaker: there are as many limits as there may be");
+        }
+        breaker.put = Some(wanted);
         Ok(())
     }
 
@@ -180,6 +245,34 @@ impl Store {
             }
             from = next;
         }
+    }
+}
+
+/// A breaker that a change is about, and its limit.
+struct ChangedBreaker<'c> {
+    /// The name of its destination in the list.
+    name: &'c str,
+    target: LimitTarget,
+    /// Whether it had a limit before the change.
+    was_limited: bool,
+    /// Whether the limit is to be put even if there is the same, because its time begins anew.
+    begins_anew: bool,
+    /// What this process has put; `None` if nothing.
+    put: Option<Limits>,
+}
+
+impl<'c> ChangedBreaker<'c> {
+    fn of(change: &'c FailingChange) -> Option<Self> {
+        let (target, before, after) = change.breaker()?;
+        let was_limited = before != Stage::Closed;
+        let begins_anew = before != after && matches!(after, Stage::Slowed { .. } | Stage::Open { .. });
+        Some(Self { name: &change.name, target, was_limited, begins_anew, put: None })
+    }
+
+    /// Whether the limit has to be put although there is the wanted one: not for the same time, or another process has put
+    /// it while this one ended it, so that shards may not know of it.
+    fn is_stale(&self, wanted: &Limits) -> bool {
+        self.put.map_or(self.begins_anew, |put| put != *wanted)
     }
 }
 

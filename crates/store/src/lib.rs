@@ -20,6 +20,7 @@ mod destinations;
 mod feeds;
 mod forecast;
 mod limits;
+mod order;
 mod pressure;
 mod pull;
 mod pull_retries;

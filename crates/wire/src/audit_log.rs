@@ -62,6 +62,9 @@ pub struct AuditLogTarget {
     /// The id of a job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// The key of jobs of an ordered topic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order_key: Option<String>,
     /// The id of a schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
@@ -91,10 +94,11 @@ pub struct AuditLogTarget {
 impl AuditLogTarget {
     /// Replaces the own parts by those that `other` has.
     pub fn take(&mut self, other: Self) {
-        let Self { topic, id, schedule, secret, credential, bulk, host, key, quota, tag } = other;
+        let Self { topic, id, order_key, schedule, secret, credential, bulk, host, key, quota, tag } = other;
         for (own, new) in [
             (&mut self.topic, topic),
             (&mut self.id, id),
+            (&mut self.order_key, order_key),
             (&mut self.schedule, schedule),
             (&mut self.secret, secret),
             (&mut self.credential, credential),
@@ -112,10 +116,11 @@ impl AuditLogTarget {
 
     /// The parts that are set, each with its name.
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let Self { topic, id, schedule, secret, credential, bulk, host, key, quota, tag } = self;
+        let Self { topic, id, order_key, schedule, secret, credential, bulk, host, key, quota, tag } = self;
         let parts = [
             ("topic", topic),
             ("id", id),
+            ("order_key", order_key),
             ("schedule", schedule),
             ("secret", secret),
             ("credential", credential),

@@ -1,7 +1,6 @@
 //! Answers of the calls about destinations, with counts, pauses, limits and failures, and the line of a pause in an
 //! export.
 
-use ringback_core::breaker::{Breaker, Stage};
 use ringback_core::destination::{Destination, DestinationPause, Origin};
 use ringback_core::job::TenantScope;
 use ringback_core::store_types::{
@@ -10,6 +9,7 @@ use ringback_core::store_types::{
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::breakers::{BreakerDetails, BreakerSetting};
 use super::limits::{LimitDetails, LimitsResponse};
 
 /// An origin of callback URLs with its jobs, or a paused or limited destination without jobs.
@@ -38,6 +38,8 @@ pub struct DestinationDetails {
     /// The limits of its host and of its port that the caller has set. All of them hold. Those of the operator are not
     /// shown to a tenant.
     pub limited_by: Vec<LimitDetails>,
+    /// Whether its breakers are forced, by the caller or the operator.
+    pub breaker: BreakerSetting,
     /// How it fails; null if it does not, as far as is known. Notifiers report it every second.
     pub failing: Option<FailureDetails>,
 }
@@ -62,40 +64,6 @@ pub struct FailureDetails {
     /// The breaker, unless it is closed: then callbacks go as ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub breaker: Option<BreakerDetails>,
-}
-
-/// A breaker that holds callbacks back, because nothing at an origin answered for jobs of one tenant. For several tenants,
-/// that of one of them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct BreakerDetails {
-    /// What it does.
-    pub state: BreakerState,
-    /// When it opened.
-    #[schema(format = DateTime)]
-    pub since: String,
-    /// How many callbacks may begin in a time, such as `30/m`: probes while it is open, else all.
-    pub rate: String,
-}
-
-/// `open`: one callback at a time probes the origin. `returning`: it has answered, and twice as many callbacks begin each
-/// second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, strum::Display)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum BreakerState {
-    Open,
-    Returning,
-}
-
-impl BreakerDetails {
-    fn new(breaker: &Breaker) -> Option<Self> {
-        let (state, since) = match breaker.stage() {
-            Stage::Closed => return None,
-            Stage::Open { since, .. } => (BreakerState::Open, since),
-            Stage::Returning { since, .. } => (BreakerState::Returning, since),
-        };
-        Some(Self { state, since: since.to_string(), rate: breaker.limits().rate?.to_string() })
-    }
 }
 
 /// A page of destinations, sorted by host, port and scheme.
@@ -134,6 +102,8 @@ pub struct DestinationResponse {
     /// The pauses that the caller can end, as `host` or `host:port`. Empty if it is not paused, or paused by the
     /// operator for all tenants.
     pub pauses: Vec<String>,
+    /// Whether its breakers are forced, by the caller or the operator.
+    pub breaker: BreakerSetting,
     /// The limits that the caller has set for exactly this destination; null if there are none. A limit of its host,
     /// and one of the operator for all tenants, holds too but is not shown.
     pub limits: Option<LimitsResponse>,
@@ -198,6 +168,7 @@ impl DestinationDetails {
             dead: counts.dead,
             paused,
             pauses,
+            breaker: BreakerSetting::of(paused, &page.forced_closed, holds),
             limited_by: limited_by.collect(),
             failing: page.failing.get(place).map(FailureDetails::from),
         }
@@ -232,17 +203,19 @@ impl DestinationPauseResponse {
 }
 
 impl DestinationResponse {
-    /// A destination with its limits, if it has some, and the pauses that hold all of it, as a caller of this scope
-    /// sees them.
+    /// A destination with its limits, if it has some, and the pauses and forced breakers that hold all of it, as a caller of
+    /// this scope sees them.
     pub fn new<'a>(
         destination: &Destination,
         pauses: impl IntoIterator<Item = &'a DestinationPause>,
+        forced_closed: &[DestinationPause],
         limits: Option<&LimitState>,
         scope: &TenantScope,
     ) -> Self {
         let DestinationPauseResponse { host, port, paused, pauses } =
             DestinationPauseResponse::new(destination, pauses, scope);
-        Self { host, port, paused, pauses, limits: limits.map(LimitsResponse::from) }
+        let breaker = BreakerSetting::of(paused, forced_closed, |of| of.covers(destination));
+        Self { host, port, paused, pauses, breaker, limits: limits.map(LimitsResponse::from) }
     }
 }
 

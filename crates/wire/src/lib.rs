@@ -5,6 +5,7 @@
 mod archive;
 mod attempts;
 mod audit_log;
+mod breakers;
 mod bulk;
 mod check;
 mod credentials;
@@ -28,6 +29,7 @@ mod kinds;
 mod limits;
 mod listing;
 mod notice;
+mod order;
 mod policy;
 mod problem;
 mod pull;
@@ -45,8 +47,9 @@ pub use self::field_parsers::entries::Entries;
 pub use self::field_parsers::values::{MAX_KEEP, MAX_REPLAY_NAME, MAX_WAIT, REASON, is_reason};
 pub use self::first_items::FirstItems;
 pub use self::{
-    archive::*, attempts::*, audit_log::*, bulk::*, check::*, credentials::*, dead::*, destinations::*,
-    effective::*, events::*, export::*, filter::*, forecast::*, history::*, import::*, inspect::*,
-    job_answers::*, job_changes::*, keys::*, limits::*, listing::*, notice::*, policy::*, problem::*,
-    pull::*, quotas::*, request_details::*, schedules::*, submit::*, topics::*, waiting::*,
+    archive::*, attempts::*, audit_log::*, breakers::*, bulk::*, check::*, credentials::*, dead::*,
+    destinations::*, effective::*, events::*, export::*, filter::*, forecast::*, history::*, import::*,
+    inspect::*, job_answers::*, job_changes::*, keys::*, limits::*, listing::*, notice::*, order::*,
+    policy::*, problem::*, pull::*, quotas::*, request_details::*, schedules::*, submit::*, topics::*,
+    waiting::*,
 };

@@ -30,6 +30,7 @@ pub use self::secrets::{
 };
 use super::declare::Request as _;
 use super::field_parsers::object::{Fields, Mistakes, open, read};
+use super::order::OrderedBy;
 use super::problem::Problem;
 
 /// The sealed values of secret headers: a stored policy has it, and so has one from an export or a backup.
@@ -60,6 +61,9 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
     bound(json.len().saturating_sub(of_sealed.sum()))?;
     let mut mistakes = Mistakes::default();
     let given = PolicyRequest::read(&fields, &mut mistakes);
+    if given.order_on_dead.is_some() && fields.get("order").is_none() {
+        mistakes.add("order_on_dead", "given without order", "only together with \"order\":\"key\"");
+    }
     let policy = Policy {
         retry: given.retry,
         timeout: given.timeout,
@@ -72,6 +76,7 @@ pub fn parse_policy(json: &[u8]) -> Result<Policy, Problem> {
         expect_body: given.expect_body,
         bury_on: given.bury_on,
         limits: given.limits,
+        order: given.order.map(|OrderedBy::Key| given.order_on_dead.unwrap_or_default()),
         attempts: given.attempts,
         on_dead: given.on_dead,
         on_done: given.on_done,

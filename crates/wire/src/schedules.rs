@@ -133,7 +133,12 @@ fn job(
 ) -> Result<Option<ScheduledJob>, Problem> {
     let Some(job) = object(fields, "job", JOB, mistakes) else { return Ok(None) };
     let mut inner = Mistakes::default();
-    job.check_names("", &ScheduledJobRequest::names(), &mut inner);
+    let mut names = ScheduledJobRequest::names();
+    if job.get("key").is_some() {
+        inner.add("key", "given for the job of a schedule; firings of a schedule have no key", "no key");
+        names.push("key");
+    }
+    job.check_names("", &names, &mut inner);
     if !job.fit(&submit::LONG, &mut inner) {
         mistakes.add_within("job", inner);
         return Ok(None);

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
 use ringback_core::job::{
-    Callback, CallbackMethod, ContentHash, Delivery, Due, Expires, JobId, JobKey, NewJob, Tenant, Topic,
-    Trace,
+    Callback, CallbackMethod, ContentHash, Delivery, Due, Expires, JobId, JobKey, NewJob, OrderKey, Tenant,
+    Topic, Trace,
 };
 use ringback_core::token::Token;
 use ringback_core::topic_policy::Policies;
@@ -27,8 +27,8 @@ use super::notice::notice_url;
 use super::problem::Problem;
 use super::schema::{Timeout, Ttr};
 
-/// The fields that say what to do with a job that exists, and are not content.
-const NO_CONTENT: [&str; 2] = ["if_exists", "max_delay"];
+/// The fields that are not content: what to do with a job that exists, and the key, which the id has.
+const NO_CONTENT: [&str; 3] = ["if_exists", "max_delay", "key"];
 
 /// The fields that have a body, which may be long.
 pub(super) const LONG: [&str; 2] = ["body", "body_base64"];
@@ -98,14 +98,20 @@ pub(super) fn build_job(
     mistakes: &mut Mistakes,
 ) -> Result<Option<NewJob>, Problem> {
     let Defaults { now, make_id, make_token, trace, tenant } = defaults;
-    let JobRequest { topic, id, url, method, headers, context, retry, expires, tags, .. } =
+    let JobRequest { topic, id, key, url, method, headers, context, retry, expires, tags, .. } =
         JobRequest::values(fields, mistakes);
     let topic = topic.map(|topic| topic.of_tenant(tenant));
     let has_target = fields.get("url").is_some() || fields.get("ttr").is_some();
     let of_topic = topic.as_ref().filter(|_| !has_target).and_then(|topic| policies?.get(topic)?.url.clone());
     let is_push = fields.get("url").is_some() || of_topic.is_some();
     let is_made = fields.get("id").is_none();
-    let id = if is_made { topic.as_ref().map(&mut *make_id) } else { id };
+    let made = topic.as_ref().filter(|_| is_made).map(&mut *make_id);
+    // The caller may learn the id and submit the same with it. One with an idempotency key is repeated with that.
+    let is_content = made.as_ref().is_some_and(|id| !id.is_of_key());
+    let id = match made {
+        Some(made) => with_key(made, key.as_ref(), mistakes),
+        None => id.inspect(|id| check_key(id, key.as_ref(), mistakes)),
+    };
     let due = due(fields, now, mistakes);
     let callback =
         if fields.get("url").is_some() { url } else { of_topic.or_else(|| Some(Callback::pull())) };
@@ -126,11 +132,12 @@ pub(super) fn build_job(
     }
     let if_exists = if_exists(fields, make_token, mistakes);
     let (Some(topic), Some(id), Some(callback)) = (topic, id, callback) else { return Ok(None) };
-    // The caller may learn the id and submit the same with it. One with a key is repeated with the key.
-    let made = is_made && !id.is_of_key();
     // A wrong field may be as long as the request, so it is not read to its end for this.
-    let content =
-        if mistakes.is_empty() { content_hash(fields, made.then_some(&id)) } else { ContentHash::default() };
+    let content = if mistakes.is_empty() {
+        content_hash(fields, is_content.then_some(&id))
+    } else {
+        ContentHash::default()
+    };
     Ok(Some(NewJob {
         key: JobKey { topic, id },
         due,
@@ -152,6 +159,25 @@ pub(super) fn build_job(
         if_exists,
         limits: None,
     }))
+}
+
+/// The id that was made for a job, with its key if it has one. `None` if that would be too long, which adds a mistake.
+fn with_key(made: JobId, key: Option<&OrderKey>, mistakes: &mut Mistakes) -> Option<JobId> {
+    let Some(key) = key else { return Some(made) };
+    let id = key.id(made.as_str());
+    if id.is_none() {
+        let detail = format!("{key}~{made} is too long for the id of the job");
+        mistakes.add("key", detail, format!("a shorter key, or an id that begins with {key}~"));
+    }
+    id
+}
+
+/// Adds a mistake if an id does not have the key.
+fn check_key(id: &JobId, key: Option<&OrderKey>, mistakes: &mut Mistakes) {
+    if let Some(key) = key.filter(|key| !key.is_of(id)) {
+        let detail = format!("{id} is not an id of a job with the key {key}");
+        mistakes.add("id", detail, format!("{key}, or an id that begins with {key}~, or no id"));
+    }
 }
 
 /// Adds a mistake if a pull job has a field that needs a URL.

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use super::limits::LimitsResponse;
+use super::order::OrderResponse;
 use super::policy::masked_policy;
 
 /// A topic.
@@ -40,6 +41,9 @@ pub struct TopicResponse {
     /// The limits of its callbacks, by its policy, and how much of them is used; absent without limits, and in a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<LimitsResponse>,
+    /// How its jobs are ordered; absent without an order, and in a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<OrderResponse>,
     /// What a pause may not have meant: the topic has no jobs and no policy, so that its name may be a mistake.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -118,6 +122,7 @@ impl TopicResponse {
             late_ms: millis(late),
             policy: policy.and_then(|policy| serde_json::from_str(&masked_policy(policy)).ok()),
             limits: None,
+            order: None,
             note: None,
         }
     }

@@ -1,12 +1,12 @@
-//! What a job waits for: a pause, a breaker, a limit, a free place or its retry. A job that waits only for its time has
+//! What a job waits for: a pause, its key, a breaker, a limit, a free place or its retry. A job that waits only for its time has
 //! none of these.
 
 use std::time::Duration;
 
 use ringback_core::clock::Timestamp;
-use ringback_core::job::Job;
+use ringback_core::job::{Job, JobId};
 use ringback_core::state::State;
-use ringback_core::store_types::{JobPauses, JobWait, LimitState, LimitTarget, MAX_BEFORE};
+use ringback_core::store_types::{JobPauses, JobWait, LimitState, LimitTarget, MAX_BEFORE, OrderWait};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -16,14 +16,25 @@ pub struct WaitDetails {
     /// What it waits for.
     #[serde(rename = "for")]
     pub cause: WaitCause,
-    /// Whose pauses or limits they are. Absent with `breaker`, `places` and `retry`.
+    /// With `pause` and `limit`, whose pauses or limits they are. Else absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by: Vec<HeldBy>,
+    /// With `order`, the key of the job. Else absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// With `order`, the id of the job that goes first of those of its key. Else absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind: Option<String>,
+    /// True if that job is dead and holds the key: nothing goes until it is revived or purged, or the key is unblocked.
+    /// Else absent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
     /// Since when: since it was due, or with `retry` since the last attempt failed.
     #[schema(format = DateTime)]
     pub since: String,
     /// How many ready jobs of its topic for the same destination come before it; of a pull job, how many of its topic.
-    /// Absent if it is not known, and with `retry`.
+    /// With `order`, how many jobs of its key go before it, that of `behind` included. Absent if it is not known, and with
+    /// `retry`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 1000)]
     pub before: Option<u32>,
@@ -37,12 +48,13 @@ pub struct WaitDetails {
     pub until: Option<String>,
 }
 
-/// What a job waits for: that a pause ends; that the breaker of its receiver lets it go, as a probe or once it closes;
+/// What a job waits for: that a pause ends; that the jobs of its key before it end, where its topic is ordered; that the breaker of its receiver lets it go, as a probe or once it closes;
 /// that limits allow its callback; that a notifier has a free place or a consumer asks for it; or the time of its retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WaitCause {
     Pause,
+    Order,
     Breaker,
     Limit,
     #[serde(rename = "places")]
@@ -77,23 +89,30 @@ impl WaitDetails {
         let details = |cause, by, since: Timestamp, until: Option<Timestamp>| Self {
             cause,
             by,
+            key: None,
+            behind: None,
+            held: false,
             since: since.to_string(),
             before,
             more: before.is_some_and(|before| before >= MAX_BEFORE),
             until: until.map(|at| at.to_string()),
         };
         let JobPauses { topic, destination } = wait.pauses;
-        match job.state {
-            State::Delayed => {
+        match (job.state, &wait.order) {
+            (State::Delayed, _) => {
                 let last = job.last.as_ref().filter(|_| job.failures > 0)?;
                 let since = last.at.plus(last.duration);
                 let retry = details(WaitCause::Retry, Vec::new(), since, Some(job.due));
                 Some(Self { before: None, more: false, ..retry })
             }
-            State::Ready if topic || destination => {
+            (State::Ready, _) if topic || destination => {
                 Some(details(WaitCause::Pause, HeldBy::of(topic, destination), job.due, None))
             }
-            State::Ready if !limits.is_empty() => {
+            (State::Ready, Some(order)) => {
+                let details = details(WaitCause::Order, Vec::new(), job.due, None);
+                Some(details.behind(order, &job.key.id))
+            }
+            (State::Ready, None) if !limits.is_empty() => {
                 let has = |is_it: fn(&LimitTarget) -> bool| limits.iter().any(|limit| is_it(&limit.of));
                 let by = HeldBy::of(
                     has(|of| matches!(of, LimitTarget::Topic(_))),
@@ -107,8 +126,20 @@ impl WaitDetails {
                     if is_breaker { (WaitCause::Breaker, Vec::new()) } else { (WaitCause::Limit, by) };
                 Some(details(cause, by, job.due, until))
             }
-            State::Ready => Some(details(WaitCause::FreePlace, Vec::new(), job.due, None)),
-            State::Reserved | State::Done | State::Dead | State::Cancelled => None,
+            (State::Ready, None) => Some(details(WaitCause::FreePlace, Vec::new(), job.due, None)),
+            (State::Reserved | State::Done | State::Dead | State::Cancelled, _) => None,
+        }
+    }
+
+    /// The same for a job that waits behind others of its key.
+    fn behind(self, OrderWait { before, head, is_held }: &OrderWait, id: &JobId) -> Self {
+        Self {
+            key: Some(id.order_key().to_owned()),
+            behind: Some(head.to_string()),
+            held: *is_held,
+            before: Some(*before),
+            more: *before >= MAX_BEFORE,
+            ..self
         }
     }
 }
@@ -152,7 +183,7 @@ mod tests {
     }
 
     fn wait(pauses: JobPauses, before: u32) -> JobWait {
-        JobWait { pauses, limits: Vec::new(), before: Some(before) }
+        JobWait { pauses, before: Some(before), ..JobWait::default() }
     }
 
     fn limit(of: LimitTarget, limits: Limits) -> LimitState {
@@ -202,6 +233,30 @@ mod tests {
             "for": "pause", "by": ["topic", "destination"], "since": "2025-11-20T00:54:20.000Z", "before": 12,
         });
         assert_eq!(shown(&job(State::Ready, 0), &paused, &limits), expected);
+    }
+
+    #[test]
+    fn a_due_job_waits_for_those_of_its_key_after_its_pauses_and_before_its_limits() {
+        let limits = [limit(of_topic(), Limits { in_flight: Some(1), ..Limits::default() })];
+        let order = OrderWait { before: 2, head: "order-7~paid".parse().unwrap(), is_held: false };
+        let of_key = |state| {
+            let job = job(state, 0);
+            Job { key: JobKey { id: "order-7~shipped".parse().unwrap(), ..job.key }, ..job }
+        };
+        let waits = JobWait { order: Some(order.clone()), ..wait(NOT_PAUSED, 5) };
+        let expected = json!({
+            "for": "order", "key": "order-7", "behind": "order-7~paid", "since": "2025-11-20T00:54:20.000Z", "before": 2,
+        });
+        assert_eq!(shown(&of_key(State::Ready), &waits, &limits), expected);
+        let held = OrderWait { before: MAX_BEFORE, is_held: true, ..order };
+        let waits = JobWait { order: Some(held), ..waits };
+        let expected = json!({
+            "for": "order", "key": "order-7", "behind": "order-7~paid", "held": true,
+            "since": "2025-11-20T00:54:20.000Z", "before": 1000, "more": true,
+        });
+        assert_eq!(shown(&of_key(State::Ready), &waits, &[]), expected);
+        let paused = JobWait { pauses: JobPauses { topic: true, destination: false }, ..waits };
+        assert_eq!(shown(&of_key(State::Ready), &paused, &[])["for"], "pause");
     }
 
     #[test]

@@ -121,6 +121,17 @@ fn destinations() -> Vec<Case> {
         ),
         case("resume_destination", Method::POST, &path("resume"), Value::Null, entry(one, none)),
         case(
+            "force_breaker",
+            Method::POST,
+            &path("breaker"),
+            json!({"state": "closed"}),
+            json!({
+                "target": {"host": "merchant.example:8443"},
+                "before": {"breaker": "auto", "pauses": []},
+                "after": {"breaker": "closed", "pauses": []},
+            }),
+        ),
+        case(
             "put_limits",
             Method::PUT,
             limited,

@@ -26,7 +26,7 @@ const REPAIRS: [&str; 8] = [
 const OF_QUOTAS: &str = "grant_quota";
 
 /// Calls that are made if a server refuses to rewrite its append-only file, and if a schedule cannot be read.
-const UNREACHED: [&str; 16] = [
+const UNREACHED: [&str; 20] = [
     "drop_server",
     // Calls after a loss, which the tests of lost data reach.
     "take_back",
@@ -40,10 +40,14 @@ const UNREACHED: [&str; 16] = [
     // The tests of feeds reach these calls of feed processes.
     "hold_feed",
     "change_feed",
-    // The tests of flow control reach these calls about limits.
+    // The tests of flow control reach these calls about limits and the order of keys.
     "put_limit",
     "mark_limit",
     "unmark_limit",
+    "order_topic",
+    "unorder_topic",
+    "topic_order",
+    "unblock",
     "limits",
     "limit_names",
     "admit",

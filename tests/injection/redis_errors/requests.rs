@@ -49,6 +49,13 @@ impl Client<'_> {
                 self.ok("PUT", &format!("destinations/{id}.example"), limits).await;
                 (Method::DELETE, path(&format!("destinations/{id}.example")), None)
             }
+            "order_topic" => (Method::PUT, path(&format!("topics/{id}")), Some(json!({"order": "key"}))),
+            "topic_order" | "unorder_topic" => {
+                self.ok("PUT", &format!("topics/{id}"), json!({"order": "key"})).await;
+                let method = if call == "topic_order" { Method::GET } else { Method::DELETE };
+                (method, path(&format!("topics/{id}")), None)
+            }
+            "unblock" => (Method::POST, path("topics/far/keys/k/unblock"), None),
             "forecast_near" | "forecast_far" => (Method::GET, path("forecast"), None),
             "pause_destination" => (Method::POST, path("destinations/far.example/pause"), None),
             "resume_destination" => (Method::POST, path("destinations/far.example/resume"), None),

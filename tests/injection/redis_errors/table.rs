@@ -3,7 +3,7 @@
 use ringback_testkit::RedisFault::{self, Close, CloseAfter, Error, Garbage, Half, Swallow};
 
 /// Calls for which somebody waits at the API, each with what leads to it in `requests`.
-pub(crate) const ANSWERED: [&str; 64] = [
+pub(crate) const ANSWERED: [&str; 68] = [
     "submit",
     "replace",
     "import",
@@ -26,6 +26,10 @@ pub(crate) const ANSWERED: [&str; 64] = [
     "put_limit",
     "mark_limit",
     "unmark_limit",
+    "order_topic",
+    "unorder_topic",
+    "topic_order",
+    "unblock",
     "limits",
     "limit_names",
     "forecast_near",

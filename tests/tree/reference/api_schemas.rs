@@ -142,7 +142,8 @@ fn request(
     (name, schema): (&str, &Value),
     described: &mut BTreeMap<(String, String), String>,
 ) {
-    let most = if name == "JobRequest" { SENTENCES } else { FEWER };
+    // The page of the command line refers to these.
+    let most = if name == "JobRequest" || name.starts_with("Policy") { SENTENCES } else { FEWER };
     let about = sentence(schema["description"].as_str().unwrap_or_default());
     write!(page, "\n### {name}\n\n{}\n\n", sentences(&about, most)).expect("a text");
     let required: Vec<_> =

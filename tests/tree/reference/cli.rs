@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 
 use clap::{Arg, ArgAction, Command};
 use ringback_service::config::ALL_NAMES;
+use ringback_wire::{JobRequest, PolicyRequest, Request as _};
 
-use super::{section_link, sentence};
+use super::{line, section_link, sentence};
 
 const HEAD: &str = include_str!("heads/cli.md");
 /// The section that has an argument in a form.
@@ -70,7 +71,8 @@ fn is_setting(arg: &Arg) -> bool {
     ALL_NAMES.contains(&arg.get_id().as_str())
 }
 
-/// Adds a line for each chosen argument. One that an earlier section has in the same form gets a link to that section.
+/// Adds a line for each chosen argument. One that an earlier section has in the same form gets a link to that section,
+/// and one that sets a field of a submit a link to the fields, beside what only its help says.
 fn flags(
     page: &mut String,
     (command, section): (&Command, &str),
@@ -78,19 +80,56 @@ fn flags(
     is_chosen: impl Fn(&Arg) -> bool,
 ) {
     let is_shown = |arg: &&Arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version");
-    let mut as_for = BTreeMap::<_, Vec<_>>::new();
+    let request = request_of(section);
+    let (mut as_for, mut of_fields) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
     for arg in command.get_arguments().filter(is_shown).filter(|arg| is_chosen(arg)) {
         let flag = format!("- `{}`: {}\n", name(arg), meaning(arg));
         if let Some(section) = known.get(&flag) {
             as_for.entry(section.clone()).or_default().push(format!("`{}`", name(arg)));
-        } else {
-            page.push_str(&flag);
-            known.insert(flag, section.to_owned());
+            continue;
         }
+        match request.and_then(|(_, fields)| beyond_field(arg, fields)) {
+            Some(own) => {
+                of_fields.push(format!("`{}`", name(arg)));
+                if !own.is_empty() {
+                    writeln!(page, "- `{}`: {own}", name(arg)).expect("a text");
+                }
+            }
+            None => page.push_str(&flag),
+        }
+        known.insert(flag, section.to_owned());
+    }
+    if let Some((request, _)) = request {
+        let (names, anchor) = (of_fields.join(", "), request.to_lowercase());
+        writeln!(page, "- As the fields of [{request}](api.md#{anchor}): {names}.").expect("a text");
     }
     for (section, names) in as_for {
         writeln!(page, "- As for {}: {}.", section_link(&section), names.join(", ")).expect("a text");
     }
+}
+
+/// The request that most flags of a command make, with the descriptions of its fields.
+fn request_of(command: &str) -> Option<(&'static str, &'static [&'static str])> {
+    match command {
+        "ringback submit" => Some(("JobRequest", JobRequest::ABOUT)),
+        "ringback policy set" => Some(("PolicyRequest", PolicyRequest::ABOUT)),
+        _ => None,
+    }
+}
+
+/// What the help of an argument says, with its values, beyond the description of one of these fields; `None` if it does
+/// not begin with one.
+fn beyond_field(arg: &Arg, fields: &[&str]) -> Option<String> {
+    let help = line(&arg.get_help()?.to_string());
+    let ends = help.match_indices(". ").map(|(end, _)| end).chain([help.len()]);
+    let is_field = |end: &usize| fields.iter().any(|about| plain(about).starts_with(&plain(&help[..*end])));
+    let end = ends.take_while(is_field).last()?;
+    Some(meaning(arg)[end..].trim_start_matches(['.', ' ']).to_owned())
+}
+
+/// A text without the marks of names of fields and flags.
+fn plain(text: &str) -> String {
+    line(text).replace(['`'], "").replace("--", "").replace('-', "_")
 }
 
 /// The help of an argument with its values (up to seven), default and variable.

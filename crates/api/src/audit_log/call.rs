@@ -96,6 +96,7 @@ async fn target(parts: &mut Parts, path: &str) -> AuditLogTarget {
             "credential" => &mut target.credential,
             "bulk" => &mut target.bulk,
             "host" => &mut target.host,
+            "key" if path.starts_with("/v1/topics") => &mut target.order_key,
             "key" => &mut target.key,
             "tenant" => &mut target.quota,
             _ => continue,

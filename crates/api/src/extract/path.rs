@@ -13,7 +13,7 @@ use ringback_admission::{Principal, invalid_field};
 use ringback_core::access::{KeyId, QuotaOf};
 use ringback_core::credential::{CredentialKey, CredentialName};
 use ringback_core::destination::Destination;
-use ringback_core::job::{JobId, JobKey, TenantScope, Topic};
+use ringback_core::job::{JobId, JobKey, OrderKey, TenantScope, Topic};
 use ringback_core::schedule::{ScheduleId, ScheduleKey};
 use ringback_core::store_types::{BulkId, Receipt};
 use ringback_core::topic_policy::SecretId;
@@ -59,6 +59,25 @@ impl<S: Send + Sync> FromRequestParts<S> for TopicPath {
         let parsed = topic.parse::<Topic>();
         let topic = parsed.map_err(|error| Problem::fields(vec![invalid("topic", &topic, error.0)]))?;
         Ok(Self(Authenticated::of(parts).topic(&topic)?))
+    }
+}
+
+/// The key of jobs that the path names, and its topic.
+pub(crate) struct OrderKeyPath(pub(crate) Topic, pub(crate) OrderKey);
+
+impl<S: Send + Sync> FromRequestParts<S> for OrderKeyPath {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, ApiError> {
+        let (topic, key): (String, String) = segments(parts).await?;
+        match (topic.parse::<Topic>(), key.parse::<OrderKey>()) {
+            (Ok(topic), Ok(key)) => Ok(Self(Authenticated::of(parts).topic(&topic)?, key)),
+            (no_topic, no_key) => {
+                let no_topic = no_topic.err().map(|e| invalid("topic", &topic, e.0));
+                let no_key = no_key.err().map(|e| invalid("key", &key, e.0));
+                Err(Problem::fields(no_topic.into_iter().chain(no_key).collect()).into())
+            }
+        }
     }
 }
 

@@ -14,8 +14,9 @@ use ringback_core::state::State;
 use ringback_core::store_types::{BulkVerb, Token};
 use ringback_core::topic_policy::Policies;
 use ringback_wire::{
-    Defaults, DestinationRequest, NewBulk, NewSchedule, PolicyPatch, Problem, QuotaRequest, ReplayRequest,
-    ReviveRequest, ScheduleDefaults, parse_job, parse_policy, parse_reschedule, parse_schedule,
+    BreakerRequest, Defaults, DestinationRequest, NewBulk, NewSchedule, PolicyPatch, Problem, QuotaRequest,
+    ReplayRequest, ReviveRequest, ScheduleDefaults, parse_job, parse_policy, parse_reschedule,
+    parse_schedule,
 };
 use serde_json::Value;
 use strum::VariantArray as _;
@@ -58,11 +59,13 @@ const PROBLEMS: &[(&str, &str, &str)] = &[
     ("/v1/topics/{topic}", "get", "400 404 422 503"),
     ("/v1/topics/{topic}/pause", "post", "400 408 413 422 503"),
     ("/v1/topics/{topic}/resume", "post", "400 404 408 413 422 503"),
+    ("/v1/topics/{topic}/keys/{key}/unblock", "post", "400 408 413 422 503"),
     ("/v1/export/destinations", "get", "503"),
     ("/v1/destinations", "get", "400 422 503"),
     ("/v1/destinations/{host}", "get", "400 422 503"),
     ("/v1/destinations/{host}", "put", "400 408 409 413 415 422 503"),
     ("/v1/destinations/{host}", "delete", "400 404 422 503"),
+    ("/v1/destinations/{host}/breaker", "post", "400 408 409 413 415 422 503"),
     ("/v1/destinations/{host}/pause", "post", "400 408 409 413 422 503"),
     ("/v1/destinations/{host}/resume", "post", "400 408 413 422 503"),
     ("/v1/topics/{topic}/dead", "get", "400 422 503"),
@@ -159,6 +162,7 @@ fn the_fields_of_a_request_are_those_that_are_parsed() {
         ("PolicyPatchRequest", PolicyPatch::parse(colour).unwrap_err()),
         ("QuotaRequest", QuotaRequest::parse(colour).unwrap_err()),
         ("DestinationRequest", DestinationRequest::parse(colour).unwrap_err()),
+        ("BreakerRequest", BreakerRequest::parse(colour).unwrap_err()),
         ("ScheduleRequest", schedule(r#"{"colour":"red"}"#).unwrap_err()),
         ("ReviveRequest", ReviveRequest::parse(colour).unwrap_err()),
         ("ReplayRequest", ReplayRequest::parse(colour).unwrap_err()),
@@ -189,6 +193,7 @@ fn the_examples_can_be_parsed() {
     parse_policy(example("PolicyRequest").as_bytes()).unwrap();
     PolicyPatch::parse(example("PolicyPatchRequest").as_bytes()).unwrap().merged(None).unwrap();
     assert!(DestinationRequest::parse(example("DestinationRequest").as_bytes()).is_ok());
+    assert!(BreakerRequest::parse(example("BreakerRequest").as_bytes()).is_ok());
     assert!(ReviveRequest::parse(example("ReviveRequest").as_bytes()).is_ok());
     assert!(ReplayRequest::parse(example("ReplayRequest").as_bytes()).is_ok());
     schedule(&example("ScheduleRequest")).unwrap();

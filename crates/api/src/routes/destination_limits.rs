@@ -1,4 +1,5 @@
-//! One destination: shows it, and sets and removes its limits. `destinations` lists all, and pauses and resumes one.
+//! One destination: shows it, and sets and removes its limits. `destinations` lists all, and pauses and resumes one;
+//! `destination_breakers` forces its breakers.
 
 use axum::Json;
 use axum::extract::State;
@@ -109,7 +110,7 @@ fn target(of: &DestinationPause) -> LimitTarget {
 }
 
 /// The limits with exactly this name.
-async fn limit_of(
+pub(super) async fn limit_of(
     api: &Api,
     of: &DestinationPause,
     deadline: Deadline,
@@ -117,7 +118,7 @@ async fn limit_of(
     Ok(deadline.bound(api.store.limits(&[target(of)])).await??.pop())
 }
 
-async fn answer(
+pub(super) async fn answer(
     api: &Api,
     caller: &Principal,
     of: &DestinationPause,
@@ -125,7 +126,8 @@ async fn answer(
     deadline: Deadline,
 ) -> Result<DestinationResponse, ApiError> {
     let pauses = deadline.bound(api.store.paused_destinations()).await??;
-    Ok(DestinationResponse::new(&of.destination, &pauses, limit, caller.reach()))
+    let forced_closed = deadline.bound(api.store.forced_closed(caller.reach())).await??;
+    Ok(DestinationResponse::new(&of.destination, &pauses, &forced_closed, limit, caller.reach()))
 }
 
 fn change(before: Option<&LimitState>, after: Option<&LimitState>) -> Change {

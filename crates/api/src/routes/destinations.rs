@@ -84,7 +84,9 @@ pub(crate) async fn pause_destination(
     NoBody(deadline): NoBody,
 ) -> Audited<DestinationPauseResponse> {
     let pause = of_caller(&caller, destination, FOR_SOME_TOPICS)?;
-    let made = async { deadline.bound(api.store.pause_destination(&pause)).await??.map_err(too_many) };
+    let made = async {
+        deadline.bound(api.store.pause_destination(&pause)).await??.map_err(|limit| too_many(limit, "paused"))
+    };
     change(&api, &caller, &pause.destination, deadline, made).await
 }
 
@@ -202,13 +204,14 @@ pub(super) fn of_caller(
     Err(ApiError::new(StatusCode::FORBIDDEN, refusal))
 }
 
-fn too_many(limit: PauseLimit) -> ApiError {
+/// 409: as many destinations are `done`, which is `paused` or `forced closed`, as there may be.
+pub(super) fn too_many(limit: PauseLimit, done: &str) -> ApiError {
     let detail = match limit {
         PauseLimit::Installation => format!(
-            "{MAX_PAUSED_DESTINATIONS} destinations are paused, which is the limit, and this would be one more; nothing was paused: resume others first (GET /v1/destinations lists them), or pause topics"
+            "{MAX_PAUSED_DESTINATIONS} destinations are {done}, which is the limit, and this would be one more; nothing was changed: resume or reset others first (GET /v1/destinations lists them)"
         ),
         PauseLimit::Tenant => format!(
-            "the tenant has as many paused destinations as it may: {MAX_PAUSED_DESTINATIONS_OF_TENANT}, and at most half of what other tenants leave; nothing was paused: resume others first (GET /v1/destinations lists them), or pause topics"
+            "the tenant has as many destinations that are {done} as it may: {MAX_PAUSED_DESTINATIONS_OF_TENANT}, and at most half of what other tenants leave; nothing was changed: resume or reset others first (GET /v1/destinations lists them)"
         ),
     };
     ApiError::new(StatusCode::CONFLICT, detail)

@@ -34,8 +34,8 @@ use crate::state::{Api, ApiState};
 ///
 /// Sets the policy of a topic: defaults for jobs that do not set these fields themselves, and limits of its callbacks.
 /// The whole policy is replaced, and `dropped` names the fields that it had and no longer has. It takes effect within a
-/// second, also for existing jobs, except `url`, which only applies to jobs submitted later. `limits` hold from the
-/// answer on. This API process nearly always applies the policy before it answers. A secret header whose value is
+/// second, also for existing jobs, except `url`, which only applies to jobs submitted later. `limits` and
+/// `order` hold from the answer on. This API process nearly always applies the policy before it answers. A secret header whose value is
 /// `[masked by ringback]`, as answers show it, keeps its stored value. Values of secret headers are stored sealed if
 /// there is a master key. The secrets that sign callbacks stay as they are, unless the policy brings sealed ones from
 /// an export of topics.
@@ -118,11 +118,11 @@ impl NewPolicy {
         matches!(self, Self::Whole { brings_secrets: true, .. })
     }
 
-    /// The policy as the caller has sent it; a patch is applied to an empty one. 422 if that is not valid.
+    /// The policy as the caller has sent it, of a patch the fields alone. 422 if that is not valid.
     fn given(&self) -> Result<Cow<'_, Policy>, Problem> {
         match self {
             Self::Whole { opened, .. } => Ok(Cow::Borrowed(&**opened)),
-            Self::Patch(patch) => patch.merged(None).map(Cow::Owned),
+            Self::Patch(patch) => patch.alone().map(Cow::Owned),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Topics: lists them, and gets, pauses and resumes one. `policies` sets their policies, `topic_deletion` deletes one.
+//! Topics: lists them, gets, pauses and resumes one, and unblocks a key of one. `policies` sets their policies, `topic_deletion` deletes one.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,17 @@ use ringback_admission::{Principal, limit_reached};
 use ringback_core::job::Topic;
 use ringback_core::store_types::{LimitTarget, StoreError, TopicPage};
 use ringback_service::http_server::Peer;
-use ringback_wire::{LimitsResponse, TopicResponse, TopicsResponse};
+use ringback_wire::{LimitsResponse, OrderResponse, TopicResponse, TopicsResponse, UnblockResponse};
 use serde_json::json;
 
 use crate::access::Authenticated;
 use crate::audit_log::{Audited, Change};
 use crate::error::{ApiError, JsonResult};
-use crate::extract::{NoBody, Query, TopicPath, TopicsQuery, cursor_of};
+use crate::extract::{NoBody, OrderKeyPath, Query, TopicPath, TopicsQuery, cursor_of};
 use crate::limits::Deadline;
 use crate::schema::{
-    EmptyRequest, FindProblems, NoBodyProblems, QueryProblems, ResumeProblems, TopicCursor, TopicParams,
+    EmptyRequest, FindProblems, NoBodyProblems, OrderKeyParams, QueryProblems, ResumeProblems, TopicCursor,
+    TopicParams,
 };
 use crate::state::{Api, ApiState};
 
@@ -101,7 +102,8 @@ fn add_topics<'a>(
 
 /// Get a topic
 ///
-/// Returns the number of its jobs in each state, how late they are, its policy, and how much of its limits is used.
+/// Returns the number of its jobs in each state, how late they are, its policy, how much of its limits is used, and how
+/// its jobs are ordered.
 #[utoipa::path(
     get, path = "/v1/topics/{topic}", tag = "topics", operation_id = "get_topic",
     params(TopicParams),
@@ -169,6 +171,26 @@ pub(crate) async fn resume(
     Ok((change, Json(find(&api, topic, deadline).await?)))
 }
 
+/// Unblock a key
+///
+/// Delivers the next job of a key that a dead job holds, as `order_on_dead` `hold` of the topic's policy says. The dead
+/// job stays dead, and is passed over. If no dead job holds the key nothing changes, and `unblocked` is false.
+#[utoipa::path(
+    post, path = "/v1/topics/{topic}/keys/{key}/unblock", tag = "topics", operation_id = "unblock",
+    params(OrderKeyParams),
+    request_body(content = EmptyRequest, extensions(("x-may-be-left-out" = json!(true)))),
+    responses((status = 200, description = "Whether a dead job held the key", body = UnblockResponse), NoBodyProblems),
+)]
+pub(crate) async fn unblock(
+    State(api): ApiState,
+    OrderKeyPath(topic, key): OrderKeyPath,
+    NoBody(deadline): NoBody,
+) -> Audited<UnblockResponse> {
+    let unblocked = deadline.bound(api.store.unblock(&topic, &key)).await??;
+    let change = if unblocked { Change::default() } else { Change::nothing() };
+    Ok((change, Json(UnblockResponse::new(&topic, &key, unblocked))))
+}
+
 /// Whether a topic is paused; false if it is not known.
 async fn is_paused(api: &Api, topic: &Topic) -> Result<bool, StoreError> {
     Ok(api.store.topic(topic).await?.is_some_and(|counts| counts.paused))
@@ -183,10 +205,15 @@ async fn find(api: &Api, topic: Topic, deadline: Deadline) -> Result<TopicRespon
         );
         return Err(ApiError::new(StatusCode::NOT_FOUND, detail));
     }
-    let answer = TopicResponse::new(&topic, &counts.unwrap_or_default(), policy.as_ref());
-    if policy.is_none_or(|policy| policy.limits.is_empty()) {
-        return Ok(answer);
+    let mut answer = TopicResponse::new(&topic, &counts.unwrap_or_default(), policy.as_ref());
+    let policy = policy.unwrap_or_default();
+    // Most topics have neither, and cost no more calls.
+    if policy.order.is_some() {
+        answer.order = deadline.bound(api.store.topic_order(&topic)).await??.map(OrderResponse::from);
     }
-    let limits = deadline.bound(api.store.limits(&[LimitTarget::Topic(topic)])).await??;
-    Ok(TopicResponse { limits: limits.first().map(LimitsResponse::from), ..answer })
+    if !policy.limits.is_empty() {
+        let limits = deadline.bound(api.store.limits(&[LimitTarget::Topic(topic)])).await??;
+        answer.limits = limits.first().map(LimitsResponse::from);
+    }
+    Ok(answer)
 }

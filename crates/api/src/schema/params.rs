@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use ringback_wire::schema::{
-    BulkId, CredentialNameText, DestinationHost, HistoryCursor, JobIdText, QuotaName, ReceiptText,
+    BulkId, CredentialNameText, HistoryCursor, HostAndPort, JobIdText, OrderKeyText, QuotaName, ReceiptText,
     ScheduleIdText, TopicName,
 };
 use utoipa::{IntoParams, ToSchema};
@@ -27,6 +27,16 @@ pub(crate) struct TopicParams {
     topic: TopicName,
 }
 
+/// A key of jobs by topic and key.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct OrderKeyParams {
+    /// The topic of the jobs
+    topic: TopicName,
+    /// Their key
+    key: OrderKeyText,
+}
+
 /// A credential by name.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
@@ -40,7 +50,7 @@ pub(crate) struct CredentialParams {
 #[into_params(parameter_in = Path)]
 pub(crate) struct DestinationParams {
     /// A host for all of its ports, or a host and a port
-    host: DestinationHost,
+    host: HostAndPort,
 }
 
 /// A schedule by id.

@@ -105,16 +105,16 @@ fn meaning(status: u16) -> &'static str {
         }
         408 => "The request's body did not arrive in time, or too slowly",
         409 => {
-            "The request conflicts with the current state: the job is in another state; another job has this topic and id; the job with this id was cancelled; the receipt does not hold its job any more; the topic has jobs; there are as many policies, secrets, keys, quotas, credentials, schedules, paused or limited destinations or running bulk operations as are allowed; there is no master key, root key or archive; a policy refers to the credential; the schedule has another topic; ended jobs wait for the archive; no loss of jobs has this run_id"
+            "The request conflicts with the current state, as detail says: the job is in another state; another job has this topic and id; the receipt does not hold its job any more; the topic has jobs; something is still in use, or belongs to something else; there are as many of these as are allowed; there is no master key, root key or archive; or ended jobs wait for the archive"
         }
         413 => "The request, or a job's body, is too large",
         415 => "The content type is not supported",
         422 => "Some fields or parameters are invalid; all of them are listed in errors",
         429 => {
-            "The tenant submits more jobs a second than its quota allows, or has as many jobs as that allows; nothing was accepted"
+            "The tenant submits more jobs a second than its quota allows, or has as many jobs as that allows; or jobs of too many keys wait for others of their key; nothing was accepted"
         }
         503 => {
-            "The store is unreachable or full, keeps data less safely than RINGBACK_DURABILITY asks, or has lost jobs and that was not accepted yet; or the archive cannot be read now; or too many large requests, exports, checks or event streams are in progress; retry later"
+            "The store is unreachable or full, less safe than RINGBACK_DURABILITY asks, or has lost jobs and that was not accepted yet; the archive cannot be read now; or too many large requests, exports, checks or event streams are in progress; retry later"
         }
         _ => "A problem",
     }

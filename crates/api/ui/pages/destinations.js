@@ -51,10 +51,10 @@ function columns(given, tenant, after) {
     cell: (/** @type {any} */ item) => item[field] ? html`<a href=${href('jobs', { host: named(item), state, tenant: given })}>${count(item[field])}</a>` : '0',
   });
   return [
-    { title: 'destination', cell: (item) => html`<a href=${href('jobs', { host: named(item), tenant: given })}>${key(item)}</a>${item.paused ? html` <span class="paused">paused</span>` : ''}` },
+    { title: 'destination', cell: (item) => html`<a href=${href('jobs', { host: named(item), tenant: given })}>${key(item)}</a>${item.paused ? html` <span class="paused">paused</span>` : ''}${item.breaker === 'closed' ? html` <span class="soft">breaker forced closed</span>` : ''}` },
     of('waiting', 'waiting', 'ready'), of('in flight', 'reserved', 'reserved'), of('delayed', 'delayed', 'delayed'), of('dead', 'dead', 'dead'),
     { title: 'failing since', cell: ({ failing }) => (failing ? ago(failing.since) : html`<span class="none">–</span>`) },
-    { title: 'last failure', cell: ({ failing }) => (failing ? html`${lastFailure(failing)}, ${ago(failing.last_at)} <span class="soft">(${plural(failing.attempts, 'failed attempt')})</span>${failing.breaker ? html` <span data-testid="breaker">breaker ${failing.breaker.state}, ${failing.breaker.rate}</span>` : nothing}` : html`<span class="none">–</span>`) },
+    { title: 'last failure', cell: ({ failing }) => (failing ? html`${lastFailure(failing)}, ${ago(failing.last_at)} <span class="soft">(${plural(failing.attempts, 'failed attempt')})</span>${failing.breaker ? html` <span data-testid="breaker">breaker ${failing.breaker.state}${failing.breaker.rate ? `, ${failing.breaker.rate}` : html`, next ${ago(failing.breaker.next_at)}`}</span>` : nothing}` : html`<span class="none">–</span>`) },
     { title: 'pauses', cell: ({ paused, pauses }) => pauses.length ? pauses.join(', ') : (paused ? 'by the operator' : html`<span class="none">–</span>`) },
     { title: 'actions', kind: 'actions', cell: (item) => html`${item.pauses.map((/** @type {string} */ pause) => resumeButton(pause, item, tenant, after))}${item.paused ? '' : pauseButton(item, tenant, after)}` },
   ];

@@ -1,6 +1,6 @@
-// The buttons of the actions on one job: run, cancel, reschedule, revive and purge. Each action is confirmed first.
+// The buttons of the actions on one job: run, cancel, reschedule, revive, purge, and unblock its key. Each action is confirmed first.
 
-import { html } from '../vendor/lit-html.js';
+import { html, nothing } from '../vendor/lit-html.js';
 import { path } from '../core/api.js';
 import { actionButton, confirm } from '../view/confirm.js';
 import { DUE, dueOf } from '../view/due.js';
@@ -31,7 +31,14 @@ export function jobActions(job, tenant, after) {
     ...common, title: `Purge ${name}`, verb: 'Purge', method: 'DELETE', path: path`/v1/topics/${topic}/dead/${id}`, isFinal: true,
     words: 'It is removed. Only its logged attempts are kept. This cannot be undone.', done: () => `${name} is purged.`,
   });
+  const { held, key, behind } = job.waiting ?? {};
+  const unblock = () => confirm({
+    ...common, title: `Unblock the key ${key}`, verb: 'Unblock', method: 'POST', path: path`/v1/topics/${topic}/keys/${key}/unblock`,
+    words: `The next job of the key is delivered. ${behind} stays dead, and is passed over.`,
+    done: (answer) => (answer.unblocked ? `The key ${key} is unblocked.` : `No dead job holds the key ${key} any more.`),
+  });
   return html`
+    ${held ? actionButton({ name: 'unblock', label: 'Unblock its key…', scope: 'manage', unless: null, onClick: unblock }) : nothing}
     ${actionButton({ name: 'run', label: 'Run…', scope: 'submit', unless: only(['delayed']), onClick: run })}
     ${actionButton({ name: 'cancel', label: 'Cancel…', scope: 'submit', unless: only(['delayed', 'ready', 'reserved', 'dead']), onClick: cancel })}
     ${actionButton({ name: 'reschedule', label: 'Reschedule…', scope: 'submit', unless: only(['delayed']), onClick: reschedule })}

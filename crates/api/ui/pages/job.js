@@ -94,7 +94,7 @@ function factsView(job, tenant, delivery) {
     <dt>state</dt><dd>${stateLabel(job.state, 'job-state')}${job.reason ? html` ${job.reason}` : nothing}</dd>
     ${deliveredView(job, delivery)}
     <dt>due</dt><dd>${moment(job.due_at)}</dd>
-    ${job.waiting ? html`<dt>waiting</dt><dd data-testid="job-waiting">${waitingView(job.waiting)}</dd>` : nothing}
+    ${job.waiting ? html`<dt>waiting</dt><dd data-testid="job-waiting">${waitingView(job, tenant)}</dd>` : nothing}
     <dt>created</dt><dd>${moment(job.created_at)}</dd>
     <dt>attempts</dt><dd>${count(job.attempts)}, of which ${count(job.failures)} failed</dd>
     ${job.last ? html`<dt>last failure</dt><dd>${failure(job.last)} <span class="soft">${moment(job.last.at)}, after ${job.last.duration_ms} ms</span></dd>` : nothing}
@@ -102,11 +102,14 @@ function factsView(job, tenant, delivery) {
   </dl>`;
 }
 
-/** What a job waits for, how many jobs come before it, and until when at least. @param {any} waiting */
-function waitingView({ for: cause, by = [], before, more, until }) {
+/** What a job waits for, how many jobs come before it, and until when at least. @param {any} job @param {string} tenant */
+function waitingView({ topic, waiting }, tenant) {
+  const { for: cause, by = [], key, behind, held, before, more, until } = waiting;
+  const first = html`<a href=${href('job', { topic, id: behind, tenant })}>${behind}</a>`;
   const whose = `its ${by.join(' and its ')}`;
-  const what = /** @type {Record<string, string>} */ ({
+  const what = /** @type {Record<string, any>} */ ({
     pause: `until ${whose} ${by.length === 1 ? 'is' : 'are'} resumed`,
+    order: held ? html`until the dead job ${first}, which holds the key ${key}, is revived or purged, or the key is unblocked` : html`for ${first}, the first job of its key ${key}`,
     breaker: 'for an answer of its receiver, which is probed',
     limit: `for the limits of ${whose}`,
     places: 'until a notifier or a consumer takes it',

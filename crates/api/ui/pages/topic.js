@@ -1,6 +1,6 @@
 // The page of one topic: its counts and its policy, with the button that pauses or resumes it.
 
-import { html } from '../vendor/lit-html.js';
+import { html, nothing } from '../vendor/lit-html.js';
 import { call, path } from '../core/api.js';
 import { resource } from '../core/resource.js';
 import { href } from '../core/route.js';
@@ -26,7 +26,7 @@ export function topicPage(params, signal) {
 
 /** @param {any} answer @param {string} tenant @param {() => void} after */
 function topicView(answer, tenant, after) {
-  const { topic, paused, states, oldest_due_at: due, late_ms: late, policy } = answer;
+  const { topic, paused, states, oldest_due_at: due, late_ms: late, policy, order } = answer;
   return html`
     <div class="buttons start">${pauseButton(answer, tenant, after)}
       <a class="button" href=${href('jobs', { topic, tenant })}>Jobs</a> <a class="button" href=${href('dead', { topic, tenant })}>Dead letters</a></div>
@@ -35,6 +35,7 @@ function topicView(answer, tenant, after) {
       <dt>paused</dt><dd>${paused ? 'yes' : 'no'}</dd>
       <dt>first due</dt><dd>${moment(due)}</dd>
       <dt>the oldest ready job waits for</dt><dd>${late ? duration(late) : '–'}</dd>
+      ${order ? html`<dt>order</dt><dd data-testid="topic-order">by ${order.by}; ${order.since ? html`since ${moment(order.since)}` : 'jobs that were attempted before are looked for'}</dd>` : nothing}
     </dl>
     <h2>Policy</h2>
     ${policy

@@ -9,13 +9,21 @@ use strum::VariantArray as _;
 
 use crate::metrics::{
     ARCHIVE_BYTES, ARCHIVE_DROPPED, ARCHIVE_FULL, ARCHIVE_OLDEST, ARCHIVE_PENDING, COUNTED_SHARDS,
-    EVICTED_EARLY, JOBS, MEMORY, MISSING_JOBS, OLDEST_READY, TOPIC_JOBS, TOPIC_OLDEST_READY,
+    EVICTED_EARLY, JOBS, MEMORY, MISSING_JOBS, OLDEST_READY, OPEN_BREAKERS, TOPIC_JOBS, TOPIC_OLDEST_READY,
 };
 
+/// What is read of the store as a whole. What is `None` is left out.
+#[derive(Clone, Copy, Default)]
+pub(super) struct WholeStore {
+    /// The share of its memory limit that it uses.
+    pub(super) memory: Option<f64>,
+    /// How many breakers are open or returning.
+    pub(super) open_breakers: Option<usize>,
+}
+
 /// Returns the metrics of these shards, and of these topics in them. Without shards the metrics have no values, except
-/// the number of shards, which is 0, and the memory.
-/// `memory` is the share of its memory limit that the store uses; `None` leaves it out.
-pub(super) fn of(shards: &[&ShardGauges], topics: &[Topic], memory: Option<f64>) -> Vec<GaugeValues> {
+/// the number of shards, which is 0, and those of the store as a whole.
+pub(super) fn of(shards: &[&ShardGauges], topics: &[Topic], store: WholeStore) -> Vec<GaugeValues> {
     let (mut jobs, mut missing, mut evicted, mut oldest) = (vec![], vec![], vec![], vec![]);
     let (mut topic_jobs, mut topic_oldest) = (vec![], vec![]);
     if !shards.is_empty() {
@@ -30,12 +38,13 @@ pub(super) fn of(shards: &[&ShardGauges], topics: &[Topic], memory: Option<f64>)
     }
     let counted = vec![(Vec::new(), shards.len() as f64)];
     let mut families = archive(shards);
-    let memory = memory.into_iter().map(|share| (Vec::new(), share)).collect();
+    let one = |value: Option<f64>| value.into_iter().map(|value| (Vec::new(), value)).collect();
     families.extend([
         gauge(JOBS, jobs),
         gauge(MISSING_JOBS, missing),
         gauge(EVICTED_EARLY, evicted),
-        gauge(MEMORY, memory),
+        gauge(MEMORY, one(store.memory)),
+        gauge(OPEN_BREAKERS, one(store.open_breakers.map(|n| n as f64))),
         gauge(OLDEST_READY, oldest),
         gauge(TOPIC_JOBS, topic_jobs),
         gauge(TOPIC_OLDEST_READY, topic_oldest),
@@ -117,13 +126,14 @@ mod tests {
         };
         let (one, two) = (shard(2, 1500), shard(3, 250));
         let topics = ["a", "b"].map(|name| name.parse().unwrap());
-        let gauges = of(&[&one, &two], &topics, Some(0.5));
+        let gauges = of(&[&one, &two], &topics, WholeStore { memory: Some(0.5), open_breakers: Some(2) });
         let jobs = values(&gauges, JOBS);
         assert_eq!(jobs.len(), 6);
         assert!(jobs.contains(&("ready".to_owned(), 5.0)) && jobs.contains(&("dead".to_owned(), 2.0)));
         assert_eq!(values(&gauges, MISSING_JOBS), [(String::new(), 5.0)]);
         assert_eq!(values(&gauges, EVICTED_EARLY), [(String::new(), 10.0)]);
         assert_eq!(values(&gauges, MEMORY), [(String::new(), 0.5)]);
+        assert_eq!(values(&gauges, OPEN_BREAKERS), [(String::new(), 2.0)]);
         assert_eq!(values(&gauges, OLDEST_READY), [(String::new(), 1.5)]);
         assert!(values(&gauges, TOPIC_JOBS).contains(&("a ready".to_owned(), 2.0)));
         assert_eq!(values(&gauges, TOPIC_OLDEST_READY), [("a".to_owned(), 0.5)], "that of b is not known");
@@ -137,7 +147,7 @@ mod tests {
 
     #[test]
     fn without_shards_only_their_number_is_shown() {
-        let gauges = of(&[], &["a".parse().unwrap()], None);
+        let gauges = of(&[], &["a".parse().unwrap()], WholeStore::default());
         let shown: Vec<_> = gauges.iter().filter(|gauge| !gauge.values.is_empty()).collect();
         assert_eq!(shown.len(), 1);
         assert_eq!(values(&gauges, COUNTED_SHARDS), [(String::new(), 0.0)]);

@@ -10,7 +10,7 @@ use reqwest::Url;
 use ringback_core::access::{TENANT_HEADER_ALL, TENANT_HEADER_NONE};
 use ringback_core::destination::Destination;
 use ringback_core::duration::{ALLOWED_DURATION, parse_duration};
-use ringback_core::job::{JobId, JobKey, Tags, Tenant, Topic};
+use ringback_core::job::{JobId, JobKey, OrderKey, Tags, Tenant, Topic};
 use ringback_core::limits::is_idempotency_key;
 use ringback_core::retry::RetryPolicy;
 use ringback_core::written_time::{TimeError, WrittenTime, parse_time};
@@ -134,6 +134,11 @@ pub(crate) fn tenant(text: &str) -> Result<ChosenTenant, String> {
 pub(crate) fn id(text: &str) -> Result<String, String> {
     let id: JobId = text.parse().map_err(|error| format!("an id is {error}"))?;
     Ok(id.to_string())
+}
+
+pub(crate) fn order_key(text: &str) -> Result<String, String> {
+    let key: OrderKey = text.parse().map_err(|error| format!("a key is {error}"))?;
+    Ok(key.to_string())
 }
 
 pub(crate) fn time(text: &str) -> Result<String, String> {

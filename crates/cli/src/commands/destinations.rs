@@ -3,7 +3,9 @@
 
 use clap::Args;
 use http::Method;
-use ringback_wire::{DestinationDetails, DestinationPauseResponse, FailureDetails, LimitsResponse};
+use ringback_wire::{
+    BreakerSetting, DestinationDetails, DestinationPauseResponse, FailureDetails, LimitsResponse,
+};
 
 use super::pages::{self, List};
 use super::session::Session;
@@ -58,9 +60,13 @@ pub(crate) async fn list(session: &mut Session, args: &DestinationsArgs) -> anyh
 fn row(destination: &DestinationDetails) -> [Cell; 12] {
     let failing = destination.failing.as_ref();
     let breaker = failing.and_then(|failing| failing.breaker.as_ref());
-    let breaker = breaker.map(|breaker| format!("breaker {} ({})", breaker.state, breaker.rate));
+    let breaker = breaker.map(|breaker| match (&breaker.next_at, &breaker.rate) {
+        (Some(at), _) => format!("breaker {} until {at}", breaker.state),
+        (None, rate) => format!("breaker {} ({})", breaker.state, rate.as_deref().unwrap_or("-")),
+    });
     let paused = destination.paused.then(|| "paused".to_owned());
-    let state: Vec<_> = [paused, breaker].into_iter().flatten().collect();
+    let forced = (destination.breaker == BreakerSetting::Closed).then(|| "breaker forced closed".to_owned());
+    let state: Vec<_> = [paused, forced, breaker].into_iter().flatten().collect();
     let limits: Vec<_> = destination.limited_by.iter().map(|one| summary(&one.limits)).collect();
     let last = |failing: &FailureDetails| {
         failing
@@ -92,18 +98,22 @@ pub(crate) async fn change(session: &mut Session, host: &str, verb: &str) -> any
 }
 
 fn pause_table(answer: &DestinationPauseResponse, colour: Colour) -> String {
-    let paused_by = match (answer.paused, answer.pauses.as_slice()) {
-        (false, _) => "-".to_owned(),
-        (true, []) => "the operator".to_owned(),
-        (true, pauses) => pauses.join(", "),
-    };
     let row = [
         Cell::from(&answer.host),
         port(answer.port),
         Cell::from(if answer.paused { "paused" } else { "" }),
-        Cell::from(paused_by),
+        Cell::from(paused_by(answer.paused, &answer.pauses)),
     ];
     Table::new(["HOST", ">PORT", "", "PAUSED BY"], colour).page(&[row])
+}
+
+/// The pauses that the caller can end, or whose they are.
+pub(super) fn paused_by(paused: bool, pauses: &[String]) -> String {
+    match (paused, pauses) {
+        (false, _) => "-".to_owned(),
+        (true, []) => "the operator".to_owned(),
+        (true, pauses) => pauses.join(", "),
+    }
 }
 
 /// Limits in few words, for a list: `10/s, burst 20, 5 in flight`.

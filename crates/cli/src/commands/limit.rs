@@ -69,7 +69,7 @@ pub(crate) enum LimitCommand {
 pub(crate) struct HostArgs {
     /// Host of callback URLs, for all of its ports, or HOST:PORT
     #[arg(long, value_name = "HOST", value_parser = values::destination)]
-    host: String,
+    pub(super) host: String,
 }
 
 /// Limits to set.
@@ -134,7 +134,7 @@ pub(crate) async fn run(session: &mut Session, command: LimitCommand) -> anyhow:
 }
 
 fn table(destination: &DestinationResponse, colour: Colour) -> String {
-    let DestinationResponse { host, port: of_port, paused, pauses: _, limits } = destination;
+    let DestinationResponse { host, port: of_port, paused, pauses: _, breaker: _, limits } = destination;
     let [rate, burst, in_flight, next] = limits.as_ref().map_or([const { String::new() }; 4], shown);
     let row = [
         Cell::from(host),
@@ -173,7 +173,7 @@ fn or_dash(text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ringback_wire::LimitsUsed;
+    use ringback_wire::{BreakerSetting, LimitsUsed};
 
     use super::*;
 
@@ -186,7 +186,9 @@ mod tests {
     fn limits_are_shown_in_a_row() {
         let row = |limits| {
             let host = "a.example".to_owned();
-            let of = DestinationResponse { host, port: None, paused: false, pauses: Vec::new(), limits };
+            let breaker = BreakerSetting::Auto;
+            let of =
+                DestinationResponse { host, port: None, paused: false, pauses: Vec::new(), breaker, limits };
             let text = table(&of, Colour::No);
             text.lines()
                 .nth(1)

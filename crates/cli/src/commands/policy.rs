@@ -26,6 +26,7 @@ Examples:
   ringback policy set remind --url http://127.0.0.1:8080/hook --header x-tenant:a7 --timeout 5s
   ringback policy set pay.notify --on-dead https://shop.example/dead --metrics
   ringback policy set pay.notify --rate 100/s --burst 20 --in-flight 10
+  ringback policy set orders --order key --order-on-dead hold
 
   ringback policy set pay.notify --unset expect_body,timeout
   ringback policy set pay.notify --replace --timeout 5s
@@ -104,6 +105,10 @@ pub(crate) struct SetArgs {
     /// Whether the archive has the bodies of jobs: on or off
     #[arg(long, value_name = "WHETHER", value_parser = ["on", "off"])]
     pub(crate) archive_bodies: Option<String>,
+    #[arg(long, help = help::policy("order"), value_name = "BY", value_parser = ["key"])]
+    pub(crate) order: Option<String>,
+    #[arg(long, help = help::policy("order_on_dead"), value_name = "WHAT", value_parser = ["next", "hold"])]
+    pub(crate) order_on_dead: Option<String>,
     #[arg(long, help = help::policy("attempts"), value_name = "WHICH", value_parser = ["failed", "all", "off"])]
     pub(crate) attempts: Option<String>,
     #[arg(long, help = help::policy("on_dead"), value_name = "URL")]
@@ -184,6 +189,8 @@ fn policy(args: SetArgs) -> Value {
         ("expect_body", args.expect_body.map(Value::from)),
         ("bury_on", (!args.bury_on.is_empty()).then(|| args.bury_on.into())),
         ("limits", args.limits.json()),
+        ("order", args.order.map(Value::from)),
+        ("order_on_dead", args.order_on_dead.map(Value::from)),
         (
             "archive",
             Some(archive).filter(|archive| archive.as_object().is_some_and(|fields| !fields.is_empty())),

@@ -35,6 +35,7 @@ Examples:
       --content-type image/png --body-file a.png
   ringback submit --topic index --id page-7 --delay 30s --if-exists postpone --max-delay 5m \\
       --url http://127.0.0.1:8080/index
+  ringback submit --topic orders --key order-7 --url http://127.0.0.1:8080/orders
   ringback submit --topic mail --idempotency-key 8e03978e-40d5 --url http://127.0.0.1:8080/mail
   ringback submit job.json
   echo '{\"topic\":\"t\",\"url\":\"http://127.0.0.1:8080/hook\"}' | ringback submit -
@@ -51,13 +52,15 @@ the last one. A job that has no URL, neither its own nor its topic's, is a pull 
 )]
 pub(crate) struct SubmitArgs {
     /// File with one JSON job, as the API takes it; - is standard input
-    #[arg(conflicts_with_all = ["topic", "id", "delay", "at", "url", "body", "body_file",
+    #[arg(conflicts_with_all = ["topic", "id", "key", "delay", "at", "url", "body", "body_file",
         "time_zone", "method", "content_type", "header", "context", "retry", "timeout", "ttr", "expires", "on_dead", "on_done", "if_exists", "max_delay"])]
     pub(crate) file: Option<PathBuf>,
     #[arg(long, help = help::job("topic"), required_unless_present = "file", value_parser = values::topic)]
     pub(crate) topic: Option<String>,
     #[arg(long, help = help::job("id"), value_parser = values::id)]
     pub(crate) id: Option<String>,
+    #[arg(long, help = help::job("key"), value_parser = values::order_key)]
+    pub(crate) key: Option<String>,
     /// Key that makes it safe to repeat this submit: instead of --id, which the server then derives from it, or
     /// beside --id with --if-exists replace or postpone
     #[arg(long, value_name = "KEY", value_parser = values::idempotency_key)]

@@ -181,6 +181,7 @@ fn errors_show_the_whole_usage_of_their_own_command() {
         ("topic --server http://h", "ringback topic [OPTIONS] <TOPIC>"),
         ("pause a b", "ringback pause [OPTIONS] <TOPIC|--host <HOST>>"),
         ("resume --json", "ringback resume [OPTIONS] <TOPIC|--host <HOST>>"),
+        ("unblock a", "ringback unblock [OPTIONS] <TOPIC> <KEY>"),
         ("limit get", "ringback limit get [OPTIONS] --host <HOST>"),
         ("limit set --host h", "ringback limit set [OPTIONS] --host <HOST> <--rate <RATE>|--in-flight <N>>"),
         ("stats a", "ringback stats [OPTIONS]"),

@@ -1,18 +1,19 @@
 //! `ringback topics` and `ringback topic`, which print topics; `ringback pause` and `ringback resume`, which stop and
-//! resume the delivery of a topic, or that to a host by `destinations`.
+//! resume the delivery of a topic, or that to a host by `destinations`; and `ringback unblock`, which delivers the jobs
+//! behind a dead one.
 
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
 use http::Method;
 use ringback_core::duration::format_duration;
-use ringback_wire::TopicResponse;
+use ringback_wire::{OrderOnDeath, OrderResponse, OrderedBy, TopicResponse, UnblockResponse};
 
 use super::destinations;
 use super::limit::limits_table;
 use super::pages::{self, List};
 use super::session::{Session, parse};
-use crate::args::{Page, TopicArgs, values};
+use crate::args::{Format, Page, TopicArgs, values};
 use crate::client::{Call, SHORT};
 use crate::failure::CommandOutcome;
 use crate::output::{Cell, Colour, Table, View, whose};
@@ -44,6 +45,13 @@ Examples:
   ringback topics --all --output json | jq -r 'select(.paused) | .topic' |
       xargs -n 1 ringback resume";
 
+pub(crate) const UNBLOCK_EXAMPLES: &str = "\
+Examples:
+  ringback unblock orders order-7
+  ringback get orders/order-7~shipped --output json | jq -r .waiting.key | xargs ringback unblock orders
+
+The dead job stays dead, and is passed over. The exit code is 1 when no dead job holds the key.";
+
 /// The number of topics.
 #[derive(Debug, Args)]
 #[command(after_help = TOPICS_EXAMPLES)]
@@ -64,6 +72,16 @@ pub(crate) struct PauseArgs {
     host: Option<String>,
 }
 
+/// A key of jobs, and their topic.
+#[derive(Debug, Args)]
+pub(crate) struct UnblockArgs {
+    #[command(flatten)]
+    of: TopicArgs,
+    /// Key of the jobs: the part of their ids before the first ~
+    #[arg(value_name = "KEY", value_parser = values::order_key)]
+    key: String,
+}
+
 pub(crate) async fn list(session: &mut Session, args: &TopicsArgs) -> anyhow::Result<CommandOutcome> {
     let (path, limit) = (&["v1", "topics"], args.page.limit());
     let list = List { path, query: Vec::new(), limit, of: "topics", feature: "lists of topics" };
@@ -81,6 +99,20 @@ pub(crate) async fn pause(session: &mut Session, args: &PauseArgs) -> anyhow::Re
 
 pub(crate) async fn resume(session: &mut Session, args: &PauseArgs) -> anyhow::Result<CommandOutcome> {
     change(session, args, "resume").await
+}
+
+pub(crate) async fn unblock(session: &mut Session, args: &UnblockArgs) -> anyhow::Result<CommandOutcome> {
+    let call = Call::topic(Method::POST, &args.of.topic, &["keys", &args.key, "unblock"]);
+    let answer = session.client.ask(call, SHORT).await.map_err(|error| error.for_route("ordered topics"))?;
+    let UnblockResponse { topic, key, unblocked } = parse(&answer.body)?;
+    match session.out.format {
+        Format::Json => session.json(&answer.body)?,
+        Format::Table if unblocked => {
+            session.out.line(format!("the next job of the key {key} of topic {topic} goes"))?;
+        }
+        Format::Table => session.out.note(&format!("no dead job holds the key {key} of topic {topic}"))?,
+    }
+    Ok(if unblocked { CommandOutcome::Done } else { CommandOutcome::No })
 }
 
 async fn change(session: &mut Session, args: &PauseArgs, verb: &str) -> anyhow::Result<CommandOutcome> {
@@ -104,7 +136,20 @@ async fn ask(session: &mut Session, call: Call) -> anyhow::Result<CommandOutcome
 fn details(topic: &TopicResponse, view: &View) -> String {
     let counts = table(view.colour).page(&[row(topic, view)]);
     let limits = topic.limits.as_ref().map(|limits| format!("\n{}", limits_table(limits, view.colour)));
-    counts + &limits.unwrap_or_default()
+    let order = topic.order.as_ref().map(|order| format!("\n{}", order_table(order, view)));
+    counts + &limits.unwrap_or_default() + &order.unwrap_or_default()
+}
+
+/// By what the jobs of a topic are ordered, and since when.
+fn order_table(OrderResponse { by: OrderedBy::Key, on_dead, since }: &OrderResponse, view: &View) -> String {
+    let on_dead = match on_dead {
+        OrderOnDeath::Next => "next",
+        OrderOnDeath::Hold => "hold",
+    };
+    let beginning = || "not yet: jobs that were attempted before are looked for".to_owned();
+    let since = since.as_ref().map_or_else(beginning, |since| view.both(since));
+    let row = ["key".into(), on_dead.into(), Cell::from(since)];
+    Table::new(["ORDERED BY", "ON DEAD", "SINCE"], view.colour).page(&[row])
 }
 
 fn table(colour: Colour) -> Table {
@@ -129,10 +174,15 @@ fn row(topic: &TopicResponse, view: &View) -> [Cell; 10] {
         0 => "-".to_owned(),
         ms => format_duration(Duration::from_millis(ms)),
     };
+    let is_ordered = topic.policy.as_ref().is_some_and(|policy| policy.get("order").is_some());
+    let marks: Vec<_> = [(topic.paused, "paused"), (is_ordered, "ordered")]
+        .into_iter()
+        .filter_map(|(has_it, mark)| has_it.then_some(mark))
+        .collect();
     let first_due = topic.oldest_due_at.as_ref().map_or_else(|| "-".to_owned(), |at| view.relative(at));
     [
         Cell::from(whose(topic.tenant.as_deref(), &topic.topic)),
-        Cell::from(if topic.paused { "paused" } else { "" }),
+        Cell::from(marks.join(", ")),
         Cell::from(states.delayed),
         Cell::from(states.ready),
         Cell::from(states.reserved),

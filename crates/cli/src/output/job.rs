@@ -81,7 +81,7 @@ pub(crate) fn job_details(job: &JobResponse, view: &View) -> String {
         rows.push([Cell::from("paused"), Cell::from(pauses(&job.paused_by))]);
     }
     if let Some(waiting) = &job.waiting {
-        rows.push([Cell::from("waiting"), Cell::from(wait(waiting, view))]);
+        rows.push([Cell::from("waiting"), Cell::from(wait(waiting, &job.topic, view))]);
     }
     if let Some(note) = &job.note {
         rows.push([Cell::from("note"), Cell::from(note)]);
@@ -96,8 +96,8 @@ fn pauses(paused_by: &[String]) -> String {
 }
 
 /// What a job waits for, how many jobs come before it, and until when at least.
-fn wait(waiting: &WaitDetails, view: &View) -> String {
-    let WaitDetails { cause, by, since: _, before, more, until } = waiting;
+fn wait(waiting: &WaitDetails, topic: &str, view: &View) -> String {
+    let WaitDetails { cause, by, key, behind, held, since: _, before, more, until } = waiting;
     let by: Vec<_> = by.iter().map(HeldBy::to_string).collect();
     let whose = format!("its {}", by.join(" and its "));
     let verb = if by.len() == 1 { "is" } else { "are" };
@@ -105,6 +105,10 @@ fn wait(waiting: &WaitDetails, view: &View) -> String {
     let at_the_earliest = |until| format!("at the earliest {until}");
     let (what, until) = match cause {
         WaitCause::Pause => (format!("until {whose} {verb} resumed"), None),
+        WaitCause::Order => {
+            let (key, behind) = (key.as_deref().unwrap_or_default(), behind.as_deref().unwrap_or_default());
+            (order(topic, key, behind, *held), None)
+        }
         WaitCause::Breaker => {
             ("for an answer of its receiver, which is probed".to_owned(), until.map(at_the_earliest))
         }
@@ -118,6 +122,17 @@ fn wait(waiting: &WaitDetails, view: &View) -> String {
         (many, true) => format!("{many} or more jobs before it"),
     });
     [Some(what), before, until].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// What a job waits for behind another one of its key, and what to do if that one is dead and holds the key.
+fn order(topic: &str, key: &str, behind: &str, is_held: bool) -> String {
+    if is_held {
+        format!(
+            "until the dead job {behind}, which holds the key {key}, is revived or purged, or `ringback unblock {topic} {key}` passes it over"
+        )
+    } else {
+        format!("for {behind}, the first job of its key {key}")
+    }
 }
 
 #[cfg(test)]
@@ -146,11 +161,20 @@ mod tests {
 
     #[test]
     fn what_a_job_waits_for_is_in_one_line() {
-        let line = |json: &str| wait(&serde_json::from_str(json).unwrap(), &View::plain(1_763_600_000_000));
+        let line =
+            |json: &str| wait(&serde_json::from_str(json).unwrap(), "pay", &View::plain(1_763_600_000_000));
         for (json, expected) in [
             (
                 r#"{"for":"pause","by":["topic","destination"],"since":"2025-11-20T00:53:20.000Z","before":0}"#,
                 "until its topic and its destination are resumed, 0 jobs before it",
+            ),
+            (
+                r#"{"for":"order","key":"o-7","behind":"o-7~paid","since":"2025-11-20T00:53:20.000Z","before":1}"#,
+                "for o-7~paid, the first job of its key o-7, 1 job before it",
+            ),
+            (
+                r#"{"for":"order","key":"o-7","behind":"o-7~paid","held":true,"since":"2025-11-20T00:53:20.000Z","before":2}"#,
+                "until the dead job o-7~paid, which holds the key o-7, is revived or purged, or `ringback unblock pay o-7` passes it over, 2 jobs before it",
             ),
             (
                 r#"{"for":"limit","by":["destination"],"since":"2025-11-20T00:53:20.000Z","before":12,"until":"2025-11-20T00:53:23.000Z"}"#,

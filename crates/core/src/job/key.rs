@@ -216,6 +216,12 @@ impl JobId {
     fn group(&self) -> &str {
         self.0.split('~').next().unwrap_or(&self.0)
     }
+
+    /// The [`OrderKey`] of a job with this id, as text: the part before the first `~`, or the whole id if that is empty.
+    /// Firings of schedules have none: each is its own.
+    pub fn order_key(&self) -> &str {
+        Some(self.group()).filter(|group| !group.is_empty()).unwrap_or(&self.0)
+    }
 }
 
 impl FromStr for JobId {
@@ -236,6 +242,45 @@ impl TryFrom<Box<str>> for JobId {
 }
 
 impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What the jobs have in common that an ordered topic delivers one at a time: `[A-Za-z0-9._:@+=,-]{1,101}`, neither
+/// `.` nor `..`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OrderKey(Box<str>);
+
+impl OrderKey {
+    /// The form of a key, for error messages.
+    pub const ALLOWED: &'static str = "1 to 101 of A-Z a-z 0-9 . _ : @ + = , -, and neither . nor ..";
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The id of a job with this key: the key, `~` and this end. `None` if that is not an id.
+    pub fn id(&self, end: &str) -> Option<JobId> {
+        format!("{}~{end}", self.0).parse().ok()
+    }
+
+    /// Whether a job with this id may have the key: its id is the key, or the key is the part before its first `~`.
+    pub fn is_of(&self, id: &JobId) -> bool {
+        id.group() == &*self.0
+    }
+}
+
+impl FromStr for OrderKey {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, NameError> {
+        check(text, 101, b"._:@+=,-", Self::ALLOWED)?;
+        Ok(Self(text.into()))
+    }
+}
+
+impl fmt::Display for OrderKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -297,6 +342,22 @@ impl fmt::Debug for Locator {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_is_the_part_of_an_id_before_the_first_tilde() {
+        let id = |text: &str| text.parse::<JobId>().unwrap();
+        for (text, key) in [("order-7", "order-7"), ("order-7~paid~2", "order-7"), ("~7", "~7")] {
+            assert_eq!(id(text).order_key(), key);
+        }
+        let key: OrderKey = "order-7".parse().unwrap();
+        assert_eq!(key.id("paid"), Some(id("order-7~paid")));
+        assert!(key.is_of(&id("order-7")) && key.is_of(&id("order-7~")) && !key.is_of(&id("order-78")));
+        let longest = "k".repeat(101);
+        assert!(longest.parse::<OrderKey>().unwrap().id(&"0".repeat(26)).is_some());
+        for wrong in ["", "a~b", "a b", "..", &format!("{longest}k")] {
+            assert_eq!(wrong.parse::<OrderKey>(), Err(NameError(OrderKey::ALLOWED)), "{wrong:?}");
+        }
+    }
 
     fn key(topic: &str, id: &str) -> JobKey {
         JobKey { topic: topic.parse().unwrap(), id: id.parse().unwrap() }

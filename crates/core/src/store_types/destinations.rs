@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use super::Failures;
+use super::{Failures, tenant_limit};
 use crate::destination::{Destination, DestinationPause, Origin};
 use crate::job::{TenantScope, Topic};
 
@@ -24,6 +24,28 @@ pub enum PauseLimit {
     Installation,
     /// What the tenant may have; see [`MAX_PAUSED_DESTINATIONS_OF_TENANT`].
     Tenant,
+}
+
+impl PauseLimit {
+    /// Which bound one more pause or limit beside those with these names would exceed: how many there may be in all, or
+    /// of the tenant whose names begin with `prefix`; `None` if the one more belongs to no tenant.
+    pub fn exceeded<'n>(
+        names: impl Iterator<Item = &'n str>,
+        prefix: Option<&str>,
+        most: u64,
+        most_of_tenant: u32,
+    ) -> Option<Self> {
+        let (mut used, mut own) = (0, 0);
+        for name in names {
+            used += 1;
+            own += u64::from(prefix.is_some_and(|prefix| name.starts_with(prefix)));
+        }
+        if used >= most {
+            return Some(Self::Installation);
+        }
+        let is_beyond = prefix.is_some() && own >= tenant_limit(most_of_tenant, most, used, own);
+        is_beyond.then_some(Self::Tenant)
+    }
 }
 
 /// How many jobs of an origin are in each state.
@@ -131,6 +153,8 @@ pub struct DestinationPage {
     pub next: Option<DestinationPlace>,
     /// The pauses that are for jobs of the caller's scope.
     pub pauses: Vec<DestinationPause>,
+    /// The destinations whose breakers are forced closed, for jobs of the caller's scope.
+    pub forced_closed: Vec<DestinationPause>,
     /// The failures of those of these origins that fail, of all tenants of the caller's scope together.
     pub failing: BTreeMap<DestinationPlace, Failures>,
 }

@@ -100,13 +100,17 @@ impl Failures {
         &self.breaker
     }
 
-    /// Records the attempts of a report in the breaker; closes it if there are to be no breakers.
-    pub(super) fn record(&mut self, report: &DestinationReport, has_breakers: bool, now: Timestamp) {
-        if has_breakers {
-            self.breaker.record(report.counts, report.rate, now);
-        } else {
-            self.breaker = Breaker::default();
+    /// Records the attempts of a report in the breaker. `jitter` is any number.
+    pub(super) fn record(&mut self, report: &DestinationReport, now: Timestamp, jitter: u64) {
+        self.breaker.record(report.counts, report.rate, now, jitter);
+        if let Some(until) = report.slow_until {
+            self.breaker.slow(until, now);
         }
+    }
+
+    /// Closes the breaker, and forgets what it has counted.
+    pub(super) fn reset_breaker(&mut self) {
+        self.breaker = Breaker::default();
     }
 }
 
@@ -123,6 +127,8 @@ pub struct DestinationReport {
     pub counts: Counts,
     /// How many a second succeeded in the minute before the failures began, if they began since the last report.
     pub rate: Option<u32>,
+    /// Until when the receiver wants no callbacks, if it has said so.
+    pub slow_until: Option<Timestamp>,
 }
 
 impl DestinationReport {
@@ -131,6 +137,7 @@ impl DestinationReport {
         self.success = self.success.max(later.success);
         self.counts.add(later.counts);
         self.rate = self.rate.or(later.rate);
+        self.slow_until = self.slow_until.max(later.slow_until);
         match (&mut self.failures, later.failures) {
             (Some(failures), Some(later)) => failures.add(&later),
             (failures @ None, later) => *failures = later,

@@ -94,6 +94,8 @@ pub enum Limit {
     TenantTopics,
     /// The tenant has as many lanes with jobs as it may have.
     TenantLanes,
+    /// Jobs of [`MAX_WAITING_KEYS`](super::MAX_WAITING_KEYS) keys wait behind another job.
+    Keys,
 }
 
 impl Limit {

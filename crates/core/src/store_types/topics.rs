@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::admission::LimitTarget;
 use super::destinations::PauseLimit;
+use super::order::OrderWait;
 use crate::clock::Timestamp;
 use crate::job::{TenantLimits, TenantScope, Topic};
 use crate::topic_policy::Metrics;
@@ -119,6 +120,8 @@ pub struct JobWait {
     /// How many ready jobs of its lane come before it: [`MAX_BEFORE`] if there are as many or more. `None` if it is not
     /// ready.
     pub before: Option<u32>,
+    /// The jobs of its key that go before it, if it is ready, its topic is ordered, and there are any.
+    pub order: Option<OrderWait>,
 }
 
 /// Whether a known topic has jobs.

@@ -48,6 +48,7 @@ fn json_columns_hold_json_and_arrays_are_lists() {
     assert_eq!(tags, format!(r#"{HEAD},"tags":["a"]}}"#));
     assert!(with("context", text("{")).unwrap_err().contains("context is not JSON"));
     assert_eq!(with("timeout", text("5s")).unwrap(), format!(r#"{HEAD},"timeout":"5s"}}"#));
+    assert_eq!(with("key", Value::Int(7)).unwrap(), format!(r#"{HEAD},"key":"7"}}"#));
 }
 
 #[test]

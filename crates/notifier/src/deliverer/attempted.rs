@@ -12,6 +12,7 @@ use ringback_core::topic_policy::{Logging, Policy};
 use tokio::time::Instant;
 
 use crate::client::{PostError, PostResponse};
+use crate::response_class::is_later;
 
 /// How an attempt ended.
 pub(super) enum Ending {
@@ -114,10 +115,11 @@ impl Attempted {
         }
     }
 
-    /// How the attempt counts in the breaker of its destination; `None` if nothing was sent, the end is not known, or it
-    /// timed out sooner than jobs do by default, which may be the job's fault.
+    /// How the attempt counts in the breaker of its destination; `None` if nothing was sent, the end is not known, it timed
+    /// out sooner than jobs do by default, which may be the job's fault, or the receiver wants this job later.
     pub(super) fn counts(&self) -> Option<Counts> {
         let (outages, answers) = match &self.ending {
+            Ending::Answered(Ok(response)) if is_later(response) => return None,
             Ending::Answered(Ok(response)) => match response.status.as_u16() {
                 429 => (0, 0),
                 502..=504 => (1, 0),
@@ -128,6 +130,11 @@ impl Attempted {
             Ending::Expired | Ending::LeaseLost | Ending::CutOff => return None,
         };
         self.has_failed().map(|_| Counts { attempts: 1, outages, answers })
+    }
+
+    /// Whether it is a failure of the destination if it did not succeed: not an answer that is about the job alone.
+    pub(super) fn is_about_destination(&self) -> bool {
+        self.response().is_none_or(|response| response.status != StatusCode::GONE && !is_later(response))
     }
 
     /// The attempt as the last failed one of its job.
@@ -143,6 +150,9 @@ impl Attempted {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+    use http::header::RETRY_AFTER;
+
     use super::*;
 
     #[test]
@@ -158,6 +168,29 @@ mod tests {
         assert_eq!(counts(PostError::Timeout, DEFAULT_TIMEOUT / 2), None);
         assert_eq!(counts(PostError::HeadTooLarge, Duration::ZERO), Some((0, 0)));
         assert_eq!(counts(PostError::Crowded, Duration::ZERO), None);
+    }
+
+    #[test]
+    fn an_answer_counts_as_an_outage_as_an_answer_as_neither_or_not_at_all() {
+        let counts = |status, later: bool| {
+            let status = StatusCode::from_u16(status).unwrap();
+            let after = later.then(|| (RETRY_AFTER, "5".parse().unwrap()));
+            let (headers, body) = (HeaderMap::from_iter(after), bytes::Bytes::new());
+            let ending = Ending::Answered(Ok(PostResponse { status, headers, body, is_expected: true }));
+            let (took, lateness) = (Duration::ZERO, Duration::ZERO);
+            let attempted = Attempted { ending, started: Instant::now(), took, lateness };
+            let counts = attempted.counts().map(|counts| (counts.attempts, counts.outages, counts.answers));
+            (counts, attempted.is_about_destination())
+        };
+        for status in [200, 301, 400, 404, 425, 500, 501, 505] {
+            assert_eq!(counts(status, false), (Some((1, 0, 1)), true), "{status}");
+        }
+        assert_eq!(counts(410, false), (Some((1, 0, 1)), false));
+        for status in [502, 503, 504] {
+            assert_eq!(counts(status, true), (Some((1, 1, 0)), true), "{status}");
+        }
+        assert_eq!(counts(429, true), (Some((1, 0, 0)), true));
+        assert_eq!(counts(425, true), (None, false), "this job later");
     }
 
     #[test]

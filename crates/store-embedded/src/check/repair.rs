@@ -1,6 +1,7 @@
 //! The findings of a check and their repairs, which the writer applies. A repair corrects a count, or restores an entry
-//! of an index, a topic in the schedule or the list, a lane's turn, or the time of a schedule.
+//! of an index, a topic in the schedule or the list, a lane's turn, the head of a key, or the time of a schedule.
 
+use ringback_core::lane::Lane;
 use ringback_core::state::State;
 use ringback_core::store_types::{Check, Finding, Repair};
 
@@ -51,11 +52,15 @@ pub(crate) enum Action {
     RelinkTopic(Box<str>),
     /// Gives a lane its turn.
     RelinkLane(Box<str>),
+    /// Lets the first job of a key that waits go.
+    PassOn(Box<str>),
     /// Restores the time of a schedule.
     RelinkSchedule(Box<str>),
     /// Corrects the counts of states, and then those of accepted and missing jobs.
     ShiftLedger(Vec<(State, i64)>),
     ShiftTombstones(i64),
+    /// Corrects how many keys have jobs that wait.
+    ShiftKeys(i64),
     ShiftLane(Box<str>, LaneCounts),
     ShiftTopic(Box<str>, i64),
     /// Corrects the sums of a shard, or of a tenant in it.
@@ -72,6 +77,7 @@ impl Action {
             Self::RelinkTags(number) => return txn.relink_tags(*number),
             Self::RelinkTopic(topic) => return txn.relink_topic(topic),
             Self::RelinkLane(lane) => return txn.relink_lane(lane),
+            Self::PassOn(key) => return txn.relink_key(key),
             Self::RelinkSchedule(name) => {
                 let next = txn.tables.schedules.relink(name)?;
                 next.iter().for_each(|_| txn.wake_at(txn.now()));
@@ -83,6 +89,9 @@ impl Action {
             }
             Self::ShiftTombstones(by) => {
                 txn.row.tombstones = txn.row.tombstones.saturating_add_signed(*by);
+            }
+            Self::ShiftKeys(by) => {
+                txn.row.waiting_keys = txn.row.waiting_keys.saturating_add_signed(*by);
             }
             Self::ShiftLane(lane, by) => txn.tables.counts.shift_lane(shard, lane, *by)?,
             Self::ShiftTopic(topic, by) => txn.tables.counts.shift_topic(shard, topic, *by)?,
@@ -109,6 +118,11 @@ impl Txn<'_> {
                 self.wake_at(record.due);
             }
             Stage::Ready { position } => self.relink_ready(&mut record, position)?,
+            Stage::Waiting(place) => {
+                let Some(key) = self.tables.order_key(&record)? else { return Ok(was_missing) };
+                self.add_waiting(&key, place, number)?;
+                self.relink_key(&key)?;
+            }
             Stage::Reserved { deadline, postponed, .. } => {
                 self.tables.leases.add(shard, deadline + postponed, number)?;
                 self.wake_at(deadline + postponed);
@@ -145,6 +159,16 @@ impl Txn<'_> {
             self.tables.records.put(record)?;
         }
         self.relink_lane(&lane).map(drop)
+    }
+
+    /// Lets the first job of a key that waits go, as its head. Returns false if the key has a head.
+    fn relink_key(&mut self, key: &str) -> Result<bool> {
+        let row = self.tables.order.topic(self.shard(), Lane::topic_of(key))?;
+        let has_head = row.map_or(Ok(None), |row| self.head(row, key))?.is_some();
+        if !has_head {
+            self.pass_on(key)?;
+        }
+        Ok(!has_head)
     }
 
     /// Puts a topic into the schedule and wakes the carrier for its first delayed job. Returns false if it has none.

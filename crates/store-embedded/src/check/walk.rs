@@ -10,6 +10,7 @@ use ringback_core::lane::Lane;
 use ringback_core::store_types::{Check, DamageKind, Finding, Repair, Shard, StoreError};
 
 use super::counts::{StateCounts, check_lanes, check_ledgers, check_topics};
+use super::order::check_keys;
 use super::repair::{Action, Findings};
 use crate::error::Result;
 use crate::tables::{ByName, LaneCounts, PAUSED, Record, Tables, is_of_destination};
@@ -40,7 +41,9 @@ pub(crate) fn walk(
     let Walk { mut findings, counts, lanes, entries, .. } = walk;
     // No two jobs have the same entry, so the entries that were not counted are stale.
     findings.check.stale += tables.index_entries()?.saturating_sub(entries);
-    check_ledgers(&mut findings, tables.shards.all()?, &counts);
+    let shards = tables.shards.all()?;
+    check_keys(&mut findings, tables, &shards, || check_caller(caller))?;
+    check_ledgers(&mut findings, shards, &counts);
     for (shard, detail) in tables.attempts.faults()? {
         findings.add(Finding::new(DamageKind::Attempts, Shard(shard), detail), None);
     }

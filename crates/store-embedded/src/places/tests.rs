@@ -27,7 +27,7 @@ impl Limited {
         let (mut places, now) = (LimitUsage::new(BEGIN), BEGIN + 10 * SECOND);
         let mut of_lanes = LimitsOfLanes::new();
         for (lane, limits) in lanes {
-            limits.iter().for_each(|(name, limits)| places.put(name, None, limits, now));
+            limits.iter().for_each(|(name, limits)| places.put(&target(name), None, limits, now));
             of_lanes
                 .insert(lane, limits.iter().map(|(name, limits)| ((*name).to_owned(), *limits)).collect());
         }
@@ -53,6 +53,10 @@ impl Limited {
         let ended = vec![(lane.to_owned(), PlaceId(place))];
         self.admit(Admission { ended, ..Admission::default() });
     }
+}
+
+fn target(name: &str) -> LimitTarget {
+    LimitTarget::from_name(name).unwrap()
 }
 
 const NONE_FREE: Result<(u64, usize), Option<Duration>> = Err(None);
@@ -149,11 +153,23 @@ fn another_limit_takes_over_the_places_and_holds_at_once() {
     let (slow, fast) = (limits("1/d", 1, 2), limits("10/s", 1, 3));
     let mut limited = Limited::new(&[("a", &[("a", slow)])]);
     limited.take("a", 2).unwrap();
-    limited.places.put("a", Some(&slow), &fast, limited.now);
+    limited.places.put(&target("a"), Some(&slow), &fast, limited.now);
     assert_eq!(limited.places.state("a", &fast, limited.now), (1, Duration::from_micros(102_500)));
     limited.places.forget("a");
-    limited.places.put("a", None, &slow, limited.now);
+    limited.places.put(&target("a"), None, &slow, limited.now);
     assert_eq!(limited.places.state("a", &slow, limited.now), (0, Duration::ZERO));
+}
+
+#[test]
+fn a_breaker_allows_the_first_callback_an_interval_after_each_change() {
+    let (fast, slow) = (limits("10/s", 1, 1), limits("1/s", 1, 1));
+    let name = "^~/a:80";
+    let mut limited = Limited::new(&[("a", &[(name, fast)])]);
+    let next_in = |limited: &mut Limited, limits| limited.places.state(name, limits, limited.now).1;
+    assert_eq!(next_in(&mut limited, &fast), Duration::from_micros(102_500));
+    limited.now += SECOND;
+    limited.places.put(&target(name), Some(&fast), &slow, limited.now);
+    assert_eq!(next_in(&mut limited, &slow), Duration::from_millis(1025));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use redb::ReadTransaction;
 use ringback_core::job::{ContentHash, Job, JobKey};
+use ringback_core::state::State;
 use ringback_core::store_types::{
     Cursor, Filter, FilterIndex, FoundJob, JobPauses, JobWait, ListedJob, MAX_BEFORE, MAX_PAGE, Page, Shard,
     StoreError, StoredJob, payload,
@@ -176,7 +177,7 @@ impl EmbeddedStore {
 /// Returns what keeps a job from being delivered.
 fn wait(txn: &mut Txn<'_>, record: &Record) -> Result<JobWait> {
     let position = match record.stage {
-        Stage::Delayed => None,
+        Stage::Delayed | Stage::Waiting(_) => None,
         Stage::Ready { position } => Some(position),
         Stage::Reserved { .. } | Stage::Dead { .. } | Stage::Done { .. } | Stage::Cancelled { .. } => {
             return Ok(JobWait::default());
@@ -187,10 +188,13 @@ fn wait(txn: &mut Txn<'_>, record: &Record) -> Result<JobWait> {
     let topic = tables.counts.is_lane_paused(shard, &lane)?;
     let destination = tables.destinations.holder(shard, &lane)?.is_some();
     let pauses = JobPauses { topic, destination };
-    let Some(position) = position else { return Ok(JobWait { pauses, ..JobWait::default() }) };
+    if record.state() != State::Ready {
+        return Ok(JobWait { pauses, ..JobWait::default() });
+    }
     let limits = tables.limits.targets_of_lane(&lane)?;
-    let before = tables.ready.before(shard, &lane, position, MAX_BEFORE)?;
-    Ok(JobWait { pauses, limits, before: Some(before) })
+    let before = position.map(|position| tables.ready.before(shard, &lane, position, MAX_BEFORE));
+    let before = before.transpose()?;
+    Ok(JobWait { pauses, limits, before, order: txn.order_wait(record)? })
 }
 
 /// Reads the jobs of the first entries of an index, at most `limit` and until their bodies have [`PAGE_BYTES`]. An

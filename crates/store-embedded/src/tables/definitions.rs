@@ -119,6 +119,9 @@ tables! {
     33 TAGS "tags": (Str, u64) => ();
     /// Limits of destinations and topics, by name.
     34 LIMITS "limits": Str => Bytes;
+    /// Ordered topics, the heads of their keys, and the jobs that wait, by shard, name, and place: due time and number
+    /// of arrival.
+    35 ORDER "order": (u16, Str, u64, u64) => u64;
 }
 
 /// All tables, open to replay the redo log: their rows are written as raw bytes, and not written to the log again.
@@ -175,6 +178,6 @@ mod tests {
         let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
         let txn = database.begin_write().unwrap();
         let numbers: Vec<_> = ReplayTables::open(&txn).unwrap().0.into_keys().collect();
-        assert_eq!(numbers, (1..=34).collect::<Vec<_>>());
+        assert_eq!(numbers, (1..=35).collect::<Vec<_>>());
     }
 }

@@ -4,7 +4,7 @@
 use ringback_core::destination::DestinationPause;
 use ringback_core::lane::Lane;
 use ringback_core::store_types::{
-    MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit, StoreError, tenant_limit,
+    MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit, StoreError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +74,7 @@ impl Destinations<Writing<'_>> {
         let known = all.iter().find(|(known, _)| *known == name).map(|(_, row)| row.number);
         if known.is_none() {
             let (prefix, names) = (pause.tenant_prefix(), all.iter().map(|(name, _)| name.as_str()));
-            let exceeded = exceeded(
+            let exceeded = PauseLimit::exceeded(
                 names,
                 prefix.as_deref(),
                 MAX_PAUSED_DESTINATIONS,
@@ -97,26 +97,6 @@ impl Destinations<Writing<'_>> {
     pub(crate) fn remove(&mut self, shard: u16, name: &str) -> Result<()> {
         self.0.remove((shard, name)).map(drop)
     }
-}
-
-/// Returns which bound one more pause or limit beside those with these names would exceed: how many there may be in
-/// all, or of the tenant whose names begin with `prefix`; `None` if the one more belongs to no tenant.
-pub(super) fn exceeded<'n>(
-    names: impl Iterator<Item = &'n str>,
-    prefix: Option<&str>,
-    most: u64,
-    most_of_tenant: u32,
-) -> Option<PauseLimit> {
-    let (mut used, mut own) = (0, 0);
-    for name in names {
-        used += 1;
-        own += u64::from(prefix.is_some_and(|prefix| name.starts_with(prefix)));
-    }
-    if used >= most {
-        return Some(PauseLimit::Installation);
-    }
-    let is_beyond = prefix.is_some() && own >= tenant_limit(most_of_tenant, most, used, own);
-    is_beyond.then_some(PauseLimit::Tenant)
 }
 
 fn unpack(raw: &[u8]) -> Result<PauseRow> {

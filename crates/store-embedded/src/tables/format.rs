@@ -8,7 +8,7 @@ use super::definitions::ReplayTables;
 use crate::error::Result;
 
 /// The version of the tables, their rows, and the redo log. A file with another version is refused.
-pub(crate) const VERSION: u64 = 3;
+pub(crate) const VERSION: u64 = 4;
 
 const FORMAT: TableDefinition<'static, &str, u64> = TableDefinition::new("format");
 

@@ -5,7 +5,6 @@ use ringback_core::lane::Lane;
 use ringback_core::store_types::{LimitTarget, MAX_LIMITS, MAX_LIMITS_OF_TENANT, PauseLimit, StoreError};
 use serde::{Deserialize, Serialize};
 
-use super::destinations::exceeded;
 use super::rows::{Access, Rows, Writing, pack};
 use crate::error::Result;
 
@@ -84,7 +83,7 @@ impl StoredLimits<Writing<'_>> {
         if !self.0.has(&*name)? {
             let names = self.names()?;
             let (names, prefix) = (names.iter().map(String::as_str), of.tenant_prefix());
-            let exceeded = exceeded(names, prefix.as_deref(), MAX_LIMITS, MAX_LIMITS_OF_TENANT);
+            let exceeded = PauseLimit::exceeded(names, prefix.as_deref(), MAX_LIMITS, MAX_LIMITS_OF_TENANT);
             if exceeded.is_some() {
                 return Ok(exceeded);
             }

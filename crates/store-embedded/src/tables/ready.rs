@@ -83,6 +83,19 @@ impl<A: Access> Ready<A> {
         self.queues.list(queue, limit, |(.., position), number| (position, number))
     }
 
+    /// Returns lane, position and number of at most `limit` jobs of a topic, in order, from a lane and a position on.
+    pub(crate) fn of_topic(
+        &self,
+        shard: u16,
+        topic: &str,
+        (lane, position): (&str, i64),
+        limit: usize,
+    ) -> Result<Vec<(String, i64, u64)>> {
+        let (first, last) = (format!("{topic} "), format!("{topic} {LAST}"));
+        let queues = (shard, lane.max(&first), position)..(shard, &*last, i64::MAX);
+        self.queues.list(queues, limit, |(_, lane, position), number| (lane.to_owned(), position, number))
+    }
+
     /// Returns how many jobs of a lane come before a position, counted up to `limit`.
     pub(crate) fn before(&self, shard: u16, lane: &str, position: i64, limit: u32) -> Result<u32> {
         let rows = self.queues.range((shard, lane, i64::MIN)..(shard, lane, position))?;

@@ -12,6 +12,7 @@ use ringback_core::state::State;
 use ringback_core::store_types::{LeaseId, payload};
 use serde::{Deserialize, Serialize};
 
+use super::order::Place;
 use super::rows::pack;
 
 /// The length of a stored token.
@@ -56,6 +57,19 @@ pub(crate) struct Record {
     pub(crate) first_due: Option<u64>,
     /// The tags; none once the job has ended.
     pub(crate) tags: Tags,
+    pub(crate) arrival: Arrival,
+}
+
+/// How a job arrived, which an ordered topic needs to know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Arrival {
+    /// In a topic that was not ordered.
+    #[default]
+    Unnumbered,
+    /// A schedule has made the job, which shares its key with no other.
+    Fired,
+    /// In an ordered topic: with this number, which grows from job to job.
+    Numbered(u64),
 }
 
 /// The beginning of a generation that is not the first of its key.
@@ -97,6 +111,8 @@ pub(crate) enum Stage {
     Ready {
         position: i64,
     },
+    /// Ready, behind another job of its key.
+    Waiting(Place),
     Reserved {
         lease: u64,
         bits: [u8; 8],
@@ -124,7 +140,7 @@ impl Record {
     pub(crate) const fn state(&self) -> State {
         match self.stage {
             Stage::Delayed => State::Delayed,
-            Stage::Ready { .. } => State::Ready,
+            Stage::Ready { .. } | Stage::Waiting(_) => State::Ready,
             Stage::Reserved { .. } => State::Reserved,
             Stage::Dead { .. } => State::Dead,
             Stage::Done { .. } => State::Done,
@@ -141,7 +157,11 @@ impl Record {
     pub(crate) const fn ended(&self) -> Option<u64> {
         match self.stage {
             Stage::Done { at } | Stage::Cancelled { at, .. } => Some(at),
-            Stage::Delayed | Stage::Ready { .. } | Stage::Reserved { .. } | Stage::Dead { .. } => None,
+            Stage::Delayed
+            | Stage::Ready { .. }
+            | Stage::Waiting(_)
+            | Stage::Reserved { .. }
+            | Stage::Dead { .. } => None,
         }
     }
 
@@ -177,6 +197,13 @@ impl Record {
     /// Returns when this store accepted the job.
     pub(crate) fn arrived(&self) -> u64 {
         self.imported.unwrap_or(self.created)
+    }
+
+    /// Returns where the job goes among those of its key. Jobs that came before their topic was ordered have smaller
+    /// numbers than those that came later.
+    pub(crate) fn place(&self) -> Place {
+        let arrival = if let Arrival::Numbered(arrival) = self.arrival { arrival } else { self.number };
+        Place { due: self.due, arrival }
     }
 
     /// Returns the lane that the job is reserved from.
@@ -292,6 +319,12 @@ mod tests {
                 stage: Stage::Ready { position: -1 },
                 submitted: token,
                 lease_lost: true,
+                arrival: Arrival::Fired,
+                ..Record::default()
+            },
+            Record {
+                stage: Stage::Waiting(Place { due: 5, arrival: 300 }),
+                arrival: Arrival::Numbered(300),
                 ..Record::default()
             },
         ];

@@ -27,6 +27,12 @@ pub(crate) struct ShardRow {
     pub(crate) ledger: Ledger,
     /// The settings and totals of the archive outbox, if the shard ever had an archive.
     pub(crate) archive: Option<ArchiveRow>,
+    /// The last number of a job that arrived in an ordered topic.
+    pub(crate) arrival: u64,
+    /// How many keys have jobs that wait behind another one.
+    pub(crate) waiting_keys: u64,
+    /// Dead jobs before this time of death, in ms, and number hold their keys, so that they are not evicted.
+    pub(crate) held_dead: (u64, u64),
 }
 
 impl ShardRow {

@@ -1,6 +1,7 @@
 //! The calls of carriers: heartbeats, claims of shards, and passes over a shard. promote: delayed and due → ready;
-//! topics take turns, and none takes more than its share. evict: removes dead jobs after their retention. Both check
-//! that the carrier still holds the shard, and report when the next pass is needed. `recover` has the third pass.
+//! topics take turns, and none takes more than its share. evict: removes dead jobs after their retention, but none that
+//! holds its key. Both check that the carrier still holds the shard, and report when the next pass is needed. `recover`
+//! has the third pass.
 
 use std::time::Duration;
 
@@ -121,7 +122,8 @@ impl PassRequest {
         };
         let due = wait(txn.tables.due.first(shard)?, 0);
         let lease = wait(txn.tables.leases.first(shard)?, 0);
-        let dead = wait(txn.tables.dead.first(shard)?, self.retention);
+        let first_dead = txn.tables.dead.range(shard, txn.row.held_dead, u64::MAX)?.next().transpose()?;
+        let dead = wait(first_dead.map(|(since, _)| since), self.retention);
         // Notices are published and schedules fire without a pass, so these do not count below.
         let notice = wait(txn.tables.outbox.first(shard)?, 0);
         let firing = wait(txn.tables.schedules.first(shard)?, 0);
@@ -139,31 +141,40 @@ fn promote(txn: &mut Txn<'_>, limits: &PassRequest) -> Result<Pass> {
     let topics = txn.tables.due.scheduled(shard, now, TOPICS)?;
     let share = limits.jobs.div_ceil(topics.len().max(1));
     let (mut left, mut moved, mut stale) = (limits.jobs, 0, 0);
-    txn.because(TransitionName::Promote, None);
     for topic in topics {
         let take = share.min(left);
         if take == 0 {
             break;
         }
-        let DueJobs { found, following } = txn.tables.due.of_topic(shard, &topic, now, take)?;
-        left -= found.len();
-        for (due, number) in found {
-            match txn.tables.records.get(number)? {
-                Some(mut job) if job.state() == State::Delayed && job.due == due => {
-                    txn.publish(&job, || EventKind::Promoted)?;
-                    txn.enter(&mut job, To::Ready(QueueEnd::Back))?;
-                    moved += 1;
-                }
-                _ => {
-                    txn.tables.due.remove(shard, &topic, due, number)?;
-                    stale += 1;
-                }
-            }
-        }
-        // A topic that is still due goes behind the others that are due.
-        txn.tables.due.schedule(shard, &topic, following.map(|at| at.max(now)))?;
+        let of_topic = promote_topic(txn, &topic, take)?;
+        (moved, stale) = (moved + of_topic.0, stale + of_topic.1);
+        left = left.saturating_sub((of_topic.0 + of_topic.1) as usize);
     }
     limits.report(txn, moved, stale)
+}
+
+/// Promotes the first due jobs of a topic, at most `limit`. Returns how many, and how many entries led to no such job.
+pub(super) fn promote_topic(txn: &mut Txn<'_>, topic: &str, limit: usize) -> Result<(u32, u32)> {
+    let (shard, now) = (txn.shard(), txn.now());
+    let DueJobs { found, following } = txn.tables.due.of_topic(shard, topic, now, limit)?;
+    let (mut moved, mut stale) = (0, 0);
+    txn.because(TransitionName::Promote, None);
+    for (due, number) in found {
+        match txn.tables.records.get(number)? {
+            Some(mut job) if job.state() == State::Delayed && job.due == due => {
+                txn.publish(&job, || EventKind::Promoted)?;
+                txn.enter(&mut job, To::Ready(QueueEnd::Back))?;
+                moved += 1;
+            }
+            _ => {
+                txn.tables.due.remove(shard, topic, due, number)?;
+                stale += 1;
+            }
+        }
+    }
+    // A topic that is still due goes behind the others that are due.
+    txn.tables.due.schedule(shard, topic, following.map(|at| at.max(now)))?;
+    Ok((moved, stale))
 }
 
 fn evict(txn: &mut Txn<'_>, limits: &PassRequest) -> Result<Pass> {
@@ -171,8 +182,13 @@ fn evict(txn: &mut Txn<'_>, limits: &PassRequest) -> Result<Pass> {
     let mut evicted = 0;
     txn.because(TransitionName::Evict, None);
     if let Some(until) = txn.now().checked_sub(limits.retention) {
-        for (since, number) in txn.tables.dead.until(shard, until, limits.jobs)? {
+        let dead = txn.tables.dead.range(shard, txn.row.held_dead, until.saturating_add(1))?;
+        for (since, number) in dead.take(limits.jobs).collect::<Result<Vec<_>>>()? {
             let job = txn.tables.records.get(number)?.filter(|job| job.state() == State::Dead);
+            if job.as_ref().map_or(Ok(false), |job| txn.holds_key(job))? {
+                txn.row.held_dead = (since, number + 1);
+                continue;
+            }
             txn.tables.dead.remove(shard, since, number)?;
             if let Some(job) = job {
                 txn.purge(&job)?;

@@ -64,7 +64,8 @@ pub(crate) struct Taken {
 }
 
 /// Reads the first entries of a lane, at most `limit` and while `budget` is not 0. Adds their jobs to `jobs`, unreserved,
-/// and subtracts their bytes from `budget`. Removes entries that lead to no ready job with a body.
+/// and subtracts their bytes from `budget`. Removes entries that lead to no ready job with a body, or to one that waits
+/// behind another of its key.
 pub(crate) fn find_ready(
     txn: &mut Txn<'_>,
     lane: &str,
@@ -84,6 +85,7 @@ pub(crate) fn find_ready(
         let job = txn.tables.records.get(*number)?;
         let job = job.filter(|job| job.stage == Stage::Ready { position: *position });
         match job.map(|job| txn.tables.records.with_body(job)).transpose()?.flatten() {
+            Some((job, _)) if txn.is_met_behind(&job)? => {}
             Some((job, body)) => {
                 *budget = budget.saturating_sub(body.weight() + JOB_BYTES);
                 jobs.push((job, body));

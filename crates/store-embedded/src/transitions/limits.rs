@@ -76,7 +76,7 @@ fn put(
     let before = txn.tables.limits.get(&name)?;
     let exceeded = txn.tables.limits.put(of, limits)?;
     if exceeded.is_none() {
-        lock(places).put(&name, before.as_ref(), limits, txn.now_us());
+        lock(places).put(of, before.as_ref(), limits, txn.now_us());
     }
     Ok(exceeded)
 }

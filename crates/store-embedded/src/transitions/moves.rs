@@ -54,7 +54,7 @@ pub(super) fn cancel(txn: &mut Txn<'_>, locator: [u8; 12], keep: KeepTombstones)
             }
             Ok(Cancelled::Requested { in_flight_unknown: deadline <= txn.now() })
         }
-        Stage::Delayed | Stage::Ready { .. } | Stage::Dead { .. } => {
+        Stage::Delayed | Stage::Ready { .. } | Stage::Waiting(_) | Stage::Dead { .. } => {
             // After an expired lease the request may still be on its way.
             let (in_flight_unknown, settled) = (job.maybe_in_flight(), job.settled);
             txn.finish(job, End::Cancelled, settled)?;
@@ -119,7 +119,10 @@ fn move_delayed(
     }
     job.token = Some(token);
     match later {
-        Some(due) => txn.enter(job, To::Delayed(due))?,
+        Some(due) => {
+            txn.number_arrival(job)?;
+            txn.enter(job, To::Delayed(due))?;
+        }
         None => {
             txn.make_ready(job)?;
             let shard = txn.shard();

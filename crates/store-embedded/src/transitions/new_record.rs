@@ -6,7 +6,7 @@ use ringback_core::job::{Due, History, IfExists, NewJob, TenantLimits};
 use ringback_core::limits::MAX_IMPORTED_COUNT;
 use ringback_core::store_types::{TransitionName, payload};
 
-use crate::tables::{Body, Last, QueueEnd, Record};
+use crate::tables::{Arrival, Body, Last, QueueEnd, Record};
 use crate::txn::Txn;
 use crate::txn::state_changes::To;
 
@@ -46,6 +46,21 @@ impl NewRecord {
     /// Returns the same job for another transition than submit.
     pub(crate) fn by(self, transition: TransitionName) -> Self {
         Self { transition, ..self }
+    }
+
+    /// Returns the same job, made by a schedule.
+    pub(crate) fn fired(mut self) -> Self {
+        self.record.arrival = Arrival::Fired;
+        self
+    }
+
+    pub(crate) fn is_fired(&self) -> bool {
+        self.record.arrival == Arrival::Fired
+    }
+
+    /// Whether the job is to be ready at once, in the place of `known` if that is given.
+    pub(crate) fn is_due_at_once(&self, txn: &Txn<'_>, known: Option<&Record>) -> bool {
+        matches!(self.enters(txn, known.map_or(txn.now(), |known| known.created)).1, To::Ready(_))
     }
 
     /// Returns the same job with its history in another store. Counts are limited to [`MAX_IMPORTED_COUNT`].

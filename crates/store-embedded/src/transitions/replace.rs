@@ -41,7 +41,9 @@ pub(crate) fn judge(txn: &Txn<'_>, job: &NewRecord, known: &Record) -> Replaceme
         IfExists::Postpone { .. } => SubmitResult::Postponed,
     };
     match known.stage {
-        Stage::Delayed | Stage::Ready { .. } | Stage::Dead { .. } => Replacement::Replace(replaced),
+        Stage::Delayed | Stage::Ready { .. } | Stage::Waiting(_) | Stage::Dead { .. } => {
+            Replacement::Replace(replaced)
+        }
         Stage::Reserved { deadline, .. } => {
             let left = deadline.saturating_mul(1000).saturating_sub(txn.now_us());
             Replacement::Keep(SubmitResult::Reserved { retry_after: Duration::from_micros(left) })
@@ -54,7 +56,7 @@ pub(crate) fn judge(txn: &Txn<'_>, job: &NewRecord, known: &Record) -> Replaceme
 fn has_ended(stage: &Stage) -> bool {
     match stage {
         Stage::Dead { .. } | Stage::Done { .. } | Stage::Cancelled { .. } => true,
-        Stage::Delayed | Stage::Ready { .. } | Stage::Reserved { .. } => false,
+        Stage::Delayed | Stage::Ready { .. } | Stage::Waiting(_) | Stage::Reserved { .. } => false,
     }
 }
 

@@ -8,6 +8,7 @@ mod groups;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ringback_core::clock::millis_up;
+use ringback_core::lane::Lane;
 use ringback_core::limits::lease_stretch;
 use ringback_core::outcome::Outcome;
 use ringback_core::store_types::{Lease, Reserve, Reserved, SettleResult, Shard, StoreError};
@@ -197,7 +198,7 @@ fn limited(txn: &mut Txn<'_>, found: &Found) -> Result<Vec<(String, u32)>> {
     lanes.extend(found.visited.iter().filter(|visit| visit.is_limited).map(|visit| visit.lane.clone()));
     let mut limited = Vec::new();
     for lane in lanes {
-        let jobs = txn.tables.counts.ready(shard, &lane)?;
+        let jobs = txn.deliverable(&lane, Lane::topic_of(&lane))?;
         if jobs > 0 {
             limited.push((lane, jobs));
         }

@@ -123,7 +123,7 @@ struct Firing {
 
 impl Firing {
     fn new(shard: Shard, change: &ScheduleChange) -> Self {
-        let jobs = change.jobs.iter().map(|job| NewRecord::pack(shard.0, job)).collect();
+        let jobs = change.jobs.iter().map(|job| NewRecord::pack(shard.0, job).fired()).collect();
         Self { expected: change.expected, row: change.row.clone(), jobs }
     }
 

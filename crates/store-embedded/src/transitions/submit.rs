@@ -3,7 +3,7 @@
 //! about keys that are taken.
 
 use ringback_core::job::{ImportJob, JobKey, NewJob};
-use ringback_core::store_types::{Shard, StoreError, SubmitResult, Submitted, TransitionName};
+use ringback_core::store_types::{Limit, Shard, StoreError, SubmitResult, Submitted, TransitionName};
 
 use super::new_record::NewRecord;
 use super::replace::{Replacement, judge, next_generation, replace};
@@ -38,6 +38,7 @@ impl EmbeddedStore {
         let answers: Vec<_> = self
             .call(shard, bytes, move |txn| {
                 txn.check_archive()?;
+                txn.promote_ordered(&jobs)?;
                 jobs.iter().map(|job| submit(txn, job, keep)).collect()
             })
             .await?;
@@ -66,6 +67,9 @@ pub(crate) fn submit(
         },
         None => (None, SubmitResult::Created),
     };
+    if txn.has_too_many_keys(job, known.as_ref())? {
+        return Ok((SubmitResult::Full(Limit::Keys), job.record.clone()));
+    }
     if let Some(limit) = txn.tables.counts.refuse(txn.shard(), &job.record.lane().name(), job.limits)? {
         return Ok((SubmitResult::Full(limit), job.record.clone()));
     }

@@ -37,7 +37,7 @@ impl SetBack {
     /// Whether a job that has not ended was accepted or tried by the wrong time, or became due by it.
     fn is_touched(&self, job: &Record) -> bool {
         let became_due = match job.stage {
-            Stage::Ready { .. } | Stage::Reserved { .. } => job.due > self.now(),
+            Stage::Ready { .. } | Stage::Waiting(_) | Stage::Reserved { .. } => job.due > self.now(),
             // The job has waited again since; `move_job_back` has set its first due time.
             Stage::Delayed => {
                 job.first_due == Some(job.due) && job.due > self.now() && job.due <= self.from_us / 1000
@@ -60,13 +60,13 @@ impl SetBack {
         let longest = now.saturating_add(millis_up(MAX_LEASE)).min(self.from_us / 1000);
         match &job.stage {
             // The job was submitted without a delay, and is due now.
-            Stage::Ready { .. } if job.due > now && job.due <= job.arrived() => {
+            Stage::Ready { .. } | Stage::Waiting(_) if job.due > now && job.due <= job.arrived() => {
                 Some(To::Ready(QueueEnd::Back))
             }
-            Stage::Ready { .. } | Stage::Delayed if job.due > now && is_retry => {
+            Stage::Ready { .. } | Stage::Waiting(_) | Stage::Delayed if job.due > now && is_retry => {
                 Some(To::Delayed(self.moved(job.due)))
             }
-            Stage::Ready { .. } if job.due > now => Some(To::Delayed(job.due)),
+            Stage::Ready { .. } | Stage::Waiting(_) if job.due > now => Some(To::Delayed(job.due)),
             Stage::Reserved { deadline, .. } if *deadline > longest => {
                 Some(To::Reserved(job.lease()?, self.moved(*deadline)))
             }

@@ -61,8 +61,10 @@ impl Txn<'_> {
     fn arrive(&mut self, mut record: Record, from: Option<State>, to: To) -> Result<Record> {
         let due = Timestamp::from_millis(record.due);
         self.publish(&record, || EventKind::Submitted { due })?;
+        self.number_arrival(&mut record)?;
         self.link(&mut record, to)?;
         self.tables.records.put(&record)?;
+        self.follow_order(&record)?;
         self.log_transition(&record, from, Some(record.state()), record.reason())?;
         Ok(record)
     }
@@ -73,6 +75,7 @@ impl Txn<'_> {
         self.unlink(record)?;
         self.link(record, to)?;
         self.tables.records.put(record)?;
+        self.follow_order(record)?;
         self.log_transition(record, Some(from), Some(record.state()), record.reason())
     }
 
@@ -104,6 +107,7 @@ impl Txn<'_> {
         let from = record.state();
         self.unlink(record)?;
         record.set_due(self.now());
+        self.number_arrival(record)?;
         self.publish(record, || EventKind::Promoted)?;
         self.link(record, To::Ready(QueueEnd::Back))?;
         self.tables.records.put(record)?;
@@ -143,6 +147,7 @@ impl Txn<'_> {
             End::Done => Stage::Done { at },
             End::Cancelled => Stage::Cancelled { at, maybe_in_flight },
         };
+        self.leave_order(&record)?;
         self.tables.counts.note_end(shard, &record.topic, record.state())?;
         self.tables.tagged.remove(&record)?;
         (record.settled, record.last) = (settled, None);
@@ -172,6 +177,7 @@ impl Txn<'_> {
         self.log_transition(job, Some(job.state()), None, None)?;
         self.archive(EndedState::Purged, job)?;
         self.unlink(job)?;
+        self.leave_order(job)?;
         self.row.ledger.purged += 1;
         self.tables.tagged.remove(job)?;
         self.tables.records.remove(job)
@@ -220,18 +226,13 @@ impl Txn<'_> {
                 record.set_due(due);
                 self.tables.due.add(shard, &record.topic, due, number)?;
                 self.wake_at(due);
+                self.claim_key(record)?;
                 Stage::Delayed
             }
-            To::Ready(end) => {
-                let lane = record.lane();
-                let turn = if lane.is_pull() { PULL } else { self.next_turn() };
-                let (position, was_empty) = self.tables.ready.push(shard, &lane.name(), number, end, turn)?;
-                if was_empty {
-                    self.wake_lane(lane);
-                }
-                Stage::Ready { position }
-            }
+            To::Ready(_) if self.waits_in_order(record)? => Stage::Waiting(record.place()),
+            To::Ready(end) => self.enqueue(record, end)?,
             To::Reserved(LeaseId { number: lease, bits }, deadline) => {
+                self.claim_key(record)?;
                 self.tables.leases.add(shard, deadline, number)?;
                 self.wake_at(deadline);
                 Stage::Reserved { lease, bits, deadline, cancel: false, postponed: 0 }
@@ -239,12 +240,24 @@ impl Txn<'_> {
             To::Dead(reason) => {
                 let since = self.now();
                 self.tables.dead.add(shard, since, number)?;
+                self.row.held_dead = self.row.held_dead.min((since, number));
                 self.publish(record, || EventKind::Dead { reason: reason.clone() })?;
                 Stage::Dead { since, reason }
             }
         };
         self.row.ledger.enter(record.state());
         self.tables.counts.note(shard, record, record.state(), 1)
+    }
+
+    /// Adds a job to an end of the queue of its lane. Returns its stage.
+    pub(super) fn enqueue(&mut self, record: &Record, end: QueueEnd) -> Result<Stage> {
+        let (shard, lane) = (self.shard(), record.lane());
+        let turn = if lane.is_pull() { PULL } else { self.next_turn() };
+        let (position, was_empty) = self.tables.ready.push(shard, &lane.name(), record.number, end, turn)?;
+        if was_empty {
+            self.wake_lane(lane);
+        }
+        Ok(Stage::Ready { position })
     }
 
     /// Removes a job from the index and the counts of its state.
@@ -255,6 +268,10 @@ impl Txn<'_> {
         match &record.stage {
             Stage::Delayed => self.tables.due.remove(shard, &record.topic, record.due, number),
             Stage::Ready { position } => self.tables.ready.remove(shard, &record.lane().name(), *position),
+            Stage::Waiting(place) => match self.tables.order_key(record)? {
+                Some(key) => self.remove_waiting(&key, *place),
+                None => Ok(()),
+            },
             Stage::Reserved { deadline, postponed, .. } => {
                 self.tables.leases.remove(shard, deadline + postponed, number)
             }

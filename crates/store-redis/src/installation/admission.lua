@@ -42,6 +42,8 @@ function scripts.put_limit(args)
     local old = row_of(name, before)
     row.full_at, row.after = min(old.full_at, NOW_US + row.interval), old.after
   end
+  -- A breaker allows the first callback after an interval.
+  if sub(name, 1, 1) == '^' then row.full_at = NOW_US + row.interval end
   call('HSET', rows_key(), name, packed_row(row))
   return 1
 end

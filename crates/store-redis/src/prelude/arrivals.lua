@@ -1,5 +1,5 @@
 -- Arrivals: adds the new jobs of submit, replace, import and firings of schedules, or refuses them.
--- Uses archive, due_index, events, lanes, ready, records, shard, tag_index, tombs, topics.
+-- Uses archive, due_index, events, lanes, order, ready, records, shard, tag_index, tombs, topics.
 local arrivals = {}
 do
   -- Records to be written; locators, records and payloads of jobs whose former payload has the same key; the names of
@@ -28,11 +28,13 @@ do
   end
 
   -- Returns the answer if no job may be added: 'lost' if the caller knows of more accepted jobs than the shard, which
-  -- has then lost some, or 'archive' while the archive outbox is full. False if jobs may be added. The fields must have
-  -- been read.
+  -- has then lost some, or 'archive' while the archive outbox is full. False if jobs may be added; then makes due jobs
+  -- ready, which go before them in ordered topics. The fields must have been read.
   function arrivals.check_accepts_jobs()
     if fields.accepted < known_accepted then return {'lost', fields.accepted} end
-    return archive.is_full() and {'archive', fields.accepted}
+    if archive.is_full() then return {'archive', fields.accepted} end
+    order.promote_due()
+    return false
   end
 
   -- Appends how many jobs the shard has accepted to the answers about the jobs, and returns them.
@@ -81,9 +83,13 @@ do
   -- Returns a group for new jobs with one lane and one due time. `code` is given if they are neither delayed nor ready,
   -- and `created` (ms) if that is not now.
   function arrivals.group(lane, at, code, created)
-    local times = pack('>I6I6', at, created or NOW)
-    return {lane = lane, at = at, times = times, due = sub(times, 1, 6), entries = {},
-      code = code or at <= NOW and READY or DELAYED, count = 0}
+    code, created = code or at <= NOW and READY or DELAYED, created or NOW
+    if code == READY and order.is_used() then
+      at = order.due_at_once(lane)
+      created = max(created, at)
+    end
+    local times = pack('>I6I6', at, created)
+    return {lane = lane, at = at, times = times, due = sub(times, 1, 6), entries = {}, code = code, count = 0}
   end
 
   -- Returns the answer to a job whose key is taken: 200 if the content is the same, else 409, with the known job.
@@ -94,6 +100,9 @@ do
     return jobs.described(status, due_index.code(loc, raw, states[loc]), raw, states[loc])
   end
 
+  -- Returns the name of a lane in the arguments.
+  function arrivals.lane_name(lane) return lane_names and lane_names[lane] end
+
   -- Returns the answer to a job whose lane or topic would exceed a limit; false if there is room.
   function arrivals.refuse_lane(lane) return topics.refuse(lane, lane_names[lane], tenant_limits[lane]) end
 
@@ -102,24 +111,32 @@ do
   function arrivals.refusal(group, loc, rest)
     if records[loc] or tombstones[loc] then return arrivals.taken(loc, rest) end
     if group.refusal == nil then group.refusal = arrivals.refuse_lane(group.lane) end
+    if not group.refusal and group.code == READY and order.is_used() and order.is_full(group.lane, group.times .. rest) then
+      return {429, 'keys'}
+    end
     return group.refusal
   end
 
   -- Adds a job to a group, and publishes the event. `rest` is its record after the times, `external` a large payload or
-  -- '', and `former` the record of the job whose place it takes, if there is one. `close` and `save` must follow.
+  -- '', and `former` the record of the job whose place it takes, if there is one. `close` and `save` must follow. Returns
+  -- the record.
   function arrivals.add(group, loc, rest, external, former)
     local size = group.count + 1
     group.count = size
     group.entries[size] = loc .. group.due
+    if order.is_used() then rest = order.numbered(group.lane, rest) end
+    local raw = group.times .. rest
+    if order.is_used() then records[loc], states[loc] = raw, states[loc] or false end
     if external ~= '' and former and record.is_external(former) then
-      payloads[#payloads + 1] = {loc, group.times .. rest, external}
+      payloads[#payloads + 1] = {loc, raw, external}
     else
       local n = #new
-      new[n + 1], new[n + 2] = loc, group.times .. rest
+      new[n + 1], new[n + 2] = loc, raw
       if external ~= '' then call('SET', KEY.body .. loc, external) end
     end
     if byte(rest) >= TAGGED then tag_index.enter(loc, lane_names[group.lane], rest) end
     events.submitted(loc, group.lane, group.due, rest, group.code)
+    return raw
   end
 
   -- Indexes and counts the jobs of a group, after all of them were added.

@@ -4,7 +4,7 @@
 --
 -- A bulk operation is state, started, ended (6 bytes each), the final number of changed jobs (6 bytes, NOT_KNOWN
 -- before), its holder (8), and its target and rate. Its id is the token of its moves.
--- Uses due_index, records, shard.
+-- Uses due_index, order, records, shard.
 local bulks = {
   RUNNING = 1, DONE = 2, STOPPED = 3,
   NOT_KNOWN = string.rep('\255', 6),
@@ -52,6 +52,7 @@ end
 -- and the indexes, from 1, of the jobs that have changed. Returns nil if the operation is closed in this shard.
 function bulks.begin(args, base)
   shard.begin()
+  order.promote_due()
   if call('HEXISTS', bulks.progress(args[1]), 'over') == 1 then return nil end
   local locs, found, changed = {}, {}, {}
   for i = base + 1, #args, 4 do locs[#locs + 1] = args[i] end

@@ -1,7 +1,7 @@
 -- The steps of the consistency check: which index must hold a job, and whether it does; and whether tags, lanes, times
 -- and counts are right. A list cannot be searched, so for a job that must be in a list the check remembers the job, and
 -- reads the lists later. It looks up all other indexes at once.
--- Uses dead_letters, destinations, due_index, lanes, leases, paused_lanes, ready, records, shard, tag_index, topics.
+-- Uses dead_letters, destinations, due_index, lanes, leases, order, paused_lanes, ready, records, shard, tag_index, topics.
 local check = {
   SUMS = {'lanes', 'topics', 'paused'},
   LEDGER = {
@@ -63,18 +63,23 @@ local function is_leased(loc, s)
   return alone ~= nil and alone <= latest
 end
 
+-- Returns what `index_of` returns of a ready job. One that waits in an ordered topic is in no list.
+function check.index_of_ready(loc, raw, s)
+  return READY, order.is_used() and order.is_behind(loc, raw, s) or nil
+end
+
 -- Returns the code of the state whose index must hold a job, and whether that index does; nil if the index is a list.
 function check.index_of(loc, raw, s)
   local code = s and state.code(s) or DELAYED
   if code == RESERVED then return code, is_leased(loc, s) end
   if code == DEAD then return code, call('ZSCORE', KEY.dead, dead_letters.entry(loc, record.lane(raw))) and true end
   if code ~= DELAYED then return code, false end
-  if due_index.was_ready_at_once(raw, s) then return READY end
+  if due_index.was_ready_at_once(raw, s) then return check.index_of_ready(loc, raw, s) end
   local due_six, lane = jobs.due(raw, s), record.lane(raw)
   local at, entry = read('>I6', due_six), due_index.entry(loc, due_six)
   local score = call('ZSCORE', due_index.key(lane), entry)
   if score then return DELAYED, tonumber(score) == at end
-  if not due_index.is_far(at) then return READY end
+  if not due_index.is_far(at) then return check.index_of_ready(loc, raw, s) end
   local slot = string.format('%.0f', floor(at / WIDTH))
   if not call('ZSCORE', KEY.slots, slot) then return DELAYED, false end
   if call('SISMEMBER', KEY.cancelled_in_slot .. slot, entry .. lane) == 1 then return DELAYED, false end
@@ -184,7 +189,9 @@ function check.wrong_times()
   local firsts = {lease_at = KEY.leases, dead_at = KEY.dead, next_notice_at = KEY.outbox, next_firing_at = KEY.recurring_times}
   for name, key in pairs(firsts) do
     local first = first_score(key)
-    if first > 0 and (fields[name] == 0 or fields[name] > first) then wrong[name] = first end
+    -- Dead jobs that hold their keys are passed over.
+    local is_passed = name == 'dead_at' and order.is_used() and fields[name] > 0
+    if first > 0 and not is_passed and (fields[name] == 0 or fields[name] > first) then wrong[name] = first end
   end
   if check.stored_slot ~= check.first_slot then wrong.slot = check.first_slot end
   if fields.paused_hosts ~= destinations.count() then wrong.paused_hosts = destinations.count() end

@@ -1,7 +1,7 @@
 -- Dead letters: the sorted set of dead jobs by time of death, and its pages. An entry is locator and lane, so that the
 -- dead jobs of a topic are found without reading records. A page ends with ROUGH bytes of a locator: they reveal little
 -- of a job, and still tell apart most jobs that died in the same ms.
--- Uses records, shard.
+-- Uses order, records, shard.
 local dead_letters = {ROUGH = 2}
 
 function dead_letters.entry(loc, lane) return loc .. lane end
@@ -12,12 +12,15 @@ function dead_letters.locs(entries)
 end
 
 function dead_letters.add(entries)
-  for _, entry in ipairs(entries) do call('ZADD', KEY.dead, NOW, entry) end
+  for _, entry in ipairs(entries) do
+    call('ZADD', KEY.dead, NOW, entry)
+    if order.is_used() then order.note_death(sub(entry, 1, 12), sub(entry, 13)) end
+  end
   if #entries > 0 then shard.earliest('dead_at', NOW) end
 end
--- Returns the first `limit` entries of jobs that died at least `retention` ms ago.
-function dead_letters.expired(retention, limit)
-  return call('ZRANGE', KEY.dead, '-inf', NOW - retention, 'BYSCORE', 'LIMIT', 0, limit)
+-- Returns the first `limit` entries of jobs that died at least `retention` ms ago, after the first `skip`.
+function dead_letters.expired(retention, skip, limit)
+  return call('ZRANGE', KEY.dead, '-inf', NOW - retention, 'BYSCORE', 'LIMIT', skip, limit)
 end
 function dead_letters.remove(entries)
   if #entries == 0 then return end

@@ -29,6 +29,8 @@ do
   -- Ids by job, each after its length; the tags of those that have some; and packed successes by the number of the
   -- attempt, which most jobs share.
   local locs, lane_ids, happened, taken, ids, tags, successes
+  -- How many of them are published.
+  local n_published
   local transition_name
 
   -- Why a job that was reserved is cancelled.
@@ -44,6 +46,7 @@ do
     events.is_watched = till > NOW
     events.on = events.is_watched or events.is_logged
     if events.on then locs, lane_ids, happened, taken, ids, tags, successes = {}, {}, {}, {}, {}, {}, {} end
+    n_published = 0
   end
 
   local function add(loc, lane, what, step)
@@ -204,10 +207,11 @@ do
   end
 
   function events.close()
-    if not events.is_watched or #locs == 0 then return end
+    if not events.is_watched or #locs == n_published then return end
     events.know()
     shard.load_rows(lane_ids)
-    for first = 1, #locs, MOST do publish(first, min(first + MOST - 1, #locs)) end
+    for first = n_published + 1, #locs, MOST do publish(first, min(first + MOST - 1, #locs)) end
+    n_published = #locs
   end
 
   -- Returns this call's transitions (name, states, topic, id, reason) of jobs whose id and topic are known.

@@ -6,7 +6,7 @@
 -- reserved, WATCHED, while the events of the shard are watched, DEFERRED, when lanes were deferred, and LATER with MORE,
 -- when there may be more only in deferred lanes.
 -- `grants.reserve` is in transitions/reserve.lua.
--- Uses events, lanes, leases, records, shard.
+-- Uses events, lanes, leases, order, records, shard.
 local grants = {MORE = 1, WATCHED = 2, DEFERRED = 4, LATER = 8}
 
 -- The job state of a first delivery, before and behind receipt and deadline.
@@ -88,6 +88,7 @@ function grants.take(grant, lane, entries, most)
   local name, locs, n, before = lanes.name(lane), {}, 0, grant.taken
   for i = 1, most do locs[i] = sub(entries[i], 1, 12) end
   jobs.load_new(locs)
+  local admitted = order.is_used() and order.admitted(lane, entries, most) or nil
   local left, budget, answer, by_timeout, at = grant.left, grant.budget, grant.answer, grant.by_timeout, grant.n_writes
   local lane_of, due_of, weight = record.lane, jobs.due, record.weight
   local group, size
@@ -96,7 +97,8 @@ function grants.take(grant, lane, entries, most)
     local loc = locs[n + 1]
     local raw, s = records[loc], states[loc]
     -- The job of an entry that is in the queue twice is reserved at the first one.
-    if raw and not (s and byte(s) ~= DELAYED) and due_of(raw, s) == sub(entries[n + 1], 13) and lane_of(raw) == lane then
+    local is_ready = raw and not (s and byte(s) ~= DELAYED) and due_of(raw, s) == sub(entries[n + 1], 13)
+    if is_ready and lane_of(raw) == lane and (not admitted or admitted[entries[n + 1]]) then
       if not name then break end
       local timeout = sub(raw, 14, 17)
       local batch = by_timeout[timeout] or batch_for(grant, timeout)

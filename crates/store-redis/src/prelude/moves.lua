@@ -1,6 +1,6 @@
 -- Moves of one job by its locator, for reschedule, run and revive. Each call has a token, which stays in the job
 -- state, so that a repeated call is recognised whatever has happened to the job meanwhile.
--- Uses dead_letters, due_index, events, lanes, ready, records, shard, tombs.
+-- Uses dead_letters, due_index, events, lanes, order, ready, records, shard, tombs.
 local moves = {}
 
 -- Reads a job. Returns its record, job state and code; nil, nil, nil and the answer if it has no record: 409 and its
@@ -20,6 +20,7 @@ end
 -- the call is repeated.
 function moves.begin(loc, token)
   shard.begin()
+  order.promote_due()
   local raw, s, code, answer = moves.look(loc)
   if s and state.move_token(s) == token then answer = moves.unchanged(loc, code, true) end
   return raw, s, code, answer
@@ -31,8 +32,8 @@ function moves.make_ready(loc, from, s, token)
   local raw, old, due = records[loc], states[loc], six(NOW)
   local lane = record.lane(raw)
   ready.add(lane, due_index.entry(loc, due))
-  ready.save('RPUSH')
   jobs.put(loc, state.with_move(state.with_due(s, NOW), token, due))
+  ready.save('RPUSH')
   lanes.move(lane, from, READY, 1)
   jobs.save()
   if from == DELAYED then due_index.remove(loc, raw, old) else dead_letters.remove({dead_letters.entry(loc, lane)}) end

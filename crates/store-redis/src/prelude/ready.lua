@@ -6,7 +6,7 @@
 -- A queue is a list, `ready:<lane>`. A cleaning, which removes stale entries, begins at the head of the list and moves
 -- the other entries to a second list, `front:<lane>`. While there is a front, it comes before the list. The field
 -- `fronts` is the number of lanes with a front.
--- Uses lanes, paused_lanes, records, shard, topics.
+-- Uses lanes, order, paused_lanes, records, shard, topics.
 local ready = {}
 local ready_entries, is_woken
 
@@ -33,9 +33,13 @@ end
 
 -- Adds entries to a lane's list, and gives the lane a turn if the list was empty. `command` is RPUSH, or LPUSH for jobs
 -- that are delivered again. They come after the front, if there is one.
-function ready.push(lane, entries, command)
-  if sliced(command, list_of(lane), entries) > #entries then return end
+function ready.put(lane, entries, command)
+  if #entries == 0 or sliced(command, list_of(lane), entries) > #entries then return end
   ready.add_turn(lane)
+end
+-- The same for jobs that have become ready. In an ordered topic only those are added that may be delivered.
+function ready.push(lane, entries, command)
+  ready.put(lane, order.is_used() and order.admit(lane, entries) or entries, command)
 end
 function ready.add(lane, entry) append(ready_entries, lane, entry) end
 function ready.add_all(lane, entries) append_all(ready_entries, lane, entries) end
@@ -138,19 +142,18 @@ function ready.n_lanes() return call('ZCARD', KEY.lanes) end
 -- Defers push lanes: gives them turns in the future, so that lanes which get jobs meanwhile come first. The turns are
 -- spread evenly over 4 ms for each lane of `group`, a tenant, or of the shard for another group; over 0.1 s at least, as
 -- without a group, and 10 s at most. The field `lease` must have been read.
-local SOON, PER_LANE, LATEST = 100000, 4000, 10000000
 function ready.defer(names, group)
+  local SOON, PER_LANE, LATEST = 100000, 4000, 10000000
   local n = group and (topics.n_lanes_of(group) or ready.n_lanes()) or 0
   local first, step, turns = last_turn(), max(SOON, min(LATEST, PER_LANE * n)) / #names, {}
   for i, lane in ipairs(names) do turns[2 * i - 1], turns[2 * i] = floor(first + i * step), lane end
   sliced('ZADD', KEY.lanes, turns)
 end
 
--- How many entries from an end of a list are searched, because a search reads a list entry by entry.
-local NEAR_END = 200
-
--- Searches for an entry at both ends of a queue's list and the head of its front. Returns key and position, or nil.
+-- Searches for an entry at both ends of a queue's list and the head of its front, NEAR_END entries of each, because a
+-- search reads a list entry by entry. Returns key and position, or nil.
 function ready.find(lane, entry)
+  local NEAR_END = 200
   local list, front = list_of(lane), fields.fronts > 0 and front_of(lane)
   local at = call('LPOS', list, entry, 'RANK', -1, 'MAXLEN', NEAR_END) or call('LPOS', list, entry, 'MAXLEN', NEAR_END)
   if at then return list, at end
@@ -161,14 +164,13 @@ end
 -- Puts an entry in the place of another.
 function ready.swap(list, at, entry) call('LSET', list, at, entry) end
 
--- A cleaning reads at least FEW entries, and PER_ENTRY for each that becomes stale: two would do, since half are stale.
-local FEW, PER_ENTRY = 16, 3
-
 -- Cleans a queue in which this call makes `new` entries stale: reads entries at the head of the list, removes the stale
 -- ones and moves the others to the front. An emptied lane loses its turn. Does nothing while more than half of the
--- entries are not stale. Must run after all other writes of the call but the counts. The check can miss an entry that is
+-- entries are not stale. It reads at least FEW entries, and PER_ENTRY for each that becomes stale: two would do, since
+-- half are stale. Must run after all other writes of the call but the counts. The check can miss an entry that is
 -- moved meanwhile, so it compares `unqueued`, the number of cleanings.
 function ready.clean(lane, new)
+  local FEW, PER_ENTRY = 16, 3
   local list, front = list_of(lane), front_of(lane)
   local of_front, size = call('LLEN', front), call('LLEN', list)
   local waiting = lanes.ready(lane)

@@ -7,7 +7,8 @@
 -- of the payload the size of the body as sent, 0 if it is not compressed, and the size of the payload (4 each). A submit
 -- that may take a job's place has a token: its record has the flag TOKEN, the token (8) before the payload, and the flag
 -- AT_ONCE if the job was due at once. With the flag TAGGED there are the tags before the payload, after their length
--- (2), with a space between them.
+-- (2), with a space between them. A job of an ordered topic has the flag NUMBERED, and its number (6) before the payload.
+-- The flag FIRING is that of the job of a schedule.
 --
 -- A job state is what has happened to a job since. The first delivery or the first move by name creates it. Its
 -- stored key is ':states'. It is the state's code, flags, due (6, 0 for the record's), attempts, failures (4 each),
@@ -18,9 +19,9 @@
 -- the shard's last lease (8) and the job's attempts (4) then.
 --
 -- In these files `raw` is a packed record, `s` a packed job state, and `code` the code of a state.
--- Uses archive, events, shard, tag_index.
+-- Uses archive, events, order, shard, tag_index.
 local RECORD, STATE = 34, 67
-local COMPRESSED, EXTERNAL, TOKEN, AT_ONCE, TAGGED = 1, 2, 4, 8, 16
+local COMPRESSED, EXTERNAL, TOKEN, AT_ONCE, NUMBERED, FIRING, TAGGED = 1, 2, 4, 8, 16, 32, 64
 -- The flags of a job state; the second: a push lease ran out unsettled in this generation of the job.
 local CANCEL_REQUESTED, LEASE_LOST = 1, 2
 local NO_LEASE, NO_TIME, NO_ATTEMPT = string.rep('\0', 8), string.rep('\0', 6), string.rep('\0', 14)
@@ -39,7 +40,26 @@ function record.payload_at(raw)
   if flags < TOKEN then return at end
   if bit.band(flags, TOKEN) ~= 0 then at = at + 8 end
   if flags >= TAGGED then at = at + 2 + read('>I2', raw, at) end
+  if bit.band(flags, NUMBERED) ~= 0 then at = at + 6 end
   return at
+end
+-- Returns the number of a job of an ordered topic; zeros if it has none, which came before the order.
+function record.number(raw)
+  if bit.band(byte(raw, 13), NUMBERED) == 0 then return NO_TIME end
+  local at = record.payload_at(raw)
+  return sub(raw, at - 6, at - 1)
+end
+-- Returns a record from its flags on, with a number.
+function record.with_number(rest, number)
+  local at = record.payload_at(NO_LEASE .. '\0\0\0\0' .. rest) - 12
+  return char(byte(rest) + NUMBERED) .. sub(rest, 2, at - 1) .. number .. sub(rest, at)
+end
+function record.id(raw) return sub(raw, RECORD + 1, RECORD + byte(raw, RECORD)) end
+-- Returns the key by which an ordered topic orders the job.
+function record.key(raw)
+  local id = record.id(raw)
+  if bit.band(byte(raw, 13), FIRING) ~= 0 then return id end
+  return string.match(id, '^[^~]+') or id
 end
 -- Returns the record without its payload.
 function record.head(raw) return sub(raw, 1, record.payload_at(raw) - 1) end
@@ -225,9 +245,11 @@ function jobs.save()
   shard.commit()
 end
 
--- Collects the removal of a job, of its tags, and of its payload if that is external. `save_removed` writes it.
+-- Collects the removal of a job, of its tags, and of its payload if that is external. `save_removed` writes it. The record
+-- of a job of an ordered topic must have been read.
 function jobs.remove(loc, external)
   local raw = records[loc]
+  if raw and order.is_used() then order.leave(loc, raw, states[loc]) end
   if raw and byte(raw, 13) >= TAGGED then tag_index.leave(loc, raw) end
   gone[#gone + 1] = loc
   states[loc], records[loc] = false, false

@@ -13,8 +13,8 @@
 --
 -- The same hash has a row for each lane with jobs (lanes.lua), and for each known topic and some tenants (topics.lua),
 -- and the name of the carrier that holds the shard.
--- Uses archive, events, lanes, waiter.
-local shard, waiter, lanes, topics, destinations, paused_lanes, events, archive, tag_index = {}, {}, {}, {}, {}, {}, {}, {}, {}
+-- Uses archive, events, lanes, order, waiter.
+local shard, waiter, lanes, topics, destinations, paused_lanes, events, archive, tag_index, order = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 -- Fields by name, and rows by the lane's id or the topic's field.
 local fields, rows
 -- Rows to be written, and when the carrier is to look next.
@@ -24,8 +24,8 @@ local changes, next_look
 local stored_more, is_changed, is_more_changed, is_begun, is_committed
 do
   -- Each field is a double, which holds all whole numbers that occur.
-  local FIELDS, KEYS, MORE = '<' .. string.rep('d', 14), '<' .. string.rep('d', 6), '<' .. string.rep('d', 25)
-  local NO_FIELDS, NO_KEYS, NO_MORE = string.rep('\0', 14 * 8), string.rep('\0', 6 * 8), string.rep('\0', 25 * 8)
+  local FIELDS, KEYS, MORE = '<' .. string.rep('d', 14), '<' .. string.rep('d', 6), '<' .. string.rep('d', 29)
+  local NO_FIELDS, NO_KEYS, NO_MORE = string.rep('\0', 14 * 8), string.rep('\0', 6 * 8), string.rep('\0', 29 * 8)
 
   -- The two functions of a value have the same names in the same order, which is its layout.
   local function read_fields(f, value)
@@ -46,13 +46,13 @@ do
     f.dead, f.cancelled, f.purged, f.missing, f.replaced, f.lanes, f.topics, f.pauses, f.unqueued,
       f.tombstones_evicted_early, f.attempts_size, f.watched_since, f.archive_first, f.archive_bytes,
       f.archive_bound, f.archive_dropped, f.epoch, f.dead_at, f.next_notice_at, f.next_firing_at, f.paused,
-      f.paused_hosts, f.limits, f.watched, f.archive = read(MORE, value)
+      f.paused_hosts, f.limits, f.watched, f.archive, f.ordered, f.ordered_at, f.numbered, f.waiting_keys = read(MORE, value)
   end
   local function packed_more(f)
     return pack(MORE, f.dead, f.cancelled, f.purged, f.missing, f.replaced, f.lanes, f.topics, f.pauses, f.unqueued,
       f.tombstones_evicted_early, f.attempts_size, f.watched_since, f.archive_first, f.archive_bytes,
       f.archive_bound, f.archive_dropped, f.epoch, f.dead_at, f.next_notice_at, f.next_firing_at, f.paused,
-      f.paused_hosts, f.limits, f.watched, f.archive)
+      f.paused_hosts, f.limits, f.watched, f.archive, f.ordered, f.ordered_at, f.numbered, f.waiting_keys)
   end
 
   -- The fields of `more` are a table of their own, so that each call reads them anew.
@@ -89,18 +89,18 @@ do
   end
 
   -- Sets the field `unusual`, by which the fast paths see without reading `more` that they cannot be taken: 1 if something
-  -- is paused or limited, and 2 more while events are published or an archive is attached.
+  -- is paused or limited, 2 more while events are published or an archive is attached, and 4 more if a topic is ordered.
   local function set_unusual()
     local is_paused = fields.paused + fields.paused_hosts + fields.limits > 0
     local is_noted = fields.watched > NOW or fields.archive > 0
-    local unusual = (is_paused and 1 or 0) + (is_noted and 2 or 0)
+    local unusual = (is_paused and 1 or 0) + (is_noted and shard.NOTED or 0) + (fields.ordered > 0 and shard.ORDERED or 0)
     if unusual ~= fields.unusual then shard.set('unusual', unusual) end
   end
 
   function shard.start() is_begun, is_committed = false, false end
 
-  -- The least value of `unusual` while events are published or an archive is attached.
-  shard.NOTED = 2
+  -- The least values of `unusual` while events are published or an archive is attached, and if a topic is ordered.
+  shard.NOTED, shard.ORDERED = 2, 4
 
   -- Reads the clock, the fields, and rows if there are not too many.
   function shard.begin(row_names)
@@ -170,8 +170,9 @@ do
     changes[n + 1], changes[n + 2] = name, row
   end
 
-  -- Writes the changed fields and rows, and publishes the events.
+  -- Writes the changed fields and rows, and publishes the events. A call may close twice.
   function shard.close()
+    order.save()
     lanes.save()
     if looks_earlier(next_look) then shard.wake_carrier() end
     if is_more_changed then set_unusual() end
@@ -217,8 +218,10 @@ end
 -- Must be called once jobs are written: from here on `fail` writes the counts even if the rest of the call fails.
 function shard.commit() is_committed = is_begun end
 
--- Must be called after an error: closes the call, which writes the counts, if `commit` was called.
+-- Must be called after an error: closes the call, which writes the counts, if `commit` was called. Heads of keys are
+-- written in any case, as the jobs that wait behind them are.
 function shard.fail()
+  pcall(order.save)
   if not is_committed then return end
   is_committed = false
   shard.close()

@@ -21,5 +21,6 @@ local function start(name, is_logged)
   oldest.start()
   tombs.start()
   arrivals.start()
+  order.start()
   events.start(name, is_logged)
 end

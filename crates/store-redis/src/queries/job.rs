@@ -5,7 +5,7 @@ use redis::Value;
 use ringback_core::job::{Job, JobKey};
 use ringback_core::store_types::attempt_log::shown;
 use ringback_core::store_types::{
-    Attempt, FoundJob, JobPauses, JobWait, LimitTarget, MAX_BEFORE, Shard, StoreError,
+    Attempt, FoundJob, JobPauses, JobWait, LimitTarget, MAX_BEFORE, OrderWait, Shard, StoreError,
 };
 
 use super::page;
@@ -68,11 +68,22 @@ impl RedisStore {
         let mut number = || parts.next().map_or(Err(UNREADABLE), |part| take::int(&part));
         let pauses = JobPauses { topic: number()? == 1, destination: number()? == 1 };
         let before = u32::try_from(number()?).ok();
+        let behind = u32::try_from(number()?).ok();
+        let head: String =
+            parts.next().map_or(Err(UNREADABLE), |part| reply::read(part, script::WAITS.name()))?;
+        let is_held = parts.next().map_or(Err(UNREADABLE), |part| take::int(&part))? == 1;
+        let order = behind
+            .map(|before| Ok(OrderWait { before, head: head.parse().map_err(|_| UNREADABLE)?, is_held }));
         let target = |name: Value| {
             let name: String = reply::read(name, script::WAITS.name())?;
             LimitTarget::from_name(&name).ok_or(UNREADABLE)
         };
-        Ok(JobWait { pauses, before, limits: parts.map(target).collect::<Result<_, _>>()? })
+        Ok(JobWait {
+            pauses,
+            before,
+            order: order.transpose()?,
+            limits: parts.map(target).collect::<Result<_, _>>()?,
+        })
     }
 
     pub async fn attempts(&self, shard: Shard, key: &JobKey) -> Result<Option<Vec<Attempt>>, StoreError> {

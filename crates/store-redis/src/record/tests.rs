@@ -98,7 +98,7 @@ fn sizes_and_flags_are_those_of_the_prelude() {
     let records = include_str!("../prelude/records.lua");
     assert!(records.contains(&format!("local RECORD, STATE = {RECORD}, {STATE}")));
     let flags = format!(
-        "local COMPRESSED, EXTERNAL, TOKEN, AT_ONCE, TAGGED = {COMPRESSED}, {EXTERNAL}, {TOKEN}, 8, {TAGGED}"
+        "local COMPRESSED, EXTERNAL, TOKEN, AT_ONCE, NUMBERED, FIRING, TAGGED = {COMPRESSED}, {EXTERNAL}, {TOKEN}, 8, {NUMBERED}, {FIRING}, {TAGGED}"
     );
     assert!(records.contains(&flags));
     let tombs = include_str!("../prelude/tombs.lua");

@@ -3,7 +3,7 @@
 -- bulk operation (8 bytes), how long its count is kept (ms), some more, and per job its locator, the code of its state,
 -- its job state or '', and its record without its payload. They return how many jobs were changed, or -1 if the bulk
 -- operation is closed in this shard; and the positions, from 1, of the jobs that have changed since they were read.
--- Uses arrivals, bulks, dead_letters, due_index, events, lanes, ready, records, shard.
+-- Uses arrivals, bulks, dead_letters, due_index, events, lanes, order, ready, records, shard.
 
 -- Makes jobs ready, due now, with the job states in `go_on`. Does not remove them from the index of their former state.
 local function make_ready(found, go_on, id)
@@ -26,6 +26,7 @@ end
 -- Returns how many were revived, or -1 if the bulk operation is closed in this shard
 function scripts.revive_many(args)
   shard.begin()
+  order.promote_due()
   local id, progress = args[1], bulks.progress(args[1])
   if call('HEXISTS', progress, 'over') == 1 then return -1 end
   local names, entries = {}, {}

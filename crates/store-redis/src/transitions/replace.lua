@@ -10,7 +10,7 @@
 --   has ended; {423, how long the lease lasts (us), state, job state, record's start} reserved; {422, 'topics' or
 --   'lanes'} if there are too many of them, {429, ...} if its tenant has too many; {421} if another lane has the id of
 --   the job's lane
--- Uses arrivals, dead_letters, due_index, events, lanes, ready, records, shard, tag_index, tombs.
+-- Uses arrivals, dead_letters, due_index, events, lanes, order, ready, records, shard, tag_index, tombs.
 -- The place of the id's length in the rest of a record.
 local ID = RECORD - 12
 
@@ -66,7 +66,8 @@ local function plan(new)
   if is_of_length then new.external = new.external .. '\0' end
   local due, lane = jobs.due(raw, s), record.lane(raw)
   new.old, new.leaves_body = {raw = raw, state = s, lane = lane}, record.is_external(raw) and new.external == ''
-  local is_in_place = new.code == new.group.code and lane == new.lane
+  -- In an ordered topic it gets the place of its new time.
+  local is_in_place = new.code == new.group.code and lane == new.lane and not order.has(lane)
   new.stays = is_in_place and due == new.group.due
   if new.code ~= READY or new.stays then return end
   -- The keys of the queue are touched before the first write too.
@@ -77,7 +78,8 @@ end
 -- Adds the new job and its index entry, in the place of the replaced job's if that was found, and counts both.
 local function enter(new)
   local group, lane = new.group, new.lane
-  arrivals.add(group, new.loc, new.rest, new.external, new.old and new.old.raw)
+  if new.old then order.leave(new.loc, new.old.raw, new.old.state) end
+  local raw = arrivals.add(group, new.loc, new.rest, new.external, new.old and new.old.raw)
   local entry = group.entries[1]
   if new.stays then
     -- The index has it already.
@@ -89,7 +91,7 @@ local function enter(new)
     due_index.add(lane, group.at, entry)
   end
   if new.state then jobs.put(new.loc, new.state) end
-  records[new.loc] = group.times .. new.rest
+  records[new.loc] = raw
   if new.old then
     local is_postponed = new.limit == 'any' or tonumber(new.limit)
     events.came_from(new.code, is_postponed and 'postponed' or 'replaced')

@@ -117,7 +117,7 @@ impl RedisStore {
                 cmd.arg(row.key.to_string()).arg(pack_version(*expected)).arg(pack(row));
                 cmd.arg(&lane.0).arg(jobs.len());
                 for job in jobs {
-                    let packed = record::pack(job, *lane);
+                    let packed = record::pack_firing(job, *lane);
                     cmd.arg(&job.key.locator().0).arg(pack_due(job.due));
                     cmd.arg(&packed.rest).arg(&packed.external);
                 }

@@ -8,7 +8,7 @@
 --   per job: locator, the tombstone that it will have as done, and unless it is a plain success its outcome, as
 --   outcomes.lua says
 -- Returns {} when all are applied, else per job 1 applied, 2 replayed, 3 a late success that was applied, 4 stale
--- Uses archive, dead_letters, events, grants, lanes, leases, outcomes, records, shard, tombs.
+-- Uses archive, dead_letters, events, grants, lanes, leases, order, outcomes, records, shard, tombs.
 
 -- How many arguments a plain success has.
 local PLAIN = 2
@@ -26,13 +26,18 @@ end
 
 -- Does all of a settle between `shard.begin` and `shard.close`, and returns its answer.
 function outcomes.settle(args, base, whole, over, from)
-  local locs, at = {}, from
+  local locs, ordered, at = {}, {}, from
   while at < #args do
     local step, stop = extent(args, at)
-    for i = at + 1, stop, step do locs[#locs + 1] = args[i] end
+    local of_order = order.has(sub(args[at], 1, 8)) and ordered or NONE
+    for i = at + 1, stop, step do
+      locs[#locs + 1] = args[i]
+      if of_order == ordered then ordered[#ordered + 1] = args[i] end
+    end
     at = stop + 1
   end
   jobs.load_states(locs)
+  order.load(ordered)
 
   local APPLIED, REPLAYED, LATE, COMPLETE = outcomes.APPLIED, outcomes.REPLAYED, outcomes.LATE, outcomes.COMPLETE
   local answers, dead, undead, undelayed, noted, plain_success = {}, {}, {}, {}, {}, char(COMPLETE, 0)
@@ -54,7 +59,7 @@ function outcomes.settle(args, base, whole, over, from)
         done = done + 1
       elseif s and state.code(s) == RESERVED and state.receipt(s) == held then
         if is_complete and not state.maybe_in_flight(s) then
-          plain = s
+          plain = not records[loc] and s
           tombs.add(loc, tomb, false)
           if is_watched then events.completed(loc, lane, s) end
           if is_archived then archive.note(archive.DONE, loc, lane, s) end

@@ -324,6 +324,7 @@ pub(super) fn limit_in(parts: &[Value]) -> Result<Option<Limit>, StoreError> {
         (422, b"lanes") => Ok(Some(Limit::Lanes)),
         (429, b"topics") => Ok(Some(Limit::TenantTopics)),
         (429, b"lanes") => Ok(Some(Limit::TenantLanes)),
+        (429, b"keys") => Ok(Some(Limit::Keys)),
         _ => Err(UNREADABLE),
     }
 }

@@ -9,10 +9,11 @@ use std::time::Duration;
 use ringback_core::clock::Timestamp;
 use ringback_core::destination::DestinationPause;
 use ringback_core::flow::Limits;
-use ringback_core::job::{ImportJob, Job, JobKey, NewJob, Tenant, TenantScope, Topic};
+use ringback_core::job::{ImportJob, Job, JobKey, NewJob, OrderKey, Tenant, TenantScope, Topic};
 use ringback_core::outcome::Outcome;
 use ringback_core::schedule::ScheduleKey;
 use ringback_core::store_types::*;
+use ringback_core::topic_policy::OrderOnDead;
 
 use super::Backend;
 
@@ -114,6 +115,9 @@ contract! {
         fn resume_destination(shard: Shard, pause: &DestinationPause) -> bool;
         fn paused_destinations(shard: Shard) -> Vec<DestinationPause>;
         fn mark_limit(shard: Shard, of: &LimitTarget, is_limited: bool) -> ();
+        fn order_topic(shard: Shard, topic: &Topic, order: Option<OrderOnDead>) -> ();
+        fn topic_order(shard: Shard, topic: &Topic) -> Option<TopicOrder>;
+        fn unblock(shard: Shard, topic: &Topic, key: &OrderKey) -> bool;
         fn failing() -> SharedFailing;
         fn change_failing(changes: &[FailingChange]) -> bool;
 

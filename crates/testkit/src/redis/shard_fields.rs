@@ -56,6 +56,10 @@ const LAYOUT: [(&str, &[&str]); 3] = [
             "limits",
             "watched",
             "archive",
+            "ordered",
+            "ordered_at",
+            "numbered",
+            "waiting_keys",
         ],
     ),
 ];

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringback_core::job::{
     Callback, CallbackMethod, Context, Expires, Headers, JobId, MAX_AHEAD, MAX_CONTEXT, MAX_HEADERS,
-    MAX_TAGS, MAX_TIMEOUT, MIN_TIMEOUT, Tags, Topic,
+    MAX_TAGS, MAX_TIMEOUT, MIN_TIMEOUT, OrderKey, Tags, Topic,
 };
 use ringback_core::retry::RetryPolicy as Retry;
 use ringback_core::state::State;
@@ -16,8 +16,8 @@ use crate::field_parsers::retry::retry;
 use crate::field_parsers::values::{duration, entries, url};
 use crate::first_items::FirstItems;
 use crate::schema::{
-    CallbackUrl, ContextText, Expiry, HeadersText, JobIdText, PendingState, RetryPolicy, TagText, Timeout,
-    TopicName,
+    CallbackUrl, ContextText, Expiry, HeadersText, JobIdText, OrderKeyText, PendingState, RetryPolicy,
+    TagText, Timeout, TopicName,
 };
 
 /// The shortest time after which a job expires.
@@ -29,6 +29,7 @@ pub(crate) const EXPIRES: &str =
 kinds! {
     TopicName: Topic = worded("is not a topic", Topic::ALLOWED, parse_text);
     JobIdText: JobId = worded("is not an id", JobId::ALLOWED, parse_text);
+    OrderKeyText: OrderKey = worded("is not a key", OrderKey::ALLOWED, parse_text);
     CallbackUrl: Callback = |fields, name, _, mistakes| url(fields, name, mistakes);
     CallbackMethod: Self = worded("is not a method", CallbackMethod::ALLOWED, parse_text);
     HeadersText: Headers = |fields, name, _, mistakes| {

@@ -15,6 +15,8 @@ use crate::problem::Problem;
 
 const HEADERS: &str = "headers";
 const ARCHIVE: &str = "archive";
+const ORDER: &str = "order";
+const ORDER_ON_DEAD: &str = "order_on_dead";
 
 /// A change of some fields of a policy (RFC 7396): a field takes the place of the stored one, and null removes it.
 /// `headers` and `archive` are merged one by one. The fields of `retry` belong together, and so do those of `limits`:
@@ -33,6 +35,16 @@ impl PolicyPatch {
         mistakes.or(Self(fields.iter().map(|(name, raw)| (name.to_owned(), raw.to_owned())).collect()))
     }
 
+    /// The policy of the fields of this change alone, to check them before the stored policy is read.
+    ///
+    /// # Errors
+    /// As [`parse_policy`].
+    pub fn alone(&self) -> Result<Policy, Problem> {
+        // What is said about an order may belong to a stored one.
+        let ordered = parse_policy(br#"{"order":"key"}"#).expect("it is a policy");
+        self.merged(Some(&ordered))
+    }
+
     /// The stored policy with this change, as a caller would put the whole: secret header values that are kept are
     /// masked, and the secrets of the topic are left out.
     ///
@@ -42,8 +54,10 @@ impl PolicyPatch {
         let shown = stored.map_or(Cow::Borrowed("{}"), masked_policy);
         let stored = open(shown.as_bytes()).expect("a policy keeps the JSON that it was parsed from");
         let mut merged: Vec<(&str, Cow<'_, str>)> = Vec::new();
+        let removes_order = self.0.iter().any(|(name, raw)| name == ORDER && raw.get() == "null");
         for (name, raw) in stored.iter() {
-            if self.0.iter().all(|(given, _)| given != name) {
+            let is_kept = !(removes_order && name == ORDER_ON_DEAD);
+            if is_kept && self.0.iter().all(|(given, _)| given != name) {
                 merged.push((name, raw.get().into()));
             }
         }
@@ -125,6 +139,12 @@ mod tests {
             ),
             (r#"{"limits":{"in_flight":5}}"#, r#"{"limits":null}"#, "{}"),
             (
+                r#"{"order":"key"}"#,
+                r#"{"order_on_dead":"hold"}"#,
+                r#"{"order":"key","order_on_dead":"hold"}"#,
+            ),
+            (r#"{"order":"key","order_on_dead":"hold"}"#, r#"{"order":null}"#, "{}"),
+            (
                 r#"{"archive":{"states":["done"]}}"#,
                 r#"{"archive":{"bodies":true}}"#,
                 r#"{"archive":{"bodies":true,"states":["done"]}}"#,
@@ -139,6 +159,9 @@ mod tests {
         ] {
             assert_eq!(merged(stored, patch).unwrap().written(), wanted, "{patch}");
         }
+        let on_dead = PolicyPatch::parse(br#"{"order_on_dead":"hold"}"#).unwrap();
+        assert!(on_dead.alone().is_ok());
+        assert_eq!(on_dead.merged(None).unwrap_err().errors[0].field, "order_on_dead");
         let new = PolicyPatch::parse(br#"{"timeout":"5s"}"#).unwrap().merged(None).unwrap();
         assert_eq!(new.written(), r#"{"timeout":"5s"}"#);
     }
@@ -164,6 +187,7 @@ mod tests {
             (r#"{"time_out":"5s"}"#, "time_out"),
             (r#"{"timeout":"5s","timeout":"6s"}"#, "timeout"),
             (r#"{"timeout":-1}"#, "timeout"),
+            (r#"{"order":null,"order_on_dead":"hold"}"#, "order_on_dead"),
             (r#"{"headers":5}"#, "headers"),
             (r#"{"headers":{"x-a":5}}"#, "headers"),
             (r#"{"secrets":[]}"#, "secrets"),

@@ -21,6 +21,7 @@ use crate::declare::request;
 use crate::field_parsers::object::read;
 use crate::kinds::{Flag, Given, Part, Text, kinds, list, valid, worded};
 use crate::limits::FlowLimits;
+use crate::order::{OrderOnDeath, OrderedBy};
 use crate::schema::{
     CallbackUrl, CredentialNameText, ExpectedBody, FinalStatus, HeadersPatch, HeadersText, Origin,
     RetryPolicy, SealedHeaders, Timeout, Ttr,
@@ -30,6 +31,8 @@ const CREDENTIALS: &str = "the name of a credential, [A-Za-z0-9._-]{1,64}, neith
 const EXPECTED: &str = "a string of at most 1024 bytes, without white space at its ends";
 const STATUSES: &str = "a list of 1 to 32 statuses, 300 to 599, each once, such as [400, 422]";
 const LIMITS: &str = "an object with rate, in_flight or both, such as {\"rate\":\"100/s\",\"burst\":20,\"in_flight\":10}; for no limits, leave it out or set it to null";
+const ORDER: &str = "\"key\"; for no order, leave it out or set it to null";
+const ORDER_ON_DEAD: &str = "\"next\" or \"hold\"";
 const LOGGED: &str = "\"failed\", \"all\" or \"off\"";
 const ARCHIVE: &str = "an object with states (a list) and bodies (true or false); each may be left out";
 const STATES: &str = "a list of done, dead, expired, cancelled and purged, each once; an empty list for none";
@@ -66,6 +69,13 @@ request! {
         /// Limits of the topic's callbacks to all destinations together, over all notifiers. Limits of a destination
         /// hold too. Pull jobs are not limited.
         limits: FlowLimits [LIMITS], or Limits::default();
+        /// `key` delivers the jobs of one key in order, one at a time. The key of a job is the part of its id before the
+        /// first `~`; firings of schedules have none.
+        order: OrderedBy [ORDER];
+        /// What the death of a job means to those of its key that wait behind it: `next`, the default, delivers the next
+        /// one; with `hold` they wait until the dead job is revived or purged, or the key is unblocked. Only together
+        /// with `order`; a patch that removes `order` removes it too.
+        order_on_dead: OrderOnDeath [ORDER_ON_DEAD];
         /// Which attempts are logged.
         attempts: Text<LoggedAttempts, Logging> [LOGGED];
         /// The URL for dead-letter notices of jobs without an `on_dead` of their own, once the policy is

@@ -57,12 +57,12 @@ request! {
 
 /// What the field `job` is.
 pub(super) const JOB: &str =
-    "an object with the fields of a job, without id, delay, at, time_zone, if_exists and max_delay";
+    "an object with the fields of a job, without id, key, delay, at, time_zone, if_exists and max_delay";
 
 request! {
     /// The job of a schedule: the fields of a submitted job, without its id and its due time, which come from the firing.
     pub struct ScheduledJobRequest of JobRequest
-        without ["id", "delay", "at", "time_zone", "if_exists", "max_delay"]
+        without ["id", "key", "delay", "at", "time_zone", "if_exists", "max_delay"]
     {
         /// The topic, which stays.
         topic: Given<TopicName>, required;

@@ -71,6 +71,14 @@ fn what_is_wrong_is_named_with_the_place_in_the_job() {
 }
 
 #[test]
+fn the_job_of_a_schedule_has_no_key() {
+    let problem = parse(r#"{"every":"1m","job":{"topic":"t","key":"k","url":"http://h/"}}"#).unwrap_err();
+    let [error] = &problem.errors[..] else { panic!("{problem:?}") };
+    assert_eq!(error.field, "job.key");
+    assert!(error.detail.contains("firings of a schedule have no key"), "{error:?}");
+}
+
+#[test]
 fn what_never_fires_is_refused() {
     assert_eq!(wrong(&format!(r#"{{"cron":"0 0 31 2 *",{JOB}}}"#)), ["cron"]);
     let until = |until: &str| format!(r#"{{"cron":"0 8 * * *","until":"{until}",{JOB}}}"#);

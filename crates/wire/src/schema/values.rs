@@ -49,6 +49,9 @@ values! {
     TopicName = text(1, 64).pattern(Some("^[A-Za-z0-9._-]{1,64}$")).examples(["pay.notify"]);
     /// Names a job within its topic: 1 to 128 of `A-Z a-z 0-9 . _ ~ : @ + = , -`, neither `.` nor `..`.
     JobIdText = text(1, 128).pattern(Some("^[A-Za-z0-9._~:@+=,-]{1,128}$")).examples(["order-2026112000012345"]);
+    /// What jobs have in common that an ordered topic delivers one at a time: 1 to 101 of `A-Z a-z 0-9 . _ : @ + = , -`,
+    /// neither `.` nor `..`.
+    OrderKeyText = text(1, 101).pattern(Some("^[A-Za-z0-9._:@+=,-]{1,101}$")).examples(["order-2026112000012345"]);
     /// Why a job is dead: `exhausted`, `gone`, `lost`, or what a consumer gave. Visible ASCII.
     DeadReason = text(1, MAX_REASON).pattern(Some("^[!-~]{1,64}$")).examples(["exhausted"]);
     /// Names a loss of jobs: the `run_id` of the store's server, in lower case.
@@ -96,8 +99,8 @@ values! {
     /// The id of a bulk operation.
     BulkId = text(16, 16).pattern(Some("^[0-9a-f]{16}$")).examples(["00a1b2c3d4e5f607"]);
     /// A host of callback URLs, or a host and a port. It is read by the rules of the URL Standard: case does not
-    /// matter, and an IPv6 address is in brackets.
-    HostAndPort = text(1, 259).examples(["merchant.example:8443"]);
+    /// matter, and an IPv6 address is in brackets. A host in other letters is to be written in its ASCII form.
+    HostAndPort = text(1, 259).examples(["merchant.example", "merchant.example:8443"]);
     /// How ids begin: 1 to 128 of `A-Z a-z 0-9 . _ ~ : @ + = , -`.
     IdPrefix = text(1, 128).pattern(Some("^[A-Za-z0-9._~:@+=,-]{1,128}$")).examples(["order-20261120"]);
     /// A part of an error, in 1 to 128 characters without control characters.
@@ -153,9 +156,6 @@ values! {
     JobCursor = text(0, 128).examples(["0-0-0"]);
     /// `next` of the previous page of topics. Opaque.
     TopicCursor = text(0, 98).examples(["pay.notify"]);
-    /// A host of callback URLs, or a host and a port. It is read by the rules of the URL standard: case does not
-    /// matter, and an IPv6 address is in brackets. A host in other letters is to be written in its ASCII form.
-    DestinationHost = text(1, 259).examples(["merchant.example", "merchant.example:8443"]);
     /// `next` of the previous page of destinations. Opaque.
     DestinationCursor = text(0, 270).examples(["https~443~merchant.example"]);
     /// Names a schedule within its tenant: 1 to 96 of `A-Z a-z 0-9 . _ -`, neither `.` nor `..`.
@@ -167,11 +167,11 @@ values! {
     /// nearest to the 15th, `MON#2` the second Monday and `FRIL` the last Friday of a month. If both days are given,
     /// either is enough, unless one begins with `*`. Or `@hourly`, `@daily`, `@weekly`, `@monthly` or `@yearly`.
     CronExpression = text(1, 256).examples(["0 8 * * MON-FRI"]);
-    /// How long from one firing to the next, 1 s to 366 days: seconds as a number, or a friendly duration.
+    /// How long from one firing to the next, 1 s to 366 days.
     SchedulePeriod = duration(MIN_EVERY, MAX_EVERY).examples(["15m"]);
-    /// How late a missed firing is at most, 1 s to 7 days: seconds as a number, or a friendly duration.
+    /// How late a missed firing is at most, 1 s to 7 days.
     Catchup = duration(Duration::from_secs(1), MAX_CATCHUP).examples(["1h"]);
-    /// How long after its time a job is due at most, up to 1 day: seconds as a number, or a friendly duration.
+    /// How long after its time a job is due at most, up to 1 day.
     ScheduleJitter = duration(Duration::ZERO, MAX_JITTER).examples(["30s"]);
     /// `next` of the previous answer. Opaque. The embedded store refuses those from before its restart.
     DeletionCursor = text(0, 128).examples(["0-0-0"]);
@@ -185,20 +185,19 @@ values! {
     FriendlyDuration = text(2, MAX_DURATION).pattern(Some("^[+]?[PpTt]{0,2}[0-9][0-9A-Za-zµ.,: \\t\\n\\f\\r]*$"))
         .format(Some(SchemaFormat::Custom("friendly-duration".to_owned())))
         .examples(["1h 30m"]);
-    /// How long to wait, at most 10 years of 365 days: seconds as a number, or a friendly duration.
+    /// How long to wait, at most 10 years of 365 days.
     Delay = duration(Duration::ZERO, MAX_AHEAD).examples(["10m"]);
-    /// How long after its first submit a job is due at the latest, 1 ms to 10 years of 365 days: seconds as a
-    /// number, or a friendly duration.
+    /// How long after its first submit a job is due at the latest, 1 ms to 10 years of 365 days.
     MaxDelay = duration(Duration::from_millis(1), MAX_AHEAD).examples(["1h"]);
-    /// The total deadline of one attempt, 100 ms to 10 min: seconds as a number, or a friendly duration.
+    /// The total deadline of one attempt, 100 ms to 10 min.
     Timeout = duration(MIN_TIMEOUT, MAX_TIMEOUT).examples(["10s"]);
-    /// How long a lease lasts, 100 ms to 12 h: seconds as a number, or a friendly duration.
+    /// How long a lease lasts, 100 ms to 12 h.
     Ttr = duration(MIN_TTR, MAX_TTR).examples(["30s"]);
-    /// How long to wait for jobs, at most 60 s: seconds as a number, or a friendly duration.
+    /// How long to wait for jobs, at most 60 s.
     ReserveWait = duration(Duration::ZERO, MAX_WAIT).examples(["20s"]);
-    /// How long former secrets go on signing, at most 30 days: seconds as a number, or a friendly duration.
+    /// How long former secrets go on signing, at most 30 days.
     SecretRetention = duration(Duration::ZERO, MAX_KEEP).examples(["24h"]);
-    /// The wait before a retry, 10 ms to 30 days: seconds as a number, or a friendly duration.
+    /// The wait before a retry, 10 ms to 30 days.
     RetryDelay = duration(MIN_TIER, MAX_TIER).examples(["15s"]);
 
     /// Headers of the delivery: at most 32 and 8 KiB together, by the grammar of RFC 9110, values in ASCII.

@@ -8,7 +8,7 @@ use crate::field_parsers::if_exists::Mode;
 use crate::kinds::{AnyJson, Given};
 use crate::schema::{
     Base64, CallbackUrl, ContextText, Delay, DueTime, Expiry, HeadersText, JobIdText, MaxDelay, MediaType,
-    RetryPolicy, Timeout, TopicName, Ttr, ZoneName,
+    OrderKeyText, RetryPolicy, Timeout, TopicName, Ttr, ZoneName,
 };
 
 request! {
@@ -25,6 +25,9 @@ request! {
         topic: TopicName [Topic::ALLOWED], required;
         /// The id within the topic. By default the server makes one.
         id: JobIdText;
+        /// What it has in common with the jobs that an ordered topic delivers one at a time. Its id carries it: an id that
+        /// the server makes begins with the key and `~`, and an `id` must be the key or begin so.
+        key: OrderKeyText;
         /// How long until it is due. With neither `delay` nor `at` it is due at once.
         delay: Given<Delay>;
         /// When it is due, at most 10 years ahead. A time in the past means now. Not together with `delay`.

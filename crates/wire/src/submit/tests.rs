@@ -275,6 +275,50 @@ fn what_a_submit_does_to_a_job_that_exists_is_not_its_content() {
 }
 
 #[test]
+fn the_id_of_a_job_with_a_key_begins_with_it() {
+    let id = |extra: &str| with(extra).unwrap().key.id.to_string();
+    assert_eq!(id(r#""key":"order-7""#), "order-7~made");
+    assert_eq!(id(r#""key":null"#), "made");
+    for given in ["order-7", "order-7~", "order-7~paid~2"] {
+        assert_eq!(id(&format!(r#""key":"order-7","id":"{given}""#)), given);
+    }
+    for given in ["order-78", "order-", "paid~order-7"] {
+        let problem = with(&format!(r#""key":"order-7","id":"{given}""#)).unwrap_err();
+        let [error] = &problem.errors[..] else { panic!("{problem:?}") };
+        assert_eq!((problem.status, &*error.field), (422, "id"));
+        assert_eq!(error.detail, format!("{given} is not an id of a job with the key order-7"));
+        assert_eq!(error.allowed, "order-7, or an id that begins with order-7~, or no id");
+    }
+    let too_long = "k".repeat(102);
+    for wrong in [r#""a~b""#, r#""""#, "7", r#""..""#, &format!(r#""{too_long}""#)] {
+        assert_eq!(wrong_fields(&format!(r#""key":{wrong}"#)), ["key"], "{wrong}");
+    }
+}
+
+#[test]
+fn an_id_that_would_be_too_long_with_its_key_is_refused() {
+    let long = "k".repeat(101);
+    let parse = |made: String| {
+        let json = format!(r#"{{"topic":"t","url":"http://h/","key":"{long}"}}"#);
+        let (make_id, make_token) = (&mut |_: &_| made.parse().unwrap(), &mut || TOKEN);
+        let defaults = Defaults { now: Timestamp::default(), make_id, make_token, trace: None, tenant: None };
+        parse_job(json.as_bytes(), defaults)
+    };
+    assert_eq!(parse("0".repeat(26)).unwrap().key.id.as_str().len(), 128);
+    let problem = parse(JobId::of_key("idempotent").to_string()).unwrap_err();
+    let [error] = &problem.errors[..] else { panic!("{problem:?}") };
+    assert_eq!((problem.status, &*error.field), (422, "key"));
+    assert!(error.allowed.starts_with("a shorter key, or an id"), "{error:?}");
+}
+
+#[test]
+fn a_key_is_not_content_since_the_id_has_it() {
+    let hash = |extra: &str| with(extra).unwrap().content;
+    assert_eq!(hash(r#""id":"k~1""#), hash(r#""id":"k~1","key":"k""#));
+    assert_eq!(hash(r#""key":"k""#), hash(r#""id":"k~made""#));
+}
+
+#[test]
 fn the_content_hash_is_of_the_fields_as_written() {
     let hash = |s: &str| with(s).unwrap().content;
     assert_eq!(

@@ -287,6 +287,7 @@ async fn every_status_of_the_document_is_one_that_the_route_answers() {
                 ("put_credential", 409) => put_all_credentials(&api).await,
                 ("pause_destination", 409) => pause_all_destinations(&api).await,
                 ("put_limits", 409) => limit_all_destinations(&api).await,
+                ("force_breaker", 409) => force_all_breakers(&api).await,
                 ("detach_archive", 409) => attach_archive(&api).await,
                 _ => {}
             }
@@ -332,22 +333,26 @@ async fn attach_archive(api: &Arc<Api>) {
 
 async fn pause_all_destinations(api: &Api) {
     for n in 0..MAX_PAUSED_DESTINATIONS {
-        let destination = Destination::parse(&format!("{n}.example")).unwrap();
-        let paused =
-            api.store.pause_destination(&DestinationPause::new(&TenantScope::All, destination)).await;
-        paused.unwrap().unwrap();
+        api.store.pause_destination(&of_all(n)).await.unwrap().unwrap();
     }
+}
+
+async fn force_all_breakers(api: &Api) {
+    for n in 0..MAX_PAUSED_DESTINATIONS {
+        api.store.force_breakers_closed(&of_all(n)).await.unwrap().unwrap();
+    }
+}
+
+/// A destination, for the jobs of all.
+fn of_all(n: u64) -> DestinationPause {
+    DestinationPause::new(&TenantScope::All, Destination::parse(&format!("{n}.example")).unwrap())
 }
 
 /// Sets the most limits that there can be, many at once, which then share a commit.
 async fn limit_all_destinations(api: &Api) {
     let limits = &Limits { in_flight: Some(1), ..Limits::default() };
     let mut limited = stream::iter(0..MAX_LIMITS)
-        .map(|n| async move {
-            let destination = Destination::parse(&format!("{n}.example")).unwrap();
-            let of = DestinationPause::new(&TenantScope::All, destination);
-            api.store.limit(&LimitTarget::Destination(of), limits).await
-        })
+        .map(|n| async move { api.store.limit(&LimitTarget::Destination(of_all(n)), limits).await })
         .buffer_unordered(500);
     while let Some(limited) = limited.next().await {
         limited.unwrap().unwrap();
@@ -435,7 +440,7 @@ const ALLOWED: [(&str, &str); 5] = [
     (
         "manage",
         "put_policy patch_policy delete_topic add_secret list_secrets list_credentials put_credential \
-         delete_credential delete_secret pause resume pause_destination resume_destination put_limits \
+         delete_credential delete_secret pause resume unblock pause_destination resume_destination force_breaker put_limits \
          delete_limits revive purge purge_dead revive_dead revive_jobs purge_jobs erase_history \
          replay_history list_audit_log",
     ),

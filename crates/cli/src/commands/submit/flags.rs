@@ -16,6 +16,7 @@ pub(super) fn job(args: SubmitArgs) -> anyhow::Result<Bytes> {
     let before = [
         ("topic", text(args.topic)),
         ("id", text(args.id)),
+        ("key", text(args.key)),
         ("delay", wait(args.delay)),
         ("at", text(args.at)),
         ("time_zone", text(args.time_zone)),
@@ -61,6 +62,9 @@ mod tests {
         let all = given(&[&all.split(' ').collect::<Vec<_>>()[..], &more].concat());
         let expected = r#"{"topic":"t","id":"i","delay":"10m","url":"http://h/","body":{"b": 1.0e5},"headers":{"x-b":"","x-a":"1:2"},"context":{"k":"v=w"},"retry":{"delays":["15s","3m"]},"timeout":0.5,"on_dead":"http://h/dead","on_done":"http://h/done"}"#;
         assert_eq!(all.unwrap(), expected);
+        let ordered = given(&["--key", "order-7"]).unwrap();
+        assert_eq!(ordered, r#"{"topic":"t","key":"order-7","url":"http://h/"}"#);
+        assert!(given(&["--key", "a~b"]).unwrap_err().to_string().contains("a key is 1 to 101"));
         let preset = given(&["--retry", "none", "--at", "2026-11-20T09:30:00Z"]).unwrap();
         let expected =
             r#"{"topic":"t","at":"2026-11-20T09:30:00Z","url":"http://h/","retry":{"preset":"none"}}"#;
