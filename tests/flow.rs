@@ -264,7 +264,7 @@ async fn jobs_of_a_key_succeed_in_their_order_while_some_fail_and_die_and_a_noti
     const DELAY: Duration = Duration::from_millis(10);
     const KEYS: usize = 40;
     let fails = |n: usize| n % 5 == 2;
-    let dies = |n: usize| n % 13 == 7;
+    let dies = |n: usize| n % 13 == 8;
     let redis = Stack::options().count(Role::Api, 1).count(Role::Notifier, 3).lease_margin("1s");
     for options in [redis, StackOptions::embedded()] {
         let options = options.role_env(Role::Notifier, "RINGBACK_RETRY", "200ms 200ms");

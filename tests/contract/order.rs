@@ -290,8 +290,11 @@ pub(crate) async fn firings_of_a_schedule_do_not_wait_for_each_other(bench: &Wor
     let state = row.state().expect("readable");
     let firing = |n| state.schedule.firing(&row.key.id, time.plus(n * Duration::from_secs(1)), None, None);
     let after = ScheduleRow { version: row.version + 1, next: None, ..row.clone() };
-    let change =
-        ScheduleChange { expected: Some(row.version), row: after, jobs: vec![firing(0), firing(1), firing(2)] };
+    let change = ScheduleChange {
+        expected: Some(row.version),
+        row: after,
+        jobs: vec![firing(0), firing(1), firing(2)],
+    };
     let fired = bench.store().fire(bench.shard(), &[change]).await.expect("fire");
     assert_eq!(fired, [ScheduleChanged::Changed]);
     let mut leases = bench.take(100).await;

@@ -34,7 +34,8 @@ enum Stage {
 #[derive(Debug)]
 struct Known {
     due: Timestamp,
-    number: usize,
+    /// Its place among jobs of the same due time; `None` of one that was moved, which has any.
+    number: Option<usize>,
     stage: Stage,
 }
 
@@ -111,7 +112,7 @@ impl Run<'_> {
             jobs.push(if self.rng.random_bool(0.5) { job.at(at) } else { job });
         }
         for (name, new) in names.iter().zip(self.bench.submit(&jobs).await) {
-            let known = Known { due: new.job.due, number: name.1, stage: Stage::Waits };
+            let known = Known { due: new.job.due, number: Some(name.1), stage: Stage::Waits };
             self.jobs.insert(*name, known);
         }
         self.submitted += names.len();
@@ -149,7 +150,8 @@ impl Run<'_> {
             let is_first = match known.stage {
                 Stage::InFlight(_) | Stage::Attempted => true,
                 Stage::Waits if matches!(job.stage, Stage::Waits) => {
-                    known.due <= before && (known.due, known.number) < (job.due, job.number)
+                    let is_by_number = known.number.zip(job.number).is_some_and(|(one, own)| one < own);
+                    known.due <= before && (known.due < job.due || known.due == job.due && is_by_number)
                 }
                 Stage::Waits | Stage::Dead => false,
             };
@@ -220,8 +222,7 @@ impl Run<'_> {
             self.held.remove(&name.0);
         }
         let stage = if holds { Stage::Attempted } else { Stage::Waits };
-        let number = self.jobs[&name].number;
-        self.jobs.insert(name, Known { due: job.due, number, stage });
+        self.jobs.insert(name, Known { due: job.due, number: None, stage });
     }
 
     async fn purge(&mut self) {
@@ -234,7 +235,8 @@ impl Run<'_> {
         let Some(name) = self.one(|job| matches!(job.stage, Stage::Waits)) else { return };
         let key = self.job_key(name);
         self.bench.store().run(&key, self.bench.token()).await.expect("run");
-        self.jobs.get_mut(&name).expect("it is known").due = self.bench.get(&key).await.due;
+        let due = self.bench.get(&key).await.due;
+        self.jobs.insert(name, Known { due, number: None, stage: Stage::Waits });
     }
 
     async fn unblock(&mut self) {

@@ -19,9 +19,8 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 use ringback_core::backoff::Backoff;
 use ringback_core::crash_point;
-use ringback_core::store_types::{Reserved, Shard, StoreError, Waiting};
+use ringback_core::store_types::{Shard, Waiting};
 use ringback_service::outage::PartialOutage;
-use ringback_service::telemetry::with_causes;
 use ringback_service::{Shutdown, random};
 use ringback_store::Store;
 use tokio::task::{JoinError, JoinSet};
@@ -41,7 +40,7 @@ use crate::resource_backoff::{ResourceBackoff, Shortage};
 use crate::settle_queue::{RESERVE_WAIT, SettleQueue};
 use crate::shard_signals::{Cause, ShardSignals};
 use crate::slow_calls::SlowCalls;
-use crate::store_call::{MadeReserve, ReserveCall, StoreCall, StoreReply};
+use crate::store_call::{ReserveCall, StoreCall, StoreReply};
 use crate::tenants::TenantWatch;
 
 /// The pause between two reserves while permits are scarce.

@@ -13,6 +13,10 @@ const HEAD: &str = include_str!("heads/api.md");
 const TENANT: &str = "ringback-tenant";
 /// The errors that the head names for all operations.
 const EVERYWHERE: [&str; 8] = ["400", "401", "403", "408", "413", "415", "422", "503"];
+/// The parameters of a list that is read page by page.
+const PAGE: [&str; 2] = ["cursor", "limit"];
+/// The schema of a body that may be left out.
+pub(super) const EMPTY: &str = "EmptyRequest";
 /// The most sentences of the description of an operation.
 const SENTENCES: usize = 2;
 
@@ -79,8 +83,8 @@ fn operation(page: &mut String, schemas: &Schemas<'_>, (method, path): (&str, &s
     }
     parameters(page, schemas, operation);
     let content = operation["requestBody"]["content"].as_object();
-    let bodies: Vec<_> =
-        content.into_iter().flatten().map(|(media, body)| body_of(schemas, media, body)).collect();
+    let bodies = content.into_iter().flatten().map(|(media, body)| body_of(schemas, media, body));
+    let bodies: Vec<_> = bodies.filter(|body| !body.contains(EMPTY)).collect();
     if !bodies.is_empty() {
         writeln!(page, "- Body: {}", bodies.join(", or ")).expect("a text");
     }
@@ -142,12 +146,18 @@ fn parameters(page: &mut String, schemas: &Schemas<'_>, operation: &Value) {
     let filter = schemas.properties("JobFilter");
     let is_filter = |one: &Value| filter.contains_key(text(&one["name"]));
     let has_filter = all.iter().filter(|one| is_filter(one)).count() > 10;
-    for one in all.iter().filter(|one| !(has_filter && is_filter(one))) {
+    // What they mean is at the top of the page.
+    let is_of_page = |one: &Value| PAGE.contains(&text(&one["name"]));
+    let is_list = all.iter().filter(|one| is_of_page(one)).count() == PAGE.len();
+    for one in all.iter().filter(|one| !(has_filter && is_filter(one) || is_list && is_of_page(one))) {
         let about = one["description"].as_str().unwrap_or_default();
         let place = if one["in"] == "header" { "header, " } else { "" };
         let required = if one["required"] == true { "required, " } else { "" };
         let (name, kind) = (text(&one["name"]), schemas.kind(&one["schema"]));
         writeln!(page, "- `{name}` ({place}{required}{kind}): {}", sentence(about)).expect("a text");
+    }
+    if is_list {
+        page.push_str("- `cursor`, `limit`\n");
     }
     if has_filter {
         page.push_str("- The fields of [JobFilter](#jobfilter), each as a parameter.\n");

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
+use super::api::EMPTY;
 use super::{line, section_link, sentence, sentences};
 
 /// The most sentences about a field that callers write.
@@ -120,7 +121,7 @@ pub(super) fn add(page: &mut String, schemas: &Schemas<'_>, document: &Value) {
         write!(page, "\n### {name}\n\n{}\n", fields.join(", ")).expect("a text");
     }
     page.push_str("\n## Values\n\n");
-    for (name, schema) in schemas.all.iter().filter(|(name, _)| used.contains(*name)) {
+    for (name, schema) in schemas.all.iter().filter(|(name, _)| used.contains(*name) && *name != EMPTY) {
         if schemas.properties_of(schema).is_empty() && is_value(name, schema) {
             let about = sentence(schema["description"].as_str().unwrap_or_default());
             writeln!(page, "- **{name}**: {}", sentences(&about, SENTENCES)).expect("a text");

@@ -90,9 +90,11 @@ fn flags(
         }
         match request.and_then(|(_, fields)| beyond_field(arg, fields)) {
             Some(own) => {
-                of_fields.push(format!("`{}`", name(arg)));
+                let name = name(arg);
+                let shown = if own.is_empty() { &name } else { name.split(' ').next().unwrap_or_default() };
+                of_fields.push(format!("`{shown}`"));
                 if !own.is_empty() {
-                    writeln!(page, "- `{}`: {own}", name(arg)).expect("a text");
+                    writeln!(page, "- `{name}`: {own}").expect("a text");
                 }
             }
             None => page.push_str(&flag),

@@ -34,9 +34,9 @@ use crate::state::{Api, ApiState};
 ///
 /// Sets the policy of a topic: defaults for jobs that do not set these fields themselves, and limits of its callbacks.
 /// The whole policy is replaced, and `dropped` names the fields that it had and no longer has. It takes effect within a
-/// second, also for existing jobs, except `url`, which only applies to jobs submitted later. `limits` and
-/// `order` hold from the answer on. This API process nearly always applies the policy before it answers. A secret header whose value is
-/// `[masked by ringback]`, as answers show it, keeps its stored value. Values of secret headers are stored sealed if
+/// second, also for existing jobs, except `url`, which only applies to jobs submitted later. `limits` and `order` hold
+/// from the answer on. This API process nearly always applies the policy before it answers. A secret header whose value
+/// is `[masked by ringback]`, as answers show it, keeps its stored value. Values of secret headers are stored sealed if
 /// there is a master key. The secrets that sign callbacks stay as they are, unless the policy brings sealed ones from
 /// an export of topics.
 #[utoipa::path(

@@ -1,4 +1,5 @@
-// The buttons of the actions on one job: run, cancel, reschedule, revive, purge, and unblock its key. Each action is confirmed first.
+// The buttons of the actions on one job: run, cancel, reschedule, revive, purge, and unblock its key. Each action is
+// confirmed first.
 
 import { html, nothing } from '../vendor/lit-html.js';
 import { path } from '../core/api.js';

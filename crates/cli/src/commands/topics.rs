@@ -48,7 +48,8 @@ Examples:
 pub(crate) const UNBLOCK_EXAMPLES: &str = "\
 Examples:
   ringback unblock orders order-7
-  ringback get orders/order-7~shipped --output json | jq -r .waiting.key | xargs ringback unblock orders
+  ringback dead list orders --output json | jq -r '.id | split(\"~\")[0]' | sort -u |
+      xargs -n 1 ringback unblock orders
 
 The dead job stays dead, and is passed over. The exit code is 1 when no dead job holds the key.";
 

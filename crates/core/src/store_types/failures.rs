@@ -71,8 +71,12 @@ impl Failures {
         self.error.as_deref()
     }
 
-    /// Merges failures of the same destination, of another process or tenant. Status and error are of the later one.
+    /// Merges failures of the same destination, of another process or tenant. Status and error are of the later one, and
+    /// the breaker is the first that is not closed.
     pub fn add(&mut self, other: &Self) {
+        if self.breaker.stage() == Stage::Closed && other.breaker.stage() != Stage::Closed {
+            self.breaker = other.breaker.clone();
+        }
         self.since = self.since.min(other.since);
         self.attempts = self.attempts.saturating_add(other.attempts);
         self.success = self.success.max(other.success);

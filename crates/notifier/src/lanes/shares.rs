@@ -53,7 +53,12 @@ impl Lanes {
     }
 
     /// Returns the common limit of these origins or tenants, and those whose limit is lower.
-    pub(super) fn group_limits(&self, groups: &InFlight, limit: usize, refill: Refill) -> (usize, Vec<(String, usize)>) {
+    pub(super) fn group_limits(
+        &self,
+        groups: &InFlight,
+        limit: usize,
+        refill: Refill,
+    ) -> (usize, Vec<(String, usize)>) {
         let slots = |_: &str, in_flight| {
             (self.usable_group_slots(groups, in_flight, refill), self.group_slots(groups, in_flight))
         };

@@ -69,12 +69,12 @@ request! {
         /// Limits of the topic's callbacks to all destinations together, over all notifiers. Limits of a destination
         /// hold too. Pull jobs are not limited.
         limits: FlowLimits [LIMITS], or Limits::default();
-        /// `key` delivers the jobs of one key in order, one at a time. The key of a job is the part of its id before the
-        /// first `~`; firings of schedules have none.
+        /// `key` delivers the jobs of one key in order, one at a time. The key is the part of the id before the first `~`;
+        /// firings of schedules have none.
         order: OrderedBy [ORDER];
-        /// What the death of a job means to those of its key that wait behind it: `next`, the default, delivers the next
-        /// one; with `hold` they wait until the dead job is revived or purged, or the key is unblocked. Only together
-        /// with `order`; a patch that removes `order` removes it too.
+        /// What the death of a job means to those behind it: `next`, the default, delivers the next one; with `hold` they
+        /// wait until the dead job is revived or purged, or the key is unblocked. Only together with `order`, and
+        /// removed with it.
         order_on_dead: OrderOnDeath [ORDER_ON_DEAD];
         /// Which attempts are logged.
         attempts: Text<LoggedAttempts, Logging> [LOGGED];

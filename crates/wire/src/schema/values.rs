@@ -49,8 +49,7 @@ values! {
     TopicName = text(1, 64).pattern(Some("^[A-Za-z0-9._-]{1,64}$")).examples(["pay.notify"]);
     /// Names a job within its topic: 1 to 128 of `A-Z a-z 0-9 . _ ~ : @ + = , -`, neither `.` nor `..`.
     JobIdText = text(1, 128).pattern(Some("^[A-Za-z0-9._~:@+=,-]{1,128}$")).examples(["order-2026112000012345"]);
-    /// What jobs have in common that an ordered topic delivers one at a time: 1 to 101 of `A-Z a-z 0-9 . _ : @ + = , -`,
-    /// neither `.` nor `..`.
+    /// The key of jobs in an ordered topic: 1 to 101 of `A-Z a-z 0-9 . _ : @ + = , -`, neither `.` nor `..`.
     OrderKeyText = text(1, 101).pattern(Some("^[A-Za-z0-9._:@+=,-]{1,101}$")).examples(["order-2026112000012345"]);
     /// Why a job is dead: `exhausted`, `gone`, `lost`, or what a consumer gave. Visible ASCII.
     DeadReason = text(1, MAX_REASON).pattern(Some("^[!-~]{1,64}$")).examples(["exhausted"]);

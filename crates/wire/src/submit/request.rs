@@ -25,8 +25,8 @@ request! {
         topic: TopicName [Topic::ALLOWED], required;
         /// The id within the topic. By default the server makes one.
         id: JobIdText;
-        /// What it has in common with the jobs that an ordered topic delivers one at a time. Its id carries it: an id that
-        /// the server makes begins with the key and `~`, and an `id` must be the key or begin so.
+        /// The key by which an ordered topic delivers its jobs one at a time. Without an `id`, the id begins with it and
+        /// `~`; an `id` must be the key or begin so.
         key: OrderKeyText;
         /// How long until it is due. With neither `delay` nor `at` it is due at once.
         delay: Given<Delay>;

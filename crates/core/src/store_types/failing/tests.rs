@@ -180,6 +180,10 @@ fn a_change_says_what_a_breaker_allows_from_then_on() {
     assert_eq!(change.breaker().expect("it is open").0, target);
     assert_eq!(later.breakers(&[success], &[change]).opened, []);
     assert_eq!(later.breaker_limits(&opened.name).in_flight, Some(1));
+    // A sum of several tenants shows it.
+    let mut sum = Failures::new(at(S), Some(500), None);
+    sum.add(&reported.opened[0].failures);
+    assert!(sum.breaker().is_open());
     // Without breakers it closes.
     let mut without = SharedFailing::new(at(100 * S), stored);
     let closed = without.report(&[outages(100 * S)], false).remove(0);
