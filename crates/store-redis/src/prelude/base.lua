@@ -53,7 +53,7 @@ local function keys_of(base)
     batches = base .. ':batches', caller = base .. ':caller:', dead = base .. ':dead', done = base .. ':done:',
     outbox = base .. ':outbox', tags = base .. ':tags', topics = base .. ':topics', index = base .. ':index', late = base .. ':late:',
     attempts = base .. ':attempts:', recurring = base .. ':schedules', recurring_times = base .. ':schedule-times',
-    destinations = base .. ':destinations', limited = base .. ':limited', ordered = base .. ':ordered', heads = base .. ':heads:', held = base .. ':held:',
+    destinations = base .. ':destinations', limited = base .. ':limited', ordered = base .. ':ordered', heads = base .. ':heads:',
     behind = base .. ':behind:', archived_list = base .. ':archive', archived = base .. ':archive:', archiver = base .. ':archiver',
     -- Channels.
     wake = prefix .. ':wake', events = prefix .. ':events', policies = prefix .. ':policies',

@@ -8,9 +8,9 @@
 -- `ordered` is a hash of the ordered topics: what the death of a head means, NEXT or HOLD, or ENDING while the jobs that
 -- wait become deliverable; and since when the order holds (6 bytes, ms), 0 while attempted jobs are looked for. The field
 -- `ordered` is their number. For each topic, `heads:<topic>` is a hash of the heads by key: the locator, and how many
--- jobs wait behind it (4 bytes); one more entry has no key. `behind:<topic>` is a sorted set of these, all with the score 0: the key, a space, the
--- place, the locator; `held:<topic>` is a set of the keys that dead jobs hold. The field `waiting_keys` is the number of keys with jobs that wait, `numbered` the last number, and
--- `ordered_at` the latest due time (ms) of a job that was due when it came.
+-- jobs wait behind it (4 bytes); one more entry has no key. `behind:<topic>` is a sorted set of these, all with the score
+-- 0: the key, a space, the place, the locator. The field `waiting_keys` is the number of keys with jobs that wait,
+-- `numbered` the last number, and `ordered_at` the latest due time (ms) of a job that was due when it came.
 --
 -- A head whose job is gone, because a call has failed half-way, gives way to the next job of its key that becomes ready.
 -- Uses arrivals, due, due_index, lanes, ready, records, shard, tombs.
@@ -19,8 +19,9 @@ do
   -- The most keys with jobs that wait; how many due jobs a submit makes ready; and how far (ms) the clock may be set back
   -- before the order of jobs that are due at once follows it.
   local MOST_KEYS, MOST_DUE, LONGEST_BACK = 100000, 1000, 60000
-  -- Rows of `ordered` by topic; topics by lane, false for one that is not ordered; heads by topic and key, as {locator, how many wait}, false for none; those to be written;
-  -- and locators of the jobs that have become heads in this call, and of those that become ready in it.
+  -- Rows of `ordered` by topic; topics by lane, false for one that is not ordered; heads by topic and key, as {locator,
+  -- how many wait}, false for none; those to be written; and locators of the jobs that have become heads in this call, and
+  -- of those that become ready in it.
   local marks, lane_topics, heads, changed, chosen, arriving
 
   function order.start() marks, lane_topics, heads, changed, chosen, arriving = {}, {}, {}, {}, {}, {} end
@@ -130,7 +131,6 @@ do
   -- Makes the first job that waits for a key its head, and puts it into its ready queue, unless it is `own`, which the
   -- caller puts there. Without such a job the key has no head any more.
   local function choose(topic, key, own)
-    if order.mode(topic) == HOLD then call('SREM', KEY.held .. topic, key) end
     while head_of(topic, key)[2] > 0 do
       local found = call('ZRANGE', KEY.behind .. topic, '[' .. key .. ' ', '(' .. key .. '!', 'BYLEX', 'LIMIT', '0', '1')[1]
       if not found then break end
@@ -166,8 +166,7 @@ do
     if not head then
       set_head(topic, key, loc)
     elseif head[1] == loc then
-      -- It may be a dead one that is revived.
-      if mode == HOLD then call('SREM', KEY.held .. topic, key) end
+      return
     elseif not stays(head[1], mode) then
       put_behind(topic, key, loc, place)
       choose(topic, key, loc)
@@ -240,17 +239,10 @@ do
     end
   end
 
-  -- Lets the next job of a key go after its head has died, unless that holds the key from here on. Its record must have
-  -- been read.
+  -- Lets the next job of a key go after its head has died, unless that holds the key. Its record must have been read.
   function order.note_death(loc, lane)
     local topic, mode = topic_of(lane)
-    local raw = topic and records[loc]
-    if not raw then return end
-    if mode == NEXT then
-      order.leave(loc, raw, states[loc])
-    elseif order.holds(loc, raw) then
-      call('SADD', KEY.held .. topic, record.key(raw))
-    end
+    if topic and mode == NEXT then order.leave(loc, records[loc], states[loc]) end
   end
 
   -- Whether a dead job holds its key.
@@ -258,15 +250,6 @@ do
     local topic, mode = topic_of(record.lane(raw))
     local head = mode == HOLD and head_of(topic, record.key(raw))
     return head and head[1] == loc or false
-  end
-
-  -- Returns how many keys dead jobs hold.
-  function order.n_held()
-    local n = 0
-    for _, topic in ipairs(order.is_used() and call('HKEYS', KEY.ordered) or NONE) do
-      n = n + call('SCARD', KEY.held .. topic)
-    end
-    return n
   end
 
   -- Returns how many jobs go before a ready job, counted to `most`, and the head of its key; nil if it is the head.
@@ -398,7 +381,6 @@ do
       local head = head_of(topic, key)
       if head and not stays(head[1], NEXT) then choose(topic, key) end
     end
-    call('UNLINK', KEY.held .. topic)
   end
 
   -- Makes about `most` of the jobs that wait deliverable, all of a key together, and ends the order after the last ones.
@@ -427,7 +409,7 @@ do
     if not is_over and n == most then keys = keys - 1 end
     shard.set('waiting_keys', max(0, fields.waiting_keys - keys))
     if is_over then
-      call('UNLINK', KEY.heads .. topic, KEY.held .. topic)
+      call('UNLINK', KEY.heads .. topic)
       set_mark(topic, nil)
     end
     ready.wake()

@@ -13,7 +13,7 @@
 --   the former, id and number of places of each of the latter, name and limit of each such origin and tenant
 -- Returns what grants.lua says; as full the lanes, origins and tenants that have more jobs than their limit, and
 --   `=<ready jobs> <lane>` for some limited lanes
--- Uses archive, due, grants, lanes, leases, paused_lanes, ready, records, shard, waiter.
+-- Uses archive, due, grants, lanes, leases, order, paused_lanes, ready, records, shard, waiter.
 
 -- The numbers among the arguments, and the index of the first argument behind them.
 local limit, lane_limit, margin, default_timeout, longest, most_bytes, origin_limit, tenant_limit, number, n_named
@@ -137,6 +137,8 @@ local function list_limited(paused, admitted, full)
     local name = not is_listed[lane] and lanes.name(lane)
     is_listed[lane] = true
     local n = name and lanes.ready(lane) or 0
+    -- Those that wait in an ordered topic are not in the queue.
+    if n > 0 and order.has(lane) then n = min(n, ready.length(lane)) end
     if n > 0 then full[#full + 1] = '=' .. whole(n) .. ' ' .. name end
   end
   for _, lane in ipairs(paused) do if paused_lanes.is_limited(lane) then add(lane) end end
