@@ -191,7 +191,7 @@ async fn a_file_of_another_layout_is_refused() {
     write.commit().expect("it commits");
     drop(database);
     let message = refused(directory.path()).await;
-    let says = "ringback.redb cannot be used: the store has layout 99, and this build reads layout 3; set another \
+    let says = "ringback.redb cannot be used: the store has layout 99, and this build reads layout 4; set another \
         RINGBACK_PREFIX, or use the build that wrote it";
     assert!(message.contains(says), "{message}");
 }
