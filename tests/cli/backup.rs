@@ -37,7 +37,7 @@ async fn everything_goes_to_other_shards_and_another_kind_of_store_and_back() {
     let first = api_only(None, 4).start().await;
     fill(&first, &sink.url("")).await;
     let (saved, path) = backup(&first, dir.path(), "first").await;
-    assert_eq!((saved.header["store"].as_str(), saved.header["layout"].as_u64()), (Some("redis"), Some(5)));
+    assert_eq!((saved.header["store"].as_str(), saved.header["layout"].as_u64()), (Some("redis"), Some(6)));
     assert_eq!(saved.counts(), (TOPICS, JOBS.len()));
 
     let second = api_only(Some("embedded:./data"), 7).start().await;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use ringback_core::breaker::LONGEST_SLOWED;
 use ringback_core::clock::Timestamp;
 use ringback_core::job::Job;
 use ringback_core::retry::{MAX_RETRY_AFTER, Max, RetryPolicy};
@@ -17,6 +18,8 @@ use crate::world::Simulation;
 pub(crate) const LATE: Duration = Duration::from_millis(10);
 /// The longest time from an attempt until its failure is settled while there are no faults.
 const SETTLED_WITHIN: Duration = Duration::from_millis(30);
+/// How long after the time that a receiver has named the last of the callbacks that waited for it begins.
+const SLOWED_WITHIN: Duration = Duration::from_secs(2);
 /// How long after its end a fault can still have effects.
 const GRACE: Duration = Duration::from_secs(120);
 
@@ -72,7 +75,8 @@ pub(crate) fn check_job(simulation: &Simulation, submitted: &Submitted, job: &Jo
     for attempt in attempts {
         assert!(attempt.started >= attempt.due, "early: {}", log());
         let is_late = attempt.started.since(attempt.due) > LATE;
-        assert!(!is_late || has_faults(attempt.due, attempt.started), "late: {}", log());
+        let may_be_late = || has_faults(attempt.due, attempt.started) || is_slowed(simulation, attempt);
+        assert!(!is_late || may_be_late(), "late: {}", log());
     }
     // The fewest and the most failures that the job can have.
     let mut failures = [0, 0];
@@ -96,6 +100,17 @@ pub(crate) fn check_job(simulation: &Simulation, submitted: &Submitted, job: &Jo
         assert!(waits.iter().any(fits), "{} after {ended} is not within {waits:?}: {}", next.due, log());
     }
     check_end(submitted, job, attempts, failures[0], has_faults(first.started, simulation.now()), &log);
+}
+
+/// Whether the receiver had asked for fewer callbacks, by 429 with `Retry-After`, when an attempt was due.
+fn is_slowed(simulation: &Simulation, attempt: &Attempt) -> bool {
+    simulation.history.attempts().iter().any(|asked| match (asked.answered, asked.ended) {
+        (Some(ResponseKind::RetryAfter(seconds)), Some(ended)) => {
+            let until = ended.plus(Duration::from_secs(seconds).min(LONGEST_SLOWED) + SLOWED_WITHIN);
+            ended <= attempt.started && until >= attempt.due
+        }
+        _ => false,
+    })
 }
 
 /// Checks that the job has ended as its attempts require. `failures` is the number of failures before the last attempt.
