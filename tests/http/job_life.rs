@@ -249,7 +249,7 @@ async fn the_stats_count_every_job_in_its_state() {
     let states = json!({"delayed": 1, "ready": 0, "reserved": 0, "done": 3, "dead": 0, "cancelled": 0, "purged": 0, "missing": 0});
     assert_eq!(stats["states"], states);
     assert_eq!(stats["topics"], 1, "{stats}");
-    assert_eq!(stats["store"], json!({"kind": "redis", "profile": "memory", "layout": 5}));
+    assert_eq!(stats["store"], json!({"kind": "redis", "profile": "memory", "layout": 6}));
     for figure in ["p50", "p99", "max"] {
         let late = &stats["lateness_ms"][figure];
         assert!(late.as_f64().is_some_and(|late| late >= 0.0), "{stats}");

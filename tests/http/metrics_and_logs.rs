@@ -163,6 +163,7 @@ fn documented_metrics(text: &str) -> BTreeSet<String> {
             "store_",
             "audit_log_",
             "oldest_ready",
+            "open_breakers",
             "topic_",
         ]
         .iter()
