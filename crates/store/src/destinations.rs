@@ -199,7 +199,7 @@ impl Store {
         Ok(())
     }
 
-    /// Puts the limit of a breaker. Shards that know of it, because the breaker was not closed before, are not told again.
+    /// Puts the limit of a breaker. Shards that have its mark, because the breaker was not closed before, are not marked again.
     async fn limit_by_breaker(
         &self,
         breaker: &mut ChangedBreaker<'_>,

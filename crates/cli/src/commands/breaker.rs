@@ -21,14 +21,34 @@ Examples:
 A breaker stops the callbacks to a receiver that does not answer. `ringback destinations --failing` shows those that are \
 not closed. With the key of a tenant, or --tenant, these commands are for the jobs of that tenant, else for those of all.";
 
+const OPEN_EXAMPLES: &str = "\
+Examples:
+  ringback breaker open --host merchant.example
+  ringback breaker open --host merchant.example:8443";
+
+const CLOSE_EXAMPLES: &str = "\
+Examples:
+  ringback breaker close --host merchant.example
+
+Callbacks go there whatever it answers, until `ringback breaker reset`. It ends a pause of the same host or port.";
+
+const RESET_EXAMPLES: &str = "\
+Examples:
+  ringback breaker reset --host merchant.example
+
+It ends a pause of the same host or port.";
+
 /// The commands on breakers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BreakerCommand {
     /// Pause a host: no job is delivered there until it is resumed, or its breakers are closed or reset
+    #[command(after_help = OPEN_EXAMPLES)]
     Open(HostArgs),
     /// Close the breakers of a host, which open no more until they are reset
+    #[command(after_help = CLOSE_EXAMPLES)]
     Close(HostArgs),
     /// Close the breakers of a host, which open by themselves again
+    #[command(after_help = RESET_EXAMPLES)]
     Reset(HostArgs),
 }
 

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
-use super::forced_breakers::MARK;
 use super::{DestinationReport, Failures, LimitTarget, tenant_limit};
 use crate::breaker::Stage;
 use crate::clock::Timestamp;
@@ -20,6 +19,8 @@ pub const MAX_FAILING: usize = 2_000;
 pub const FAILING_IDLE: Duration = Duration::from_secs(600);
 /// Between the tenant, if any, and the origin in the names under which stores keep destinations.
 const SEPARATOR: char = ' ';
+/// What the names of forced breakers begin with. No tenant has it.
+pub(super) const FORCED: char = '^';
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailingDestination {
@@ -64,7 +65,7 @@ impl SharedFailing {
     pub fn new(now: Timestamp, stored: impl IntoIterator<Item = (String, String)>) -> Self {
         let (mut entries, mut forced) = (BTreeMap::new(), BTreeSet::new());
         for (name, text) in stored {
-            if let Some(of) = name.strip_prefix(MARK) {
+            if let Some(of) = name.strip_prefix(FORCED) {
                 forced.insert(of.to_owned());
                 continue;
             }

@@ -1,13 +1,11 @@
 //! Breakers that are forced closed: destinations, each for the jobs of a scope, whose breakers never open until they are
 //! reset. They are kept beside the failing destinations, under names of their own.
 
-use super::failing::{FailingChange, SharedFailing};
+use super::failing::{FORCED, FailingChange, SharedFailing};
 use super::{MAX_PAUSED_DESTINATIONS, MAX_PAUSED_DESTINATIONS_OF_TENANT, PauseLimit};
 use crate::destination::{Destination, DestinationPause, Origin};
 use crate::job::{Tenant, TenantScope};
 
-/// What the names begin with. No tenant has it.
-pub(super) const MARK: char = '^';
 /// The text under such a name.
 const CLOSED: &str = "closed";
 
@@ -33,7 +31,7 @@ impl SharedFailing {
             }
         }
         let change = |name| FailingChange { name, before: None, after: Some(CLOSED.to_owned()) };
-        let forced = is_new.then(|| change(format!("{MARK}{name}")));
+        let forced = is_new.then(|| change(format!("{FORCED}{name}")));
         self.forced.insert(name);
         Ok(self.close(of).into_iter().chain(forced).collect())
     }
@@ -42,7 +40,7 @@ impl SharedFailing {
     pub fn reset_breakers(&mut self, of: &DestinationPause) -> Vec<FailingChange> {
         let name = of.name();
         let change = |name| FailingChange { name, before: Some(CLOSED.to_owned()), after: None };
-        let forced = self.forced.remove(&name).then(|| change(format!("{MARK}{name}")));
+        let forced = self.forced.remove(&name).then(|| change(format!("{FORCED}{name}")));
         self.close(of).into_iter().chain(forced).collect()
     }
 

@@ -5,21 +5,11 @@
 use redb::ReadableTable as _;
 use ringback_core::job::JobId;
 use ringback_core::topic_policy::OrderOnDead;
-use serde::{Deserialize, Serialize};
 
 use super::definitions::ORDER;
-use super::record::{Record, Stage};
+use super::record::{Place, Record, Stage};
 use super::rows::{Access, Rows, Writing};
 use crate::error::Result;
-
-/// Where a job goes among those of its key. Numbers of arrival begin with 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Place {
-    /// When it is due, in ms.
-    pub(crate) due: u64,
-    /// Grows in the order in which jobs arrive.
-    pub(crate) arrival: u64,
-}
 
 /// The place of the rows that are not of a job that waits: those of topics and of heads.
 const NONE: Place = Place { due: 0, arrival: 0 };

@@ -12,11 +12,19 @@ use ringback_core::state::State;
 use ringback_core::store_types::{LeaseId, payload};
 use serde::{Deserialize, Serialize};
 
-use super::order::Place;
 use super::rows::pack;
 
 /// The length of a stored token.
 const TOKEN: usize = 8;
+
+/// Where a job goes among those of its key. Numbers of arrival begin with 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// When it is due, in ms.
+    pub(crate) due: u64,
+    /// Grows in the order in which jobs arrive.
+    pub(crate) arrival: u64,
+}
 
 /// The part of a job that transitions change, with the data that they check. Packed with postcard. Times are in ms.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -13,7 +13,7 @@
 -- `numbered` the last number, and `ordered_at` the latest due time (ms) of a job that was due when it came.
 --
 -- A head whose job is gone, because a call has failed half-way, gives way to the next job of its key that becomes ready.
--- Uses arrivals, due, due_index, lanes, ready, records, shard, tombs.
+-- Uses arrivals, due, due_index, lanes, ready, records, shard.
 do
   local NEXT, HOLD, ENDING = 'n', 'h', 'e'
   -- The most keys with jobs that wait; how many due jobs a submit makes ready; and how far (ms) the clock may be set back

@@ -1,8 +1,4 @@
--- evict: dead, and its retention is over -> gone, without a tombstone. A job that holds its key in an ordered topic stays.
---   Only for the carrier that has the shard.
--- KEYS  shard
--- ARGV  epoch, limit, longest sleep (ms), retention (ms)
--- Returns {} if another carrier has the shard, or {how many were evicted, 0, waits in us...}
+-- Evicts dead jobs once their retention is over.
 -- Uses archive, carrier, dead_letters, events, lanes, order, records, shard.
 
 -- How many times `limit` jobs are looked at if jobs that hold their keys come before others, and after how long (ms) again.
@@ -27,6 +23,11 @@ local function evictable(retention, limit)
   return found, has_held
 end
 
+-- evict: dead, and its retention is over -> gone, without a tombstone. A job that holds its key in an ordered topic stays.
+--   Only for the carrier that has the shard.
+-- KEYS  shard
+-- ARGV  epoch, limit, longest sleep (ms), retention (ms)
+-- Returns {} if another carrier has the shard, or {how many were evicted, 0, waits in us...}
 function scripts.evict(args)
   shard.begin()
   if carrier.is_fenced(args[1]) then return {} end

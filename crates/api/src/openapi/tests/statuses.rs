@@ -87,6 +87,7 @@ impl Operation {
             "add_key" => r#"{"scopes":["read"]}"#,
             "put_quota" => r#"{"jobs":5}"#,
             "put_limits" => LIMITS,
+            "force_breaker" => r#"{"state":"closed"}"#,
             "put_credential" => CREDENTIAL,
             "put_schedule" => SCHEDULE,
             "finish_all" => r#"{"receipts":["x"]}"#,
