@@ -20,6 +20,8 @@ pub(crate) const LATE: Duration = Duration::from_millis(10);
 const SETTLED_WITHIN: Duration = Duration::from_millis(30);
 /// How long after the time that a receiver has named the last of the callbacks that waited for it begins.
 const SLOWED_WITHIN: Duration = Duration::from_secs(2);
+/// How late a callback is that needs a place: the limit of a slowed receiver stays until an attempt after it is reported.
+const OF_PLACE: Duration = Duration::from_millis(30);
 /// How long after its end a fault can still have effects.
 const GRACE: Duration = Duration::from_secs(120);
 
@@ -102,12 +104,14 @@ pub(crate) fn check_job(simulation: &Simulation, submitted: &Submitted, job: &Jo
     check_end(submitted, job, attempts, failures[0], has_faults(first.started, simulation.now()), &log);
 }
 
-/// Whether the receiver had asked for fewer callbacks, by 429 with `Retry-After`, when an attempt was due.
+/// Whether the receiver had asked for fewer callbacks, by 429 with `Retry-After`, when an attempt was due, or before it and
+/// the attempt only had to get a place.
 fn is_slowed(simulation: &Simulation, attempt: &Attempt) -> bool {
     simulation.history.attempts().iter().any(|asked| match (asked.answered, asked.ended) {
         (Some(ResponseKind::RetryAfter(seconds)), Some(ended)) => {
             let until = ended.plus(Duration::from_secs(seconds).min(LONGEST_SLOWED) + SLOWED_WITHIN);
-            ended <= attempt.started && until >= attempt.due
+            let is_brief = attempt.started.since(attempt.due) <= OF_PLACE;
+            ended <= attempt.started && (is_brief || until >= attempt.due)
         }
         _ => false,
     })
