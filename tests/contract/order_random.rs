@@ -25,7 +25,7 @@ const ORIGINS: [&str; 2] = ["http://one.example", "http://two.example"];
 enum Stage {
     /// It was not attempted since it was submitted or revived.
     Waits,
-    InFlight(Lease),
+    InFlight(Box<Lease>),
     /// It was attempted, and keeps its key until it has ended.
     Attempted,
     Dead,
@@ -128,7 +128,7 @@ impl Run<'_> {
         for lease in leases {
             let name = self.name(&lease);
             self.may_go(name, before);
-            self.jobs.get_mut(&name).expect("it is known").stage = Stage::InFlight(lease);
+            self.jobs.get_mut(&name).expect("it is known").stage = Stage::InFlight(Box::new(lease));
         }
         if is_all {
             self.none_is_left_behind(before);
@@ -185,11 +185,11 @@ impl Run<'_> {
         if matches!(outcome, Outcome::Return) && lease.attempt == 1 {
             // It counts as never attempted, so another one may go before it.
             known.stage = Stage::Waits;
-            self.bench.settle(lease, outcome).await;
+            self.bench.settle(*lease, outcome).await;
             self.jobs.insert(name, known);
             return;
         }
-        self.bench.settle(lease, outcome).await;
+        self.bench.settle(*lease, outcome).await;
         if let Some(stage) = stage {
             if matches!(stage, Stage::Dead) && self.on_dead == OrderOnDead::Hold {
                 self.held.insert(name.0, name.1);
@@ -253,10 +253,13 @@ impl Run<'_> {
         }
         eventually(SOON, "all jobs end", async || {
             self.reserve().await;
-            let in_flight = self.jobs.extract_if(.., |_, job| matches!(job.stage, Stage::InFlight(_)));
-            for (_, job) in in_flight.collect::<Vec<_>>() {
-                let Stage::InFlight(lease) = job.stage else { unreachable!("it is in flight") };
-                self.bench.settle(lease, Outcome::Complete).await;
+            let is_in_flight = |(_, job): &(_, &Known)| matches!(job.stage, Stage::InFlight(_));
+            let in_flight: Vec<_> = self.jobs.iter().filter(is_in_flight).map(|(name, _)| *name).collect();
+            for name in in_flight {
+                let Some(Known { stage: Stage::InFlight(lease), .. }) = self.jobs.remove(&name) else {
+                    continue;
+                };
+                self.bench.settle(*lease, Outcome::Complete).await;
             }
             let left = self.jobs.values().filter(|job| !matches!(job.stage, Stage::Dead)).count();
             if left == 0 { Ok(()) } else { Err(left) }
