@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ringback_core::breaker::LONGEST_SLOWED;
 use ringback_core::clock::Timestamp;
 use ringback_core::job::Job;
 use ringback_core::retry::{MAX_RETRY_AFTER, Max, RetryPolicy};
@@ -18,10 +17,6 @@ use crate::world::Simulation;
 pub(crate) const LATE: Duration = Duration::from_millis(10);
 /// The longest time from an attempt until its failure is settled while there are no faults.
 const SETTLED_WITHIN: Duration = Duration::from_millis(30);
-/// How long after the time that a receiver has named the last of the callbacks that waited for it begins.
-const SLOWED_WITHIN: Duration = Duration::from_secs(2);
-/// How late a callback is that needs a place: the limit of a slowed receiver stays until an attempt after it is reported.
-const OF_PLACE: Duration = Duration::from_millis(30);
 /// How long after its end a fault can still have effects.
 const GRACE: Duration = Duration::from_secs(120);
 
@@ -77,8 +72,7 @@ pub(crate) fn check_job(simulation: &Simulation, submitted: &Submitted, job: &Jo
     for attempt in attempts {
         assert!(attempt.started >= attempt.due, "early: {}", log());
         let is_late = attempt.started.since(attempt.due) > LATE;
-        let may_be_late = || has_faults(attempt.due, attempt.started) || is_slowed(simulation, attempt);
-        assert!(!is_late || may_be_late(), "late: {}", log());
+        assert!(!is_late || has_faults(attempt.due, attempt.started), "late: {}", log());
     }
     // The fewest and the most failures that the job can have.
     let mut failures = [0, 0];
@@ -102,19 +96,6 @@ pub(crate) fn check_job(simulation: &Simulation, submitted: &Submitted, job: &Jo
         assert!(waits.iter().any(fits), "{} after {ended} is not within {waits:?}: {}", next.due, log());
     }
     check_end(submitted, job, attempts, failures[0], has_faults(first.started, simulation.now()), &log);
-}
-
-/// Whether the receiver had asked for fewer callbacks, by 429 with `Retry-After`, when an attempt was due, or before it and
-/// the attempt only had to get a place.
-fn is_slowed(simulation: &Simulation, attempt: &Attempt) -> bool {
-    simulation.history.attempts().iter().any(|asked| match (asked.answered, asked.ended) {
-        (Some(ResponseKind::RetryAfter(seconds)), Some(ended)) => {
-            let until = ended.plus(Duration::from_secs(seconds).min(LONGEST_SLOWED) + SLOWED_WITHIN);
-            let is_brief = attempt.started.since(attempt.due) <= OF_PLACE;
-            ended <= attempt.started && (is_brief || until >= attempt.due)
-        }
-        _ => false,
-    })
 }
 
 /// Checks that the job has ended as its attempts require. `failures` is the number of failures before the last attempt.

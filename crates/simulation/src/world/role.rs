@@ -93,7 +93,7 @@ impl Role {
                     store: options,
                     concurrency: 64,
                     lane_concurrency: 8,
-                    breakers: true,
+                    breakers: false,
                     outgoing: Default::default(),
                     signing: Default::default(),
                     retry,
