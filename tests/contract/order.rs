@@ -233,7 +233,7 @@ pub(crate) async fn an_order_holds_for_jobs_that_wait_already(bench: &Workbench)
     let retried_key = retried.key.clone();
     bench.settle(retried, retry(LONG)).await;
     order(bench, OrderOnDead::Next).await;
-    // One of `a` waits for its retry, one is being delivered; so is one of `b`.
+    // Of `a`, job 1 waits for its retry and job 2 is being delivered. Of `b`, job 1 is being delivered.
     take(bench, &[]).await;
     for lease in leases {
         bench.settle(lease, Outcome::Complete).await;
